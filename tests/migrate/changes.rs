@@ -5,17 +5,17 @@ use super::*;
 on_both!(
     new_fields_are_filled_at_start,
     ids_are_not_reused_after_a_rebuild,
-    versions_stay_and_nothing_is_logged_by_a_migration,
-    required_and_optional,
-    an_empty_type_takes_a_required_field_on_demand,
-    renamed_fields_and_types_keep_everything,
-    a_field_follows_the_name_of_its_column,
-    a_name_can_pass_from_one_field_or_type_to_another,
-    converted_values_that_repeat_stop_a_unique_index,
-    a_new_unique_index_needs_single_values,
-    indexes_come_and_go_at_start,
-    what_a_deletion_does_can_change,
-    their_index_on_a_removed_field_stops_the_migration,
+    migration_keeps_versions_and_logs_no_changes,
+    field_becomes_required_or_optional,
+    required_field_on_an_empty_type_needs_apply,
+    renamed_fields_and_types_keep_their_data,
+    column_is_renamed_when_its_field_needs_it,
+    name_can_move_to_another_field_or_type,
+    unique_index_refuses_equal_converted_values,
+    new_unique_index_refuses_duplicates,
+    indexes_are_added_and_dropped_at_start,
+    on_delete_rule_can_change,
+    external_index_on_a_removed_field_stops_migration,
 );
 
 fn new_fields_are_filled_at_start(on: On) {
@@ -44,7 +44,7 @@ fn new_fields_are_filled_at_start(on: On) {
 }
 
 /// Which names a column cannot have is learned with time.
-fn a_field_follows_the_name_of_its_column(on: On) {
+fn column_is_renamed_when_its_field_needs_it(on: On) {
     let sdl = "type User { id: ID! xmin: Int }";
     let store = Store::with(on, sdl, "INSERT INTO users (xmin_) VALUES (7)");
     store.run("ALTER TABLE users RENAME COLUMN xmin_ TO former");
@@ -72,7 +72,7 @@ fn ids_are_not_reused_after_a_rebuild(on: On) {
     assert_eq!(store.rows("SELECT id, name FROM members"), ["5|E"]);
 }
 
-fn versions_stay_and_nothing_is_logged_by_a_migration(on: On) {
+fn migration_keeps_versions_and_logs_no_changes(on: On) {
     let store = Store::with(
         on,
         "type User { id: ID! name: String! }",
@@ -87,7 +87,7 @@ fn versions_stay_and_nothing_is_logged_by_a_migration(on: On) {
     assert_eq!(store.rows("SELECT count(*) FROM trefoil_changes"), ["5"]);
 }
 
-fn required_and_optional(on: On) {
+fn field_becomes_required_or_optional(on: On) {
     let store = Store::with(
         on,
         "type User { id: ID! a: Int b: Int c: Int! }",
@@ -106,7 +106,7 @@ fn required_and_optional(on: On) {
     assert_eq!(store.rows("SELECT a, b, c FROM users WHERE a = 3"), ["3|9|null"]);
 }
 
-fn an_empty_type_takes_a_required_field_on_demand(on: On) {
+fn required_field_on_an_empty_type_needs_apply(on: On) {
     let store = Store::with(on, "type User { id: ID! }", "");
     let sdl = "type User { id: ID! name: String! }";
     assert!(matches!(store.start(sdl), Err(MigrateError::NeedsMigration(_))));
@@ -114,7 +114,7 @@ fn an_empty_type_takes_a_required_field_on_demand(on: On) {
     store.refusal("INSERT INTO users DEFAULT VALUES");
 }
 
-fn renamed_fields_and_types_keep_everything(on: On) {
+fn renamed_fields_and_types_keep_their_data(on: On) {
     let store = Store::with(
         on,
         "type User { id: ID! name: String! @unique boss: User orders: [Order] }
@@ -151,7 +151,7 @@ fn renamed_fields_and_types_keep_everything(on: On) {
     assert_eq!(store.rows("SELECT id, label FROM humans"), ["1|Ann"]);
 }
 
-fn a_name_can_pass_from_one_field_or_type_to_another(on: On) {
+fn name_can_move_to_another_field_or_type(on: On) {
     let store = Store::with(
         on,
         "type Owner { id: ID! pets: [Pet] } type Pet { id: ID! owner: Owner code: Int name: String }",
@@ -175,7 +175,7 @@ fn a_name_can_pass_from_one_field_or_type_to_another(on: On) {
     assert_eq!(store.rows("SELECT id, size, _version FROM pets"), ["1|4|2"]);
 }
 
-fn converted_values_that_repeat_stop_a_unique_index(on: On) {
+fn unique_index_refuses_equal_converted_values(on: On) {
     let store = Store::with(on, "type T { id: ID! v: String }", "INSERT INTO ts (v) VALUES ('1'), ('1.0')");
     let before = store.dump();
     let error = store.apply("type T { id: ID! v: Int @unique }", &[]).unwrap_err().to_string();
@@ -187,7 +187,7 @@ fn converted_values_that_repeat_stop_a_unique_index(on: On) {
     assert_eq!(store.dump(), before);
 }
 
-fn a_new_unique_index_needs_single_values(on: On) {
+fn new_unique_index_refuses_duplicates(on: On) {
     let store = Store::with(
         on,
         "type Item { id: ID! code: String price: Decimal }",
@@ -210,7 +210,7 @@ fn a_new_unique_index_needs_single_values(on: On) {
     store.run("INSERT INTO items (price) VALUES ('150'), ('0.15')");
 }
 
-fn indexes_come_and_go_at_start(on: On) {
+fn indexes_are_added_and_dropped_at_start(on: On) {
     let store = Store::with(
         on,
         "type Item @index(fields: [\"a\", \"b\"]) { id: ID! a: Int b: Int }",
@@ -221,7 +221,7 @@ fn indexes_come_and_go_at_start(on: On) {
     assert_eq!(store.indexes("items"), ["items_b_index"]);
 }
 
-fn what_a_deletion_does_can_change(on: On) {
+fn on_delete_rule_can_change(on: On) {
     let refuse = "type User { id: ID! orders: [Order] } type Order { id: ID! user: User }";
     let cascade = "type User { id: ID! orders: [Order] } type Order { id: ID! user: User @reference(onDelete: CASCADE) }";
     let store = Store::with(
@@ -235,7 +235,7 @@ fn what_a_deletion_does_can_change(on: On) {
     assert_eq!(store.rows("SELECT count(*) FROM orders"), ["0"]);
 }
 
-fn their_index_on_a_removed_field_stops_the_migration(on: On) {
+fn external_index_on_a_removed_field_stops_migration(on: On) {
     let store =
         Store::with(on, "type User { id: ID! note: String }", "CREATE INDEX their_index ON users (note)");
     let before = store.dump();

@@ -3,11 +3,11 @@
 use super::*;
 
 on_both!(
-    a_link_is_enforced_and_cascades,
-    a_link_follows_renamed_types_and_fields,
-    the_order_of_types_does_not_matter_to_the_pairs,
-    a_link_goes_only_with_agreement,
-    a_removed_type_takes_its_references_and_links_each_by_name,
+    link_is_enforced_and_cascades,
+    link_follows_renamed_types_and_fields,
+    link_pairs_survive_reordered_types,
+    link_removal_needs_allow_drop,
+    removed_type_names_its_references_and_links,
 );
 
 const OLD: &str = "type Student { id: ID! courses: [Course] } type Course { id: ID! students: [Student] }";
@@ -19,7 +19,7 @@ fn store(on: On) -> Store {
     store
 }
 
-fn a_link_is_enforced_and_cascades(on: On) {
+fn link_is_enforced_and_cascades(on: On) {
     let store = store(on);
     store.refusal("INSERT INTO students_courses (\"studentId\", \"courseId\") VALUES (1, 2)");
     store.refusal("INSERT INTO students_courses (\"studentId\", \"courseId\") VALUES (1, 1)");
@@ -27,7 +27,7 @@ fn a_link_is_enforced_and_cascades(on: On) {
     assert_eq!(store.rows("SELECT count(*) FROM students_courses"), ["0"]);
 }
 
-fn a_link_follows_renamed_types_and_fields(on: On) {
+fn link_follows_renamed_types_and_fields(on: On) {
     let store = store(on);
     let sdl = "type Pupil @renamedFrom(name: \"Student\") { id: ID! classes: [Course] @renamedFrom(name: \"courses\") }
                type Course { id: ID! students: [Pupil] }";
@@ -43,7 +43,7 @@ fn a_link_follows_renamed_types_and_fields(on: On) {
     assert_eq!(store.rows("SELECT count(*) FROM pupils_classes"), ["0"]);
 }
 
-fn the_order_of_types_does_not_matter_to_the_pairs(on: On) {
+fn link_pairs_survive_reordered_types(on: On) {
     let store = store(on);
     store.run("INSERT INTO courses DEFAULT VALUES; INSERT INTO students_courses (\"studentId\", \"courseId\") VALUES (1, 2)");
     store
@@ -55,7 +55,7 @@ fn the_order_of_types_does_not_matter_to_the_pairs(on: On) {
     );
 }
 
-fn a_link_goes_only_with_agreement(on: On) {
+fn link_removal_needs_allow_drop(on: On) {
     let store = store(on);
     let sdl = "type Student { id: ID! } type Course { id: ID! }";
     let error = store.start(sdl).unwrap_err().to_string();
@@ -66,7 +66,7 @@ fn a_link_goes_only_with_agreement(on: On) {
     assert_eq!(store.rows("SELECT count(*) FROM students_courses"), ["0"]);
 }
 
-fn a_removed_type_takes_its_references_and_links_each_by_name(on: On) {
+fn removed_type_names_its_references_and_links(on: On) {
     let old = "type Student { id: ID! courses: [Course] home: School } type Course { id: ID! students: [Student] } type School { id: ID! }";
     let store = Store::with(
         on,

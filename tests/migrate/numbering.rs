@@ -13,7 +13,7 @@ async fn number(client: &tokio_postgres::Client, sql: &str) -> Option<i64> {
 }
 
 #[test]
-fn a_slow_transaction_is_numbered_late_and_never_passed_over() {
+fn slow_transaction_is_numbered_late_never_skipped() {
     let store = Store::with(On::Postgres, SDL, "");
     on_client(store.url(), async |client| {
         let mut slow = connect(store.url()).await;
@@ -31,7 +31,7 @@ fn a_slow_transaction_is_numbered_late_and_never_passed_over() {
 }
 
 #[test]
-fn a_change_that_is_rolled_back_has_no_number() {
+fn rolled_back_change_has_no_number() {
     let store = Store::with(On::Postgres, SDL, "");
     store.run(
         "BEGIN; INSERT INTO users (name) VALUES ('no'); ROLLBACK; INSERT INTO users (name) VALUES ('yes')",
@@ -41,7 +41,7 @@ fn a_change_that_is_rolled_back_has_no_number() {
 }
 
 #[test]
-fn whoever_finds_another_numbering_is_told_so_or_waits() {
+fn concurrent_numbering_skips_or_waits() {
     let store = Store::with(On::Postgres, SDL, "INSERT INTO users (name) VALUES ('a')");
     on_client(store.url(), async |client| {
         let mut other = connect(store.url()).await;
@@ -70,7 +70,7 @@ fn whoever_finds_another_numbering_is_told_so_or_waits() {
 /// Sixteen write the same few records while two number: every change has one number, without a hole, and the
 /// versions of a record go up by one in the order of the numbers.
 #[test]
-fn a_records_changes_are_in_the_order_of_its_versions() {
+fn changes_of_a_record_follow_version_order() {
     const WRITERS: usize = 16;
     const WRITES: usize = 25;
     let store = Store::with(On::Postgres, SDL, "INSERT INTO users (name) VALUES ('a'), ('b'), ('c')");

@@ -6,7 +6,7 @@ use super::*;
 const OLD: &str = "type User { id: ID! name: String! note: String }";
 
 #[test]
-fn ids_that_others_choose_are_never_given_again() {
+fn chosen_ids_are_never_reused() {
     let store = Store::with(On::Postgres, OLD, "INSERT INTO users (name) VALUES ('first')");
     store.run("INSERT INTO users (id, name) VALUES (5, 'chosen'); INSERT INTO users (name) VALUES ('next')");
     store.run("INSERT INTO users (id, name) VALUES (3, 'below'); INSERT INTO users (name) VALUES ('next')");
@@ -17,7 +17,7 @@ fn ids_that_others_choose_are_never_given_again() {
 }
 
 #[test]
-fn chosen_ids_at_once_leave_the_sequence_behind_the_highest() {
+fn concurrent_chosen_ids_advance_the_sequence() {
     let store = Store::with(On::Postgres, OLD, "");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -44,7 +44,7 @@ fn chosen_ids_at_once_leave_the_sequence_behind_the_highest() {
 }
 
 #[test]
-fn another_programs_search_path_does_not_matter() {
+fn search_path_of_another_program_does_not_matter() {
     let store = Store::with(On::Postgres, OLD, "CREATE SCHEMA theirs");
     store.run(
         "SET search_path = theirs; SET DateStyle = 'German'; SET TIME ZONE 'Asia/Tokyo';
@@ -57,7 +57,7 @@ fn another_programs_search_path_does_not_matter() {
 }
 
 #[test]
-fn everything_stands_in_the_first_schema_of_the_search_path() {
+fn tables_are_in_the_first_schema_of_search_path() {
     let store = Store::empty(On::Postgres);
     store.run("CREATE SCHEMA \"my app\"; CREATE TABLE public.users (theirs int); CREATE TABLE public.trefoil_meta (theirs int)");
     let sdl = "type User { id: ID! name: String! at: DateTime @updatedAt orders: [Order] } type Order { id: ID! user: User amount: String }";
@@ -94,7 +94,7 @@ fn everything_stands_in_the_first_schema_of_the_search_path() {
 }
 
 #[test]
-fn values_that_no_field_can_hold_are_null_in_the_image() {
+fn unrepresentable_values_are_null_in_the_log_image() {
     let sdl = "type T { id: ID! float: Float price: Decimal day: Date at: DateTime }";
     let store = Store::with(
         On::Postgres,
@@ -111,7 +111,7 @@ fn values_that_no_field_can_hold_are_null_in_the_image() {
 }
 
 #[test]
-fn what_other_programs_put_on_a_table_stays() {
+fn external_objects_on_a_table_stay() {
     let store = Store::with(On::Postgres, OLD, "INSERT INTO users (name) VALUES ('Ann')");
     store.run(
         "ALTER TABLE users ADD COLUMN theirs text DEFAULT 'x';
@@ -139,7 +139,7 @@ fn what_other_programs_put_on_a_table_stays() {
 }
 
 #[test]
-fn their_view_on_a_changed_field_stops_the_migration() {
+fn external_view_on_a_changed_field_stops_migration() {
     let store = Store::with(On::Postgres, OLD, "CREATE VIEW their_view AS SELECT note FROM users");
     let before = store.dump();
     let error = store.apply("type User { id: ID! name: String! }", &["User.note"]).unwrap_err().to_string();
@@ -175,7 +175,7 @@ fn long_names_have_indexes_and_triggers() {
 }
 
 #[test]
-fn an_index_follows_a_rename_without_being_built_anew() {
+fn index_of_a_renamed_field_is_not_rebuilt() {
     let store = Store::with(
         On::Postgres,
         "type User { id: ID! name: String @unique }",
@@ -206,7 +206,7 @@ fn with_bare_indexes(sql: &str) -> Store {
 }
 
 #[test]
-fn an_index_ends_in_the_id() {
+fn index_ends_with_the_id() {
     let store = with_bare_indexes("INSERT INTO users (name) VALUES ('Ann')");
     let anew = "User: index on name made anew; meanwhile writes wait, reads do not";
     let planned = store.in_mode(INDEXED, MigrationMode::Plan).unwrap();
@@ -228,7 +228,7 @@ fn an_index_ends_in_the_id() {
 }
 
 #[test]
-fn an_older_version_that_starts_meanwhile_costs_no_index() {
+fn index_survives_a_start_of_an_older_version() {
     let store = Store::with(On::Postgres, INDEXED, "INSERT INTO users (name) VALUES ('Ann')");
     let file = "SELECT relfilenode FROM pg_class WHERE relname = 'users_name_index_by_id'";
     let before = store.rows(file);
@@ -240,7 +240,7 @@ fn an_older_version_that_starts_meanwhile_costs_no_index() {
 
 /// Dropping an index waits for readers, and others wait behind it: that is not done as long as the migration lasts.
 #[test]
-fn an_index_is_made_anew_while_others_read() {
+fn index_rebuild_does_not_block_readers() {
     let store = with_bare_indexes("INSERT INTO users (name) VALUES ('Ann')");
     on_client(store.url(), async |client| {
         client.batch_execute("BEGIN; SELECT count(*) FROM users").await.unwrap();
@@ -269,7 +269,7 @@ fn an_index_is_made_anew_while_others_read() {
 }
 
 #[test]
-fn a_value_that_leaves_no_room_for_the_id_stays_indexed() {
+fn index_without_id_stays_for_very_long_values() {
     let longest = "INSERT INTO users (name) SELECT string_agg(chr(33 + floor(random() * 94)::int), '') \
                    FROM generate_series(1, 2690)";
     let store = with_bare_indexes(longest);
@@ -290,7 +290,7 @@ fn a_value_that_leaves_no_room_for_the_id_stays_indexed() {
 }
 
 #[test]
-fn lists_count_what_anybody_writes() {
+fn plain_lists_count_external_writes() {
     let store = Store::empty(On::Postgres);
     on_client(store.url(), async |client| {
         let model = std::sync::Arc::new(model(OLD));
@@ -327,7 +327,7 @@ fn lists_count_what_anybody_writes() {
 }
 
 #[test]
-fn a_role_of_its_own_writes_with_the_rights_the_documentation_names() {
+fn documented_grants_suffice_for_another_role() {
     let store = Store::with(On::Postgres, OLD, "");
     // Roles belong to the whole server.
     let role = format!("clerk_{}", uuid::Uuid::new_v4().simple());

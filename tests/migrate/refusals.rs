@@ -3,12 +3,12 @@
 use super::*;
 
 on_both!(
-    the_start_refuses_what_loses_or_does_not_fit,
-    a_plan_writes_nothing_and_ends_with_the_command,
-    a_loss_needs_its_own_agreement,
-    a_removed_type_goes_with_agreement_and_its_name_is_free,
-    another_programs_database_is_left_alone,
-    a_newer_or_damaged_store_is_refused,
+    start_refuses_data_loss_and_unfit_values,
+    plan_writes_nothing_and_shows_the_command,
+    each_loss_needs_its_own_allow_drop,
+    removed_type_needs_allow_drop_and_frees_its_name,
+    database_of_another_program_is_left_alone,
+    newer_or_damaged_store_is_refused,
 );
 
 pub const OLD: &str = "type User { id: ID! name: String! note: String age: Int }";
@@ -30,7 +30,7 @@ fn check_refused(on: On, sdl: &str, says: &[&str]) {
     assert_eq!(store.rows("SELECT max(id), count(*) FROM users"), ["3|3"]);
 }
 
-fn the_start_refuses_what_loses_or_does_not_fit(on: On) {
+fn start_refuses_data_loss_and_unfit_values(on: On) {
     check_refused(
         on,
         "type User { id: ID! name: String! age: Int }",
@@ -59,7 +59,7 @@ fn the_start_refuses_what_loses_or_does_not_fit(on: On) {
     );
 }
 
-fn a_plan_writes_nothing_and_ends_with_the_command(on: On) {
+fn plan_writes_nothing_and_shows_the_command(on: On) {
     let store = Store::with(on, OLD, DATA);
     let before = store.dump();
     let sdl = "type User { id: ID! name: String! age: Long nick: String } type Tag { id: ID! }";
@@ -82,7 +82,7 @@ fn a_plan_writes_nothing_and_ends_with_the_command(on: On) {
     assert_eq!(empty.dump(), [""; 0]);
 }
 
-fn a_loss_needs_its_own_agreement(on: On) {
+fn each_loss_needs_its_own_allow_drop(on: On) {
     let store = Store::with(on, OLD, DATA);
     let sdl = "type User { id: ID! name: String! }";
     let before = store.dump();
@@ -96,7 +96,7 @@ fn a_loss_needs_its_own_agreement(on: On) {
     assert_eq!(store.rows("SELECT * FROM users ORDER BY id"), ["1|Ann|1", "2|Bob|1"]);
 }
 
-fn a_removed_type_goes_with_agreement_and_its_name_is_free(on: On) {
+fn removed_type_needs_allow_drop_and_frees_its_name(on: On) {
     let store = Store::with(on, OLD, DATA);
     store.apply("type Other { id: ID! }", &["User"]).unwrap();
     assert!(!store.relations().contains(&"users".to_owned()));
@@ -104,7 +104,7 @@ fn a_removed_type_goes_with_agreement_and_its_name_is_free(on: On) {
     assert_eq!(store.rows("SELECT count(*) FROM trefoil_changes WHERE resource = 'User'"), ["0"]);
 }
 
-fn another_programs_database_is_left_alone(on: On) {
+fn database_of_another_program_is_left_alone(on: On) {
     let store = Store::empty(on);
     store.run("CREATE TABLE \"Users\" (x int); CREATE TABLE things (x int); INSERT INTO things VALUES (1)");
     let error = store.start(OLD).unwrap_err().to_string();
@@ -114,7 +114,7 @@ fn another_programs_database_is_left_alone(on: On) {
     assert_eq!(store.rows("SELECT * FROM things"), ["1"]);
 }
 
-fn a_newer_or_damaged_store_is_refused(on: On) {
+fn newer_or_damaged_store_is_refused(on: On) {
     let store = Store::with(on, OLD, DATA);
     store.run("UPDATE trefoil_meta SET value = '2' WHERE key = 'format'");
     assert!(matches!(store.start(OLD), Err(MigrateError::NewerStore { found: 2 })));

@@ -6,7 +6,7 @@ use super::triggers::SHOP;
 use super::*;
 
 #[test]
-fn references_that_dangled_before_do_not_stop_a_migration() {
+fn dangling_references_do_not_stop_migration() {
     let old = "type User { id: ID! orders: [Order] } type Order { id: ID! user: User note: String! }";
     let store = Store::with(
         On::Sqlite,
@@ -20,7 +20,7 @@ fn references_that_dangled_before_do_not_stop_a_migration() {
 }
 
 #[test]
-fn what_other_programs_put_on_a_table_survives_a_rebuild() {
+fn external_objects_survive_a_table_rebuild() {
     let store = Store::with(
         On::Sqlite,
         "type User { id: ID! name: String! note: String }",
@@ -46,7 +46,7 @@ fn what_other_programs_put_on_a_table_survives_a_rebuild() {
 }
 
 #[test]
-fn interrupted_anywhere_nothing_is_half_done() {
+fn interrupted_migration_leaves_nothing_half_done() {
     let sdl = "type Person @renamedFrom(name: \"User\") { id: ID! name: String! note: Int age: String mail: String }";
     let store = Store::with(
         On::Sqlite,
@@ -86,7 +86,7 @@ fn interrupted_anywhere_nothing_is_half_done() {
     assert_eq!(store.rows("SELECT id, name, note, age FROM people"), ["1|Ann|null|7", "2|Bob|5|null"]);
 }
 #[test]
-fn an_image_holds_the_record_exactly() {
+fn log_image_holds_the_record_exactly() {
     let store = Store::with(On::Sqlite, SHOP, "");
     store.run(
         "INSERT INTO users (name, score, updated) VALUES ('A\"nn', 0.1 + 0.2, '2026-01-02T03:04:05.000000Z')",

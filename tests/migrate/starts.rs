@@ -40,7 +40,7 @@ fn five_at_once(store: &Store, sdl: &str) -> Vec<MigrationReport> {
 }
 
 #[test]
-fn five_nodes_make_one_store() {
+fn five_nodes_create_one_store() {
     let store = Store::empty(On::Postgres);
     let reports = five_at_once(&store, OLD);
     assert_eq!(reports.iter().filter(|report| !report.steps.is_empty()).count(), 1, "{reports:?}");
@@ -61,7 +61,7 @@ fn five_nodes_migrate_once() {
 }
 
 #[test]
-fn a_store_is_fresh_until_seeds_are_in_and_never_after() {
+fn seed_is_needed_until_it_is_loaded_once() {
     let store = Store::with(On::Postgres, OLD, "");
     // Seeds that failed gave ids, and left nothing.
     store.run("BEGIN; INSERT INTO users (name) VALUES ('Ann'); ROLLBACK");
@@ -76,7 +76,7 @@ fn a_store_is_fresh_until_seeds_are_in_and_never_after() {
 }
 
 #[test]
-fn an_open_transaction_is_named_and_not_waited_for_for_ever() {
+fn open_transaction_is_named_after_the_lock_timeout() {
     let store = Store::with(On::Postgres, OLD, "");
     let before = store.dump();
     let impatient = format!(
@@ -107,7 +107,7 @@ fn an_open_transaction_is_named_and_not_waited_for_for_ever() {
 }
 
 #[test]
-fn a_start_that_changes_nothing_waits_for_no_reader_and_no_writer() {
+fn start_without_changes_waits_for_no_lock() {
     let store = Store::with(On::Postgres, OLD, "");
     on_client(store.url(), async |client| {
         let mut other = connect(store.url()).await;

@@ -3,15 +3,15 @@
 use super::*;
 
 on_both!(
-    other_programs_writes_are_versioned_and_logged_once,
-    an_image_is_the_same_on_both_stores,
-    an_empty_store_gets_everything_once,
-    cascades_are_logged_like_any_other_change,
-    a_record_of_very_many_fields_has_an_image,
-    updated_at_follows_other_programs,
-    an_id_never_changes,
-    only_what_is_subscribed_to_is_logged,
-    what_another_program_dropped_comes_back,
+    external_writes_are_versioned_and_logged_once,
+    log_image_is_the_same_on_both_stores,
+    second_start_changes_nothing,
+    cascade_deletes_are_logged,
+    log_image_holds_very_many_fields,
+    updated_at_follows_external_writes,
+    id_never_changes,
+    only_subscribed_changes_are_logged,
+    dropped_triggers_and_indexes_are_restored,
 );
 
 pub const SHOP: &str = "
@@ -21,7 +21,7 @@ type Note { id: ID! user: User @reference(onDelete: SET_NULL) text: String }";
 
 const LOG: &str = "SELECT number, resource, deed, record, version FROM trefoil_changes ORDER BY number";
 
-fn an_empty_store_gets_everything_once(on: On) {
+fn second_start_changes_nothing(on: On) {
     let store = Store::empty(on);
     let report = store.start(SHOP).unwrap();
     assert!(report.needs_seed);
@@ -34,7 +34,7 @@ fn an_empty_store_gets_everything_once(on: On) {
     assert_eq!(store.rows("SELECT length(value) FROM trefoil_meta WHERE key = 'store'"), ["32"]);
 }
 
-fn cascades_are_logged_like_any_other_change(on: On) {
+fn cascade_deletes_are_logged(on: On) {
     for recursive in ["", "PRAGMA recursive_triggers = ON;"] {
         let recursive = if on == On::Sqlite { recursive } else { "" };
         let store = Store::with(on, SHOP, "INSERT INTO users (name) VALUES ('Ann');");
@@ -49,7 +49,7 @@ fn cascades_are_logged_like_any_other_change(on: On) {
     }
 }
 
-fn a_record_of_very_many_fields_has_an_image(on: On) {
+fn log_image_holds_very_many_fields(on: On) {
     let fields: String = (0..150).map(|at| format!("f{at}: Int\n")).collect();
     let store = Store::with(
         on,
@@ -60,7 +60,7 @@ fn a_record_of_very_many_fields_has_an_image(on: On) {
     assert_eq!(store.rows(read), ["7|8|152"]);
 }
 
-fn updated_at_follows_other_programs(on: On) {
+fn updated_at_follows_external_writes(on: On) {
     let store = Store::with(
         on,
         SHOP,
@@ -72,7 +72,7 @@ fn updated_at_follows_other_programs(on: On) {
     assert_eq!(store.rows("SELECT updated, _version FROM users"), ["2001-01-01T00:00:00.000000Z|3"]);
 }
 
-fn an_id_never_changes(on: On) {
+fn id_never_changes(on: On) {
     let store = Store::with(on, SHOP, "INSERT INTO users (name) VALUES ('Ann')");
     let error = store.refusal("UPDATE users SET id = 5");
     assert!(error.contains("never changes"), "{error}");
@@ -80,7 +80,7 @@ fn an_id_never_changes(on: On) {
     assert_eq!(store.rows("SELECT id, name FROM users"), ["1|Eve"]);
 }
 
-fn only_what_is_subscribed_to_is_logged(on: On) {
+fn only_subscribed_changes_are_logged(on: On) {
     let store = Store::empty(on);
     let model = model(SHOP);
     let user = model.find_record("User").unwrap();
@@ -94,7 +94,7 @@ fn only_what_is_subscribed_to_is_logged(on: On) {
     assert_eq!(store.rows(LOG), ["1|User|created|1|1", "2|User|created|2|1", "3|User|deleted|2|1"]);
 }
 
-fn what_another_program_dropped_comes_back(on: On) {
+fn dropped_triggers_and_indexes_are_restored(on: On) {
     let store = Store::with(on, SHOP, "");
     let before = store.dump();
     store.run(match on {
@@ -106,7 +106,7 @@ fn what_another_program_dropped_comes_back(on: On) {
     assert_eq!(store.dump(), before);
 }
 
-fn other_programs_writes_are_versioned_and_logged_once(on: On) {
+fn external_writes_are_versioned_and_logged_once(on: On) {
     for recursive in ["", "PRAGMA recursive_triggers = ON;"] {
         let recursive = if on == On::Sqlite { recursive } else { "" };
         let store = Store::with(on, SHOP, "");
@@ -134,7 +134,7 @@ fn other_programs_writes_are_versioned_and_logged_once(on: On) {
     }
 }
 
-fn an_image_is_the_same_on_both_stores(on: On) {
+fn log_image_is_the_same_on_both_stores(on: On) {
     let sdl = "enum E { A } type Part { x: Int }
         type T { id: ID! text: String flag: Boolean int: Int long: Long float: Float price: Decimal day: Date at: DateTime
           key: UUID json: JSON list: [Int] part: Part e: E other: T none: String }";

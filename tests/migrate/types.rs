@@ -4,9 +4,9 @@ use super::*;
 
 on_both!(
     values_are_converted_where_they_fit,
-    a_number_becomes_a_reference_where_it_leads_somewhere,
-    a_required_field_with_unfit_values_blocks_unless_a_default_fills_it,
-    enum_values_go_when_no_record_holds_them,
+    number_becomes_a_reference_if_the_record_exists,
+    unfit_required_values_block_without_a_default,
+    unused_enum_value_can_be_removed,
     embedded_values_follow_their_type,
 );
 
@@ -63,7 +63,7 @@ fn values_are_converted_where_they_fit(on: On) {
     check(on, "[String!]", "[Int!]", &[("'[\"1\"]'", "[1]"), ("'[\"x\"]'", "null")]);
 }
 
-fn a_number_becomes_a_reference_where_it_leads_somewhere(on: On) {
+fn number_becomes_a_reference_if_the_record_exists(on: On) {
     let old = "type Owner { id: ID! } type T { id: ID! ownerId: Int }";
     let new =
         "type Owner { id: ID! ts: [T] } type T { id: ID! owner: Owner @renamedFrom(name: \"ownerId\") }";
@@ -79,7 +79,7 @@ fn a_number_becomes_a_reference_where_it_leads_somewhere(on: On) {
     store.refusal("UPDATE ts SET \"ownerId\" = 9");
 }
 
-fn a_required_field_with_unfit_values_blocks_unless_a_default_fills_it(on: On) {
+fn unfit_required_values_block_without_a_default(on: On) {
     let store = Store::with(on, "type T { id: ID! v: String! }", "INSERT INTO ts (v) VALUES ('1'), ('x')");
     let without = "type T { id: ID! v: Int! }";
     assert!(matches!(store.apply(without, &[]), Err(MigrateError::Refused(_))));
@@ -94,7 +94,7 @@ fn a_required_field_with_unfit_values_blocks_unless_a_default_fills_it(on: On) {
     assert_eq!(store.rows("SELECT v FROM ts ORDER BY id"), ["1", "9"]);
 }
 
-fn enum_values_go_when_no_record_holds_them(on: On) {
+fn unused_enum_value_can_be_removed(on: On) {
     let schema = |values: &str| format!("enum E {{ {values} }} type T {{ id: ID! v: E! many: [E!] }}");
     let store = Store::with(on, &schema("A B C"), "INSERT INTO ts (v, many) VALUES ('A', '[\"B\"]')");
     assert_eq!(store.start(&schema("A B")).unwrap().steps.len(), 2);
