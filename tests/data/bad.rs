@@ -5,12 +5,12 @@ use std::process::Stdio;
 use super::{Bench, Kind, Said, both};
 
 both![
-    each_bad_row_is_named,
-    what_refers_to_nothing_is_named,
-    bad_rows_can_be_left_out,
-    an_id_given_twice_is_named,
-    an_id_leaves_room_behind_it,
-    a_disk_that_takes_no_more
+    every_bad_row_is_reported,
+    dangling_reference_is_reported,
+    skip_bad_leaves_out_bad_rows,
+    duplicate_id_is_reported,
+    highest_possible_id_is_refused,
+    full_disk_fails_import_and_export
 ];
 
 /// A store with something in it, to be found unchanged.
@@ -23,7 +23,7 @@ fn filled(bench: &Bench) -> (super::Store, String) {
     (store, all)
 }
 
-fn each_bad_row_is_named(kind: Kind) {
+fn every_bad_row_is_reported(kind: Kind) {
     let bench = Bench::new(kind);
     let (store, before) = filled(&bench);
     let rows = concat!(
@@ -73,7 +73,7 @@ fn each_bad_row_is_named(kind: Kind) {
     assert_eq!(bench.all(&store), before);
 }
 
-fn what_refers_to_nothing_is_named(kind: Kind) {
+fn dangling_reference_is_reported(kind: Kind) {
     let bench = Bench::new(kind);
     let (store, before) = filled(&bench);
     let rows = "{\"name\":\"x\",\"bossId\":1}\n{\"name\":\"y\",\"bossId\":99,\"homeId\":\"98\"}\n{\"id\":50,\"name\":\"\"}\n{\"name\":\"z\",\"bossId\":50}\n";
@@ -90,7 +90,7 @@ fn what_refers_to_nothing_is_named(kind: Kind) {
     assert_eq!(bench.all(&store), before);
 }
 
-fn an_id_given_twice_is_named(kind: Kind) {
+fn duplicate_id_is_reported(kind: Kind) {
     let bench = Bench::new(kind);
     let (store, before) = filled(&bench);
     let twice = "{\"id\":7,\"name\":\"x\"}\n{\"id\":8,\"name\":\"y\"}\n{\"id\":\"7\",\"name\":\"z\"}\n";
@@ -105,7 +105,7 @@ fn an_id_given_twice_is_named(kind: Kind) {
 
 /// Lines are told apart by their encoding as tables are.
 #[test]
-fn lines_in_another_encoding_are_told_so() {
+fn ndjson_that_is_not_utf8_is_refused() {
     let bench = Bench::new(Kind::File);
     let (store, before) = filled(&bench);
     let check = |bytes: &[u8], words: &str| {
@@ -123,7 +123,7 @@ fn lines_in_another_encoding_are_told_so() {
 }
 
 /// Also those who refer to what was left out, and those who refer to them.
-fn bad_rows_can_be_left_out(kind: Kind) {
+fn skip_bad_leaves_out_bad_rows(kind: Kind) {
     let bench = Bench::new(kind);
     let (store, _) = filled(&bench);
     let rows = concat!(
@@ -161,7 +161,7 @@ fn bad_rows_can_be_left_out(kind: Kind) {
 }
 
 /// The last id of all would leave none for the next record, even where the import that chose it was refused.
-fn an_id_leaves_room_behind_it(kind: Kind) {
+fn highest_possible_id_is_refused(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let said = bench.pipe(&store, &["--resource", "teams"], r#"{"id":"9223372036854775807","title":"x"}"#);
@@ -181,7 +181,7 @@ fn an_id_leaves_room_behind_it(kind: Kind) {
 
 /// A line of a stream that names nothing belongs to nothing, also where there are no records at all.
 #[test]
-fn a_line_of_nothing_is_named_and_counts_for_nothing() {
+fn line_for_an_unknown_resource_is_reported() {
     let bench = Bench::new(Kind::File);
     bench.write("app/graphql/schema.graphqls", "type Query { hello: String }");
     let store = bench.store();
@@ -192,7 +192,7 @@ fn a_line_of_nothing_is_named_and_counts_for_nothing() {
 }
 
 #[test]
-fn files_that_are_no_tables_are_told_so() {
+fn csv_that_is_no_table_is_refused() {
     let bench = Bench::new(Kind::File);
     let (store, before) = filled(&bench);
     let check = |bytes: &[u8], words: &[&str]| {
@@ -230,7 +230,7 @@ fn files_that_are_no_tables_are_told_so() {
 }
 
 #[test]
-fn what_is_named_must_be_there() {
+fn unknown_names_in_arguments_are_refused() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     let wrong = |verb: &str, arguments: &[&str], code, words: &str| {
@@ -296,7 +296,7 @@ fn limited(bench: &Bench, verb: &str, store: &super::Store, arguments: &[&str], 
 
 /// Nothing of value is in the journal while rows come in, so that it can be thrown away when the disk is full.
 #[test]
-fn the_tables_of_a_new_store_do_not_wait_in_the_journal() {
+fn new_store_tables_do_not_wait_in_the_wal() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     let mut import = bench.command("import", &store, &["--resource", "people"]);
@@ -312,7 +312,7 @@ fn the_tables_of_a_new_store_do_not_wait_in_the_journal() {
 }
 
 #[test]
-fn a_full_temporary_folder_is_named() {
+fn full_temporary_folder_is_named() {
     let bench = Bench::new(Kind::File);
     let (store, _) = filled(&bench);
     let mut import = bench.command("import", &store, &["--resource", "people", "--skip-bad"]);
@@ -321,7 +321,7 @@ fn a_full_temporary_folder_is_named() {
     said.refused(&["standard input: temporary file in ", "nowhere (TMPDIR): No such file"]);
 }
 
-fn a_disk_that_takes_no_more(kind: Kind) {
+fn full_disk_fails_import_and_export(kind: Kind) {
     let bench = Bench::new(kind);
     let (store, before) = filled(&bench);
     let many: String =

@@ -16,7 +16,7 @@ fn steady(line: &str) -> String {
 }
 
 #[test]
-fn commands_of_the_data_page_say_what_stands_below_them() {
+fn data_page_commands_print_the_documented_output() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("bin")).unwrap();
     symlink(env!("CARGO_BIN_EXE_trefoil"), folder.path().join("bin/trefoil")).unwrap();

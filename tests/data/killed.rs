@@ -8,7 +8,7 @@ use super::{Bench, Kind, Store, both};
 use crate::support::is_long;
 use crate::support::postgres::sql;
 
-both![imports_are_whole_or_nothing, exports_are_whole_or_not_there];
+both![import_is_all_or_nothing, export_file_is_complete_or_absent];
 
 fn kills() -> u32 {
     if is_long() { 10 } else { 3 }
@@ -59,7 +59,7 @@ fn kill_within(mut command: Command, time: Duration) -> bool {
     !child.wait().unwrap().success()
 }
 
-fn imports_are_whole_or_nothing(kind: Kind) {
+fn import_is_all_or_nothing(kind: Kind) {
     let bench = Bench::new(kind);
     bench.write("all.ndjson", stream(rows()));
     let (first, begin) = (bench.store(), Instant::now());
@@ -89,7 +89,7 @@ fn imports_are_whole_or_nothing(kind: Kind) {
 /// What a killed import left is cleaned up, and the table is known as an empty one of many pages. Nothing that comes in
 /// afterwards would change that before it is committed.
 #[test]
-fn a_table_that_was_cleaned_up_is_not_taken_for_empty() {
+fn import_into_a_vacuumed_table_updates_statistics() {
     let bench = Bench::new(Kind::Server);
     let store = bench.store();
     bench.import(&store, &["--from", empty(&bench)]);
@@ -122,7 +122,7 @@ fn empty(bench: &Bench) -> &'static str {
     "empty.ndjson"
 }
 
-fn exports_are_whole_or_not_there(kind: Kind) {
+fn export_file_is_complete_or_absent(kind: Kind) {
     let bench = Bench::new(kind);
     bench.write("all.ndjson", stream(rows()));
     let store = bench.store();

@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::{Bench, Kind, both, files};
 
 both![
-    everything_survives,
-    references_come_in_any_order,
+    every_value_round_trips,
+    import_takes_references_in_any_order,
     lists_keep_their_order,
-    ids_go_on_behind,
-    one_file_is_replaced_whole,
-    a_slow_reader_gets_everything,
+    next_id_follows_the_imported_ids,
+    export_replaces_a_file_atomically,
+    export_to_a_slow_reader_is_complete,
 ];
 
 /// Values that something could stumble over.
@@ -34,7 +34,7 @@ const NASTY: &str = r#"
 {"resource":"items","value":"'"}
 "#;
 
-fn everything_survives(kind: Kind) {
+fn every_value_round_trips(kind: Kind) {
     let bench = Bench::new(kind);
     let first = bench.store();
     let said = bench.pipe(&first, &[], NASTY);
@@ -63,7 +63,7 @@ fn everything_survives(kind: Kind) {
 }
 
 /// Two people who are each other's boss, a team that is led by its own member, and rows before what they refer to.
-fn references_come_in_any_order(kind: Kind) {
+fn import_takes_references_in_any_order(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     bench.write(
@@ -117,7 +117,7 @@ fn said_twice(text: &str) -> String {
 }
 
 /// Ids that were chosen are never given again.
-fn ids_go_on_behind(kind: Kind) {
+fn next_id_follows_the_imported_ids(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let chosen: String =
@@ -138,7 +138,7 @@ fn ids_go_on_behind(kind: Kind) {
     );
 }
 
-fn one_file_is_replaced_whole(kind: Kind) {
+fn export_replaces_a_file_atomically(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let said = bench.pipe(&store, &["--resource", "teams"], "{\"title\":\"a\"}\n");
@@ -161,7 +161,7 @@ fn one_file_is_replaced_whole(kind: Kind) {
 
 /// More than lies in the buffers on the way, and a reader that takes its time: neither the store's snapshot nor its
 /// connection waits for it.
-fn a_slow_reader_gets_everything(kind: Kind) {
+fn export_to_a_slow_reader_is_complete(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let rows: String = (1..=8_000).map(|i| format!("{{\"title\":\"{i} {}\"}}\n", "x".repeat(200))).collect();
@@ -178,7 +178,7 @@ fn a_slow_reader_gets_everything(kind: Kind) {
 
 /// A line of a stream has its record one level deeper than the record is alone.
 #[test]
-fn a_stream_takes_whatever_a_record_may_hold() {
+fn deeply_nested_json_round_trips() {
     let bench = Bench::new(Kind::File);
     let (first, second) = (bench.store(), bench.store());
     let deep = format!("{{\"json\":{}{}}}\n", "[".repeat(126), "]".repeat(126));
@@ -193,7 +193,7 @@ fn a_stream_takes_whatever_a_record_may_hold() {
 
 /// Something that is no file is written to: it would be gone if a file took its place.
 #[test]
-fn a_named_pipe_and_a_device_stay_what_they_are() {
+fn export_to_a_pipe_or_device_does_not_replace_it() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     assert!(bench.pipe(&store, &[], NASTY).succeeded);
@@ -214,7 +214,7 @@ fn a_named_pipe_and_a_device_stay_what_they_are() {
 
 /// A name that says nothing of a format is a folder's, and what is a database is not replaced whatever it is called.
 #[test]
-fn an_export_takes_the_place_of_no_database_and_of_no_odd_file() {
+fn export_never_overwrites_a_database_or_odd_file() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     assert!(bench.pipe(&store, &[], NASTY).succeeded);
@@ -243,7 +243,7 @@ fn an_export_takes_the_place_of_no_database_and_of_no_odd_file() {
 
 /// Two at once would write into each other's file, and the second would put it in its place.
 #[test]
-fn a_file_is_written_by_one_export_at_a_time() {
+fn export_file_has_one_writer_at_a_time() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     assert!(bench.pipe(&store, &[], NASTY).succeeded);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Bench, Kind, Store, both};
 use crate::support::Process;
 
-both![subscribers_hear_of_an_import, an_export_is_of_one_moment, a_list_is_the_table_of_an_export];
+both![import_makes_subscription_events, export_is_one_snapshot, csv_list_equals_csv_export];
 
 fn serve(bench: &Bench, store: &Store) -> Process {
     let arguments: Vec<&str> =
@@ -31,7 +31,7 @@ fn hear(stream: &mut TcpStream, words: &[String]) -> String {
     heard
 }
 
-fn subscribers_hear_of_an_import(kind: Kind) {
+fn import_makes_subscription_events(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let server = serve(&bench, &store);
@@ -73,7 +73,7 @@ fn a_server_with_other_tables(bench: &Bench, store: &Store) {
 }
 
 /// Teams are read long before people, and people come and go meanwhile.
-fn an_export_is_of_one_moment(kind: Kind) {
+fn export_is_one_snapshot(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let rows: String = (1..=20).map(|i| format!("{{\"id\":{i},\"title\":\"t\"}}\n")).collect();
@@ -110,7 +110,7 @@ fn an_export_is_of_one_moment(kind: Kind) {
 }
 
 /// The same bytes from the server and from the command, also where a list is read in many parts; and they come back in.
-fn a_list_is_the_table_of_an_export(kind: Kind) {
+fn csv_list_equals_csv_export(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let texts = ["plain", "=1+1", "a,b;c\\td", "\\\"q\\\"", "two\\r\\nlines", "'", "", " edge ", "Zoë 李"];

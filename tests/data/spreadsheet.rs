@@ -3,7 +3,7 @@
 use super::{Bench, Kind};
 
 #[test]
-fn formulas_are_defused_and_numbers_are_not() {
+fn csv_formulas_are_escaped_numbers_are_not() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     let rows = concat!(
@@ -31,7 +31,7 @@ fn formulas_are_defused_and_numbers_are_not() {
 }
 
 #[test]
-fn null_and_the_empty_text_are_two() {
+fn csv_null_differs_from_empty_text() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     let said = bench.pipe(&store, &["--resource", "teams"], "{\"id\":1,\"title\":\"\"}\n");
@@ -46,7 +46,7 @@ fn null_and_the_empty_text_are_two() {
 
 /// Any order of columns, semicolons, a comma in numbers, capitals, quoted line breaks, no last line end.
 #[test]
-fn what_a_spreadsheet_writes_comes_in() {
+fn csv_import_reads_spreadsheet_dialects() {
     let bench = Bench::new(Kind::File);
     let sheets: [(&str, &str); 5] = [
         (
@@ -80,7 +80,7 @@ fn what_a_spreadsheet_writes_comes_in() {
 
 /// A line with nothing on it is none; one with an empty cell in quotes is a row.
 #[test]
-fn an_empty_cell_in_quotes_is_a_row() {
+fn csv_quoted_empty_cell_is_a_row() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     bench.write("teams.csv", "title\n\"\"\n\nx\n");
@@ -89,7 +89,7 @@ fn an_empty_cell_in_quotes_is_a_row() {
 }
 
 #[test]
-fn a_list_is_a_column() {
+fn csv_plain_list_is_one_column() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     bench.write("items.csv", "value\nmilk\n\"two\nlines\"\n'=x\n");

@@ -49,7 +49,7 @@ fn has_bar(said: &Said, tasks: &[&str], unit: &str) {
 }
 
 #[test]
-fn a_terminal_is_shown_how_far_it_is_and_a_pipe_is_not() {
+fn progress_is_shown_only_on_a_terminal() {
     let bench = Bench::new(Kind::File);
     let (store, other) = (bench.store(), Bench::new(Kind::Server).store());
     let said = on_terminal(&bench, "seed", &store, &["--fake", "3000"], "");
@@ -72,7 +72,7 @@ fn a_terminal_is_shown_how_far_it_is_and_a_pipe_is_not() {
 }
 
 #[test]
-fn a_reset_asks_on_a_terminal_and_nowhere_else() {
+fn reset_asks_for_confirmation_only_on_a_terminal() {
     let bench = Bench::new(Kind::File);
     let store = bench.store();
     assert!(bench.pipe(&store, &["--resource", "teams"], "{\"title\":\"t\"}\n").succeeded);

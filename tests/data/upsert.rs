@@ -2,9 +2,9 @@
 
 use super::{Bench, Kind, both};
 
-both![rows_change_what_is_there, equal_is_what_the_field_says, new_and_known_and_bad_rows_come_mixed];
+both![existing_records_are_updated, key_is_compared_by_field_type, new_existing_and_bad_rows_may_be_mixed];
 
-fn rows_change_what_is_there(kind: Kind) {
+fn existing_records_are_updated(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let first = "{\"id\":1,\"name\":\"Ann\",\"nick\":\"a\",\"note\":\"kept\"}\n{\"id\":2,\"name\":\"Bob\",\"nick\":\"b\"}\n";
@@ -42,7 +42,7 @@ fn rows_change_what_is_there(kind: Kind) {
 }
 
 /// Decimals are equal by value, and a whole application can be brought in again by its ids, but for its lists.
-fn equal_is_what_the_field_says(kind: Kind) {
+fn key_is_compared_by_field_type(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     assert!(bench.pipe(&store, &["--resource", "people"], "{\"name\":\"A\",\"rank\":\"1.50\"}\n").succeeded);
@@ -59,7 +59,7 @@ fn equal_is_what_the_field_says(kind: Kind) {
 }
 
 /// More than a batch of rows of which some are there, some are new and a few do not fit, in an order that matters.
-fn new_and_known_and_bad_rows_come_mixed(kind: Kind) {
+fn new_existing_and_bad_rows_may_be_mixed(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
     let first: String =
