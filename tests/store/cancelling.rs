@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-both![a_list_stops_when_its_reader_leaves, what_waits_and_is_no_longer_wanted_never_happens];
+both![list_stops_when_its_reader_leaves, queued_job_never_runs_once_cancelled];
 
 /// Cancels its own job after so many rows.
 struct Leave {
@@ -36,7 +36,7 @@ async fn fill(bench: &Bench, rows: u32) {
     bench.outside(&fill).await;
 }
 
-async fn a_list_stops_when_its_reader_leaves(bench: Bench) {
+async fn list_stops_when_its_reader_leaves(bench: Bench) {
     fill(&bench, 50_000).await;
     let seen = Arc::<std::sync::atomic::AtomicUsize>::default();
     let job = bench.job(vec![bench.list("User", Listing::default(), "name")]);
@@ -49,7 +49,7 @@ async fn a_list_stops_when_its_reader_leaves(bench: Bench) {
 }
 
 #[tokio::test]
-async fn a_search_that_finds_nothing_stops_too() {
+async fn search_without_matches_stops() {
     let bench = Bench::new();
     fill(&bench, 200_000).await;
     let needle = text(&"zz".repeat(10));
@@ -70,7 +70,7 @@ async fn a_search_that_finds_nothing_stops_too() {
     assert!(begun.elapsed() < long / 2 + Duration::from_millis(20), "{:?} of {long:?}", begun.elapsed());
 }
 
-async fn what_waits_and_is_no_longer_wanted_never_happens(bench: Bench) {
+async fn queued_job_never_runs_once_cancelled(bench: Bench) {
     let bench = Arc::new(bench);
     let outsider = bench.outsider().await;
     outsider.hold().await;

@@ -8,11 +8,11 @@ use trefoil_engine::ListSlice;
 use super::*;
 
 both![
-    a_forged_cursor_does_not_tell_where_a_hidden_record_is,
-    a_forged_cursor_does_not_tell_of_the_children_of_others,
-    a_cursor_goes_on_in_a_list_with_conditions,
-    a_cursor_of_another_list_is_refused,
-    a_cursor_without_the_name_of_its_records_goes_on,
+    forged_cursor_does_not_locate_hidden_records,
+    forged_cursor_does_not_reveal_others_children,
+    cursor_works_in_a_filtered_list,
+    cursor_of_another_list_is_refused,
+    cursor_in_the_older_format_works,
 ];
 
 fn forged(parts: serde_json::Value) -> String {
@@ -29,7 +29,7 @@ async fn labelled(bench: &Bench, label: &str, rank: i64) -> i64 {
     bench.make("Thing", &[("label", text(&long)), ("rank", int(rank))]).await
 }
 
-async fn a_forged_cursor_does_not_tell_where_a_hidden_record_is(bench: Bench) {
+async fn forged_cursor_does_not_locate_hidden_records(bench: Bench) {
     let hidden = labelled(&bench, "m", 0).await;
     for label in ["a", "h", "ma", "mz", "r", "z"] {
         labelled(&bench, label, 1).await;
@@ -52,7 +52,7 @@ async fn a_forged_cursor_does_not_tell_where_a_hidden_record_is(bench: Bench) {
     }
 }
 
-async fn a_forged_cursor_does_not_tell_of_the_children_of_others(bench: Bench) {
+async fn forged_cursor_does_not_reveal_others_children(bench: Bench) {
     let (own, other) = (bench.user("Ada").await, bench.user("Bob").await);
     let item = |user: i64, item: &str| {
         [("user", int(user)), ("item", text(&format!("{item}{}", "x".repeat(2_000))))]
@@ -76,7 +76,7 @@ async fn a_forged_cursor_does_not_tell_of_the_children_of_others(bench: Bench) {
 }
 
 /// The record that a cursor stands for is looked for with the conditions of the list.
-async fn a_cursor_goes_on_in_a_list_with_conditions(bench: Bench) {
+async fn cursor_works_in_a_filtered_list(bench: Bench) {
     for label in ["c", "a", "d", "b"] {
         labelled(&bench, label, 1).await;
         labelled(&bench, label, 0).await;
@@ -99,7 +99,7 @@ async fn a_cursor_goes_on_in_a_list_with_conditions(bench: Bench) {
     assert_eq!(found, [3, 7, 1, 5].map(StoredValue::Int));
 }
 
-async fn a_cursor_of_another_list_is_refused(bench: Bench) {
+async fn cursor_of_another_list_is_refused(bench: Bench) {
     let student = bench.make("Student", &[("name", text("Ada"))]).await;
     let cursor = forged(json!(["Student:name", "A", student]));
     let list = |record: &str, word: &str, cursor: String| {
@@ -134,7 +134,7 @@ async fn a_cursor_of_another_list_is_refused(bench: Bench) {
     }
 }
 
-async fn a_cursor_without_the_name_of_its_records_goes_on(bench: Bench) {
+async fn cursor_in_the_older_format_works(bench: Bench) {
     for name in ["Ada", "Bob", "Cleo"] {
         bench.make("Student", &[("name", text(name))]).await;
     }

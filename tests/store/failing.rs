@@ -4,13 +4,9 @@ use std::time::Duration;
 
 use super::*;
 
-both![
-    a_foreign_lock_is_waited_for_then_told_then_forgotten,
-    a_panic_fails_its_own_job_alone,
-    the_store_can_be_asked_whether_it_is_there,
-];
+both![external_lock_times_out_then_recovers, panic_fails_only_its_own_job, ping_works_on_every_store,];
 
-async fn a_foreign_lock_is_waited_for_then_told_then_forgotten(bench: Bench) {
+async fn external_lock_times_out_then_recovers(bench: Bench) {
     bench.user("Ada").await;
     let outsider = bench.outsider().await;
     outsider.hold().await;
@@ -26,7 +22,7 @@ async fn a_foreign_lock_is_waited_for_then_told_then_forgotten(bench: Bench) {
 }
 
 #[tokio::test]
-async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
+async fn full_database_resumes_when_there_is_room() {
     let bench = Arc::new(Bench::new());
     bench.user("Ada").await;
     bench
@@ -65,7 +61,7 @@ async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
     bench.make("User", &[("name", text(&long))]).await;
 }
 
-async fn a_panic_fails_its_own_job_alone(bench: Bench) {
+async fn panic_fails_only_its_own_job(bench: Bench) {
     struct Clumsy;
     impl RowSink for Clumsy {
         fn row(&mut self, _: usize, _: &dyn Row) {
@@ -90,7 +86,7 @@ async fn a_panic_fails_its_own_job_alone(bench: Bench) {
 }
 
 #[tokio::test]
-async fn another_programs_rollback_takes_no_neighbour_along() {
+async fn rollback_by_a_trigger_spares_other_jobs() {
     let bench = Bench::new();
     let trigger = "CREATE TRIGGER strict BEFORE INSERT ON users WHEN NEW.name = 'bad' \
                    BEGIN SELECT RAISE(ROLLBACK, 'not here'); END";
@@ -104,7 +100,7 @@ async fn another_programs_rollback_takes_no_neighbour_along() {
 }
 
 #[tokio::test]
-async fn what_another_program_lets_nobody_insert_is_not_taken_for_another_record() {
+async fn insert_ignored_by_a_trigger_is_an_error() {
     let bench = Bench::new();
     let user = bench.user("Ada").await;
     bench.outside("CREATE TABLE refused (name text)").await;
@@ -119,7 +115,7 @@ async fn what_another_program_lets_nobody_insert_is_not_taken_for_another_record
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_again_is_not_kept() {
+async fn write_is_undone_when_reading_back_fails() {
     let bench = Bench::new();
     let logging = ["created", "updated", "deleted"]
         .map(|deed| format!("DROP TRIGGER IF EXISTS trefoil_orders_{deed};"));
@@ -130,7 +126,7 @@ async fn what_cannot_be_read_again_is_not_kept() {
 }
 
 #[tokio::test]
-async fn what_a_trigger_takes_away_is_not_kept_elsewhere() {
+async fn write_deleted_by_a_trigger_is_rolled_back() {
     let bench = Bench::new();
     let user = bench.user("Ada").await;
     bench.outside("CREATE TABLE archive (name text)").await;
@@ -147,7 +143,7 @@ async fn what_a_trigger_takes_away_is_not_kept_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_version_is_of_what_is_told_with_it() {
+async fn version_includes_updates_by_triggers() {
     let bench = Bench::new();
     let trigger = "CREATE TRIGGER small AFTER INSERT ON users \
                    BEGIN UPDATE users SET name = lower(NEW.name) WHERE id = NEW.id; END";
@@ -160,7 +156,7 @@ async fn a_version_is_of_what_is_told_with_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_panics_leaves_no_setting_behind() {
+async fn panic_leaves_no_connection_setting_behind() {
     let bench = Bench::new();
     let panic = bench.on_writer(|connection: &mut rusqlite::Connection| {
         connection.pragma_update(None, "foreign_keys", false).unwrap();
@@ -171,13 +167,13 @@ async fn a_call_that_panics_leaves_no_setting_behind() {
     assert!(matches!(dangling, Err(Error::Invalid(_))), "{dangling:?}");
 }
 
-async fn the_store_can_be_asked_whether_it_is_there(bench: Bench) {
+async fn ping_works_on_every_store(bench: Bench) {
     bench.store.ping().await.unwrap();
     Bench::in_memory().store.ping().await.unwrap();
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_after_reopening() {
+async fn acknowledged_writes_survive_reopening() {
     let bench = Bench::new();
     bench.user("Ada").await;
     let Bench { store, place: Place::Folder(folder), .. } = bench else { panic!("no folder") };
@@ -189,7 +185,7 @@ async fn what_was_acknowledged_is_there_after_reopening() {
 
 /// All of them are looked up together.
 #[tokio::test]
-async fn a_damaged_page_fails_only_who_reads_it() {
+async fn damaged_page_fails_only_its_readers() {
     let bench = Bench::new();
     for number in 1..=40 {
         let name = format!("student {number} {}", "x".repeat(1_500));

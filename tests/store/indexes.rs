@@ -35,7 +35,7 @@ fn deepest(level: &SelectLevel) -> &SelectLevel {
 }
 
 #[test]
-fn lists_start_where_the_cursor_points() {
+fn cursor_seeks_in_the_index() {
     let bench = Bench::new();
     let order = bench.order("User", &["name"]);
     let after = {
@@ -56,7 +56,7 @@ fn lists_start_where_the_cursor_points() {
 }
 
 #[test]
-fn a_unique_decimal_is_looked_up() {
+fn unique_decimal_is_looked_up_by_index() {
     let bench = Bench::new();
     for (op, value) in
         [(ComparisonOp::Eq, text("1.50")), (ComparisonOp::In, Value::List(vec![text("1"), text("2.0")]))]
@@ -68,7 +68,7 @@ fn a_unique_decimal_is_looked_up() {
 }
 
 #[test]
-fn children_are_found_by_their_parents() {
+fn children_are_found_by_parent_index() {
     let bench = Bench::new();
     let list = |select: &str| bench.list("User", Listing::default(), select);
     let way1 = way(&bench, list("id orders(item)"));
@@ -82,7 +82,7 @@ fn children_are_found_by_their_parents() {
 }
 
 #[test]
-fn a_limit_below_a_parent_reads_no_more_than_that() {
+fn child_limit_reads_no_more_rows() {
     let bench = Bench::new();
     let mut children = bench.select("User", "id orders(item)").children.clone();
     children[0].listing.slice = ListSlice::First { first: 3, after: None };

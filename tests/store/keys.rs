@@ -3,11 +3,11 @@
 use super::*;
 
 both![
-    the_same_request_is_answered_from_its_first_answer,
-    what_kept_nothing_may_run_again,
-    a_key_expires_after_a_day_and_is_forgotten,
-    while_the_first_still_runs_the_second_is_told_so,
-    what_a_key_stands_for_is_looked_up_without_a_write,
+    idempotency_key_replays_the_first_response,
+    idempotency_key_without_response_may_run_again,
+    idempotency_key_expires_after_a_day,
+    idempotency_key_in_use_is_refused,
+    idempotency_key_lookup_writes_nothing,
 ];
 
 fn keyed(bench: &Bench, name: &str, key: Option<IdempotencyKey>) -> StoreJob {
@@ -17,7 +17,7 @@ fn keyed(bench: &Bench, name: &str, key: Option<IdempotencyKey>) -> StoreJob {
     StoreJob { idempotency_key: key, ..job }
 }
 
-async fn the_same_request_is_answered_from_its_first_answer(bench: Bench) {
+async fn idempotency_key_replays_the_first_response(bench: Bench) {
     bench.run(keyed(&bench, "ada", key("k", 1))).await.unwrap();
     let Ok(JobResult::Replayed(bytes)) = bench.store.run(keyed(&bench, "ada", key("k", 1))).await else {
         panic!("not replayed")
@@ -27,7 +27,7 @@ async fn the_same_request_is_answered_from_its_first_answer(bench: Bench) {
     assert_eq!(bench.count("User").await, 1);
 }
 
-async fn what_a_key_stands_for_is_looked_up_without_a_write(bench: Bench) {
+async fn idempotency_key_lookup_writes_nothing(bench: Bench) {
     let look_up = async |name: &str, fingerprint| {
         let key = key(name, fingerprint).unwrap();
         bench.store.replay(&key).await
@@ -44,14 +44,14 @@ async fn what_a_key_stands_for_is_looked_up_without_a_write(bench: Bench) {
     assert_eq!(look_up("k", 1).await.unwrap(), None, "it expired");
 }
 
-async fn what_kept_nothing_may_run_again(bench: Bench) {
+async fn idempotency_key_without_response_may_run_again(bench: Bench) {
     let job = bench.job(vec![bench.create("User", &[("name", text("ada"))], "id")]);
     bench.run(StoreJob { idempotency_key: key("k", 1), ..job }).await.unwrap();
     bench.run(keyed(&bench, "bo", key("k", 2))).await.unwrap();
     assert_eq!(bench.count("User").await, 2);
 }
 
-async fn a_key_expires_after_a_day_and_is_forgotten(bench: Bench) {
+async fn idempotency_key_expires_after_a_day(bench: Bench) {
     bench.run(keyed(&bench, "ada", key("old", 1))).await.unwrap();
     bench.run(keyed(&bench, "bo", key("recent", 1))).await.unwrap();
     bench.outside("UPDATE trefoil_keys SET at = at - 24 * 3600 - 1 WHERE key = 'old'").await;
@@ -65,7 +65,7 @@ async fn a_key_expires_after_a_day_and_is_forgotten(bench: Bench) {
 }
 
 #[tokio::test]
-async fn expired_keys_are_pruned() {
+async fn expired_idempotency_keys_are_pruned() {
     let bench = Bench::new();
     bench.outside("INSERT INTO trefoil_keys VALUES ('ancient', 'x', x'00', 5)").await;
     bench.run(keyed(&bench, "ada", key("new", 1))).await.unwrap();
@@ -73,7 +73,7 @@ async fn expired_keys_are_pruned() {
     assert_eq!(bench.outside("SELECT key FROM trefoil_keys").await, "new");
 }
 
-async fn while_the_first_still_runs_the_second_is_told_so(bench: Bench) {
+async fn idempotency_key_in_use_is_refused(bench: Bench) {
     let bench = Arc::new(bench);
     let outsider = bench.outsider().await;
     outsider.hold().await;

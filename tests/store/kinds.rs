@@ -6,10 +6,10 @@ use trefoil_model::CellValue;
 use super::*;
 
 both![
-    every_kind_survives,
-    every_kind_is_found_and_ordered,
-    what_no_field_can_hold_is_refused_alone,
-    unique_values_of_every_kind_are_named,
+    every_kind_round_trips,
+    every_kind_filters_and_sorts,
+    forged_cursor_value_fails_only_its_own_list,
+    unique_conflict_is_named_for_every_kind,
 ];
 
 fn object(pairs: &[(&str, Value)]) -> Value {
@@ -55,7 +55,7 @@ async fn things(bench: &Bench) {
     bench.make("Thing", &[]).await;
 }
 
-async fn every_kind_survives(bench: Bench) {
+async fn every_kind_round_trips(bench: Bench) {
     things(&bench).await;
     let all = bench.rows(bench.list("Thing", Listing::default(), KINDS)).await;
     assert_eq!(
@@ -77,7 +77,7 @@ async fn every_kind_survives(bench: Bench) {
     }
 }
 
-async fn every_kind_is_found_and_ordered(bench: Bench) {
+async fn every_kind_filters_and_sorts(bench: Bench) {
     things(&bench).await;
     let values = [
         ("flag", Value::Bool(true), "2 1 3"),
@@ -135,7 +135,7 @@ impl Row for Shown<'_> {
 }
 
 /// A cursor is a client's to forge: at worst its own list fails.
-async fn what_no_field_can_hold_is_refused_alone(bench: Bench) {
+async fn forged_cursor_value_fails_only_its_own_list(bench: Bench) {
     things(&bench).await;
     let order = bench.order("Thing", &["day"]);
     let forged =
@@ -157,7 +157,7 @@ async fn what_no_field_can_hold_is_refused_alone(bench: Bench) {
     assert_eq!((show(&told.rows[&0]), show(&told.rows[&2])), ("1".into(), "2".into()));
 }
 
-async fn unique_values_of_every_kind_are_named(bench: Bench) {
+async fn unique_conflict_is_named_for_every_kind(bench: Bench) {
     let fields = [
         ("count", int(5)),
         ("ratio", Value::number("0.1").expect("a number")),

@@ -6,12 +6,12 @@ use trefoil_engine::ListSlice;
 use super::*;
 
 both![
-    order_is_exact_with_nulls_last_both_ways,
-    conditions_compare_exactly,
-    pages_tell_whether_there_is_more,
-    equal_plans_run_the_same_statement_and_others_do_not,
-    a_list_and_its_count_are_one_snapshot,
-    a_cursor_stays_short_however_long_the_text,
+    sort_is_exact_with_nulls_last_both_ways,
+    filters_compare_exactly,
+    page_reports_whether_there_is_more,
+    statement_cache_is_keyed_by_plan_and_model,
+    list_and_count_are_one_snapshot,
+    cursor_stays_short_for_long_text,
 ];
 
 async fn people(bench: &Bench) {
@@ -36,7 +36,7 @@ async fn ids(bench: &Bench, listing: Listing) -> String {
     show(&bench.rows(bench.list("User", listing, "id")).await).replace(" | ", " ")
 }
 
-async fn order_is_exact_with_nulls_last_both_ways(bench: Bench) {
+async fn sort_is_exact_with_nulls_last_both_ways(bench: Bench) {
     people(&bench).await;
     for (words, expected) in [
         (&["balance"][..], "4 2 1 6 5 3"),
@@ -54,7 +54,7 @@ async fn order_is_exact_with_nulls_last_both_ways(bench: Bench) {
     }
 }
 
-async fn conditions_compare_exactly(bench: Bench) {
+async fn filters_compare_exactly(bench: Bench) {
     people(&bench).await;
     let number = |text: &str| Value::number(text).expect("a number");
     let list = |items: &[Value]| Value::List(items.to_vec());
@@ -95,7 +95,7 @@ async fn conditions_compare_exactly(bench: Bench) {
     }
 }
 
-async fn pages_tell_whether_there_is_more(bench: Bench) {
+async fn page_reports_whether_there_is_more(bench: Bench) {
     people(&bench).await;
     for (page, size, expected, more) in [
         (1, 4, "1 2 3 4", true),
@@ -112,7 +112,7 @@ async fn pages_tell_whether_there_is_more(bench: Bench) {
     }
 }
 
-async fn equal_plans_run_the_same_statement_and_others_do_not(bench: Bench) {
+async fn statement_cache_is_keyed_by_plan_and_model(bench: Bench) {
     people(&bench).await;
     let first = |first: i64| Listing { slice: ListSlice::First { first, after: None }, ..Listing::default() };
     assert_eq!(ids(&bench, first(2)).await, "1 2");
@@ -123,7 +123,7 @@ async fn equal_plans_run_the_same_statement_and_others_do_not(bench: Bench) {
     assert_eq!(ids(&bench, first(1)).await, "1", "a reloaded model has programs of its own");
 }
 
-async fn a_list_and_its_count_are_one_snapshot(bench: Bench) {
+async fn list_and_count_are_one_snapshot(bench: Bench) {
     people(&bench).await;
     let bench = Arc::new(bench);
     let writer = tokio::spawn({
@@ -177,7 +177,7 @@ async fn long_texts(bench: &Bench) {
     bench.make("Thing", &[("rank", int(1))]).await;
 }
 
-async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
+async fn cursor_stays_short_for_long_text(bench: Bench) {
     long_texts(&bench).await;
     for words in [&["label"][..], &["-label"], &["rank", "-label"], &["label", "rank"]] {
         let order = bench.order("Thing", words);
@@ -281,11 +281,11 @@ fn paging_through_is_the_whole_list(bench: impl AsyncFn() -> Bench) {
 }
 
 #[test]
-fn paging_through_is_the_whole_list_on_sqlite() {
+fn cursor_pages_cover_the_list_on_sqlite() {
     paging_through_is_the_whole_list(async || Bench::in_memory());
 }
 
 #[test]
-fn paging_through_is_the_whole_list_on_postgres() {
+fn cursor_pages_cover_the_list_on_postgres() {
     paging_through_is_the_whole_list(Bench::postgres);
 }

@@ -8,10 +8,10 @@ use trefoil_engine::{PlainListAction, PlainListOperation, PlainListPosition};
 use super::*;
 
 both![
-    every_index_finds_its_value_whatever_was_removed,
-    what_is_no_index_changes_nothing,
-    a_list_is_read_in_parts_that_end_where_it_ended,
-    another_programs_write_counts_like_any_other,
+    index_finds_its_value_after_removals,
+    invalid_index_changes_nothing,
+    batched_read_ends_where_the_list_ended,
+    external_writes_count_in_the_version,
 ];
 
 fn on(list: &str, act: PlainListAction) -> Operation {
@@ -47,7 +47,7 @@ impl Bench {
     }
 }
 
-async fn every_index_finds_its_value_whatever_was_removed(bench: Bench) {
+async fn index_finds_its_value_after_removals(bench: Bench) {
     let mut expected: Vec<String> = Vec::new();
     let mut chance = 1_u64;
     let mut below = |limit: usize| {
@@ -78,11 +78,11 @@ async fn every_index_finds_its_value_whatever_was_removed(bench: Bench) {
 }
 
 #[tokio::test]
-async fn every_index_finds_its_value_in_memory() {
-    every_index_finds_its_value_whatever_was_removed(Bench::in_memory()).await;
+async fn index_finds_its_value_in_memory() {
+    index_finds_its_value_after_removals(Bench::in_memory()).await;
 }
 
-async fn what_is_no_index_changes_nothing(bench: Bench) {
+async fn invalid_index_changes_nothing(bench: Bench) {
     bench.one(append("a")).await.unwrap();
     let before = bench.version().await;
     for index in [-1, 1, i64::MAX, i64::MIN] {
@@ -105,7 +105,7 @@ async fn what_is_no_index_changes_nothing(bench: Bench) {
     ));
 }
 
-async fn a_list_is_read_in_parts_that_end_where_it_ended(bench: Bench) {
+async fn batched_read_ends_where_the_list_ended(bench: Bench) {
     for value in ["aaaa", "bbbb", "cccc", "dddd"] {
         bench.one(append(value)).await.unwrap();
     }
@@ -120,7 +120,7 @@ async fn a_list_is_read_in_parts_that_end_where_it_ended(bench: Bench) {
     assert!(matches!(outcome, Outcome::PlainList { remaining: None, .. }), "{outcome:?}");
 }
 
-async fn another_programs_write_counts_like_any_other(bench: Bench) {
+async fn external_writes_count_in_the_version(bench: Bench) {
     for value in ["a", "b", "c"] {
         bench.one(append(value)).await.unwrap();
     }
@@ -158,7 +158,7 @@ async fn another_programs_write_counts_like_any_other(bench: Bench) {
 
 /// Counted in steps of SQLite's machine, triggers included: time would depend on the neighbours.
 #[tokio::test]
-async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does() {
+async fn index_cost_does_not_grow_with_the_list() {
     const TIMES: u64 = 200;
     let bench = Bench::new();
     for (list, length) in [("items", 1_000_000), ("samples", 1_000)] {
@@ -258,7 +258,7 @@ impl Measured {
 }
 
 #[tokio::test]
-async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does_on_postgresql() {
+async fn index_cost_does_not_grow_with_the_list_on_postgres() {
     let measured = Measured::new().await;
     let mut costs = Vec::new();
     for (list, length) in [("items", 1_000_000), ("samples", 1_000)] {

@@ -3,10 +3,10 @@
 use super::*;
 
 #[cfg(target_os = "linux")]
-both![a_list_of_a_hundred_thousand_is_never_held_whole];
+both![long_list_streams_in_bounded_memory];
 
 #[tokio::test]
-async fn a_store_in_memory_reads_writes_and_refuses() {
+async fn memory_store_reads_writes_and_refuses() {
     let bench = Bench::in_memory();
     let id = bench.make("User", &[("name", text("Ada")), ("email", text("a"))]).await;
     bench.make("Order", &[("user", int(id)), ("item", text("tea"))]).await;
@@ -51,7 +51,7 @@ fn resident_kib() -> usize {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-async fn a_list_of_a_hundred_thousand_is_never_held_whole(bench: Bench) {
+async fn long_list_streams_in_bounded_memory(bench: Bench) {
     let fill = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) \
          INSERT INTO users (name, price) SELECT {}, 0 FROM n",

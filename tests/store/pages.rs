@@ -11,12 +11,12 @@ use trefoil_sql::statements::select::{
 use super::*;
 
 both![
-    a_count_goes_no_further_than_it_is_told,
-    a_part_of_a_plain_list_is_found_by_its_index,
-    a_row_and_what_it_refers_to_cost_two_statements,
+    count_stops_at_its_limit,
+    plain_list_slice_is_found_by_its_index,
+    record_and_its_references_cost_two_statements,
 ];
 
-async fn a_count_goes_no_further_than_it_is_told(bench: Bench) {
+async fn count_stops_at_its_limit(bench: Bench) {
     for number in 0..30 {
         bench.user(if number % 3 == 0 { "Ada" } else { "Bob" }).await;
     }
@@ -54,7 +54,7 @@ async fn a_count_goes_no_further_than_it_is_told(bench: Bench) {
     }
 }
 
-async fn a_part_of_a_plain_list_is_found_by_its_index(bench: Bench) {
+async fn plain_list_slice_is_found_by_its_index(bench: Bench) {
     let on = |act| Operation::PlainList(PlainListOperation { list: "items".into(), action: act });
     for number in 0..200 {
         bench.one(on(PlainListAction::Append { value: format!("v{number}"), expected: None })).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_part_of_a_plain_list_is_found_by_its_index(bench: Bench) {
 }
 
 /// However many rows: never a statement for each.
-async fn a_row_and_what_it_refers_to_cost_two_statements(bench: Bench) {
+async fn record_and_its_references_cost_two_statements(bench: Bench) {
     for _ in 0..30 {
         let user = bench.user("Ada").await;
         bench.make("Order", &[("user", int(user))]).await;
@@ -161,7 +161,7 @@ async fn filled(rows: i64) -> Bench {
 }
 
 #[tokio::test]
-async fn a_page_of_a_long_list_costs_what_one_of_a_short_list_does() {
+async fn page_cost_does_not_grow_with_the_list() {
     let (long, short) = (filled(200_000).await, filled(4_000).await);
     let page = |bench: &Bench, filtered: bool, order: &[&str], after: Option<After>| {
         let order = bench.order("User", order);

@@ -70,7 +70,7 @@ impl Outsider {
 }
 
 #[tokio::test]
-async fn whoever_loses_in_a_deadlock_is_run_again() {
+async fn deadlock_victim_is_retried() {
     let bench = Bench::postgres().await;
     let (outsider, look) = Outsider::wait_for_locks(&bench).await;
     // The store looks for a deadlock first, but not before there is one.
@@ -95,7 +95,7 @@ async fn whoever_loses_in_a_deadlock_is_run_again() {
 }
 
 #[tokio::test]
-async fn an_id_is_never_given_twice_whoever_chooses() {
+async fn id_is_never_given_twice_whoever_chooses() {
     let bench = Arc::new(Bench::postgres().await);
     let choosing = (0..4).map(|i| {
         let bench = bench.clone();
@@ -132,7 +132,7 @@ async fn an_id_is_never_given_twice_whoever_chooses() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_came_is_told_as_such_and_not_tried_again() {
+async fn lost_commit_response_is_reported_not_retried() {
     let bench = Bench::postgres().await;
     let (outsider, look) = Outsider::wait_for_locks(&bench).await;
     let bench = Arc::new(bench.warm_node(&look).await);
@@ -152,7 +152,7 @@ async fn an_answer_that_never_came_is_told_as_such_and_not_tried_again() {
 }
 
 #[tokio::test]
-async fn what_a_lost_connection_had_not_committed_is_run_again() {
+async fn lost_connection_retries_uncommitted_work() {
     let bench = Bench::postgres().await;
     let (outsider, look) = Outsider::wait_for_locks(&bench).await;
     let bench = Arc::new(bench.node().await);
@@ -171,7 +171,7 @@ async fn what_a_lost_connection_had_not_committed_is_run_again() {
 }
 
 #[tokio::test]
-async fn a_reader_who_leaves_takes_his_query_along() {
+async fn cancelled_read_stops_its_query() {
     let bench = Bench::postgres().await;
     let (outsider, look) = Outsider::wait_for_locks(&bench).await;
     let bench = bench.node().await;
@@ -197,7 +197,7 @@ async fn a_reader_who_leaves_takes_his_query_along() {
 }
 
 #[tokio::test]
-async fn a_writer_who_leaves_leaves_all_or_nothing() {
+async fn cancelled_write_is_all_or_nothing() {
     let bench = Bench::postgres().await;
     let (outsider, look) = Outsider::wait_for_locks(&bench).await;
     let bench = bench.warm_node(&look).await;
@@ -218,7 +218,7 @@ async fn a_writer_who_leaves_leaves_all_or_nothing() {
 }
 
 #[tokio::test]
-async fn a_table_that_another_node_changed_costs_nobody_an_error() {
+async fn table_change_by_another_node_causes_no_error() {
     let bench = Bench::postgres().await;
     let id = bench.make("User", &[("name", text("Ada")), ("age", int(7))]).await;
     for _ in 0..8 {
@@ -233,7 +233,7 @@ async fn a_table_that_another_node_changed_costs_nobody_an_error() {
 }
 
 #[tokio::test]
-async fn a_key_is_in_use_on_every_node() {
+async fn idempotency_key_is_in_use_on_every_node() {
     let bench = Bench::postgres().await;
     let (outsider, look) = Outsider::wait_for_locks(&bench).await;
     let (one, other) = (Arc::new(bench.node().await), bench.node().await);
@@ -269,7 +269,7 @@ async fn patiently(node: &Bench, operation: impl Fn() -> Operation) {
 }
 
 #[tokio::test]
-async fn nodes_append_to_one_list_and_every_value_has_one_place() {
+async fn concurrent_nodes_append_to_one_list() {
     use trefoil_engine::{PlainListAction, PlainListOperation};
     let bench = Bench::postgres().await;
     let nodes = [Arc::new(bench.node().await), Arc::new(bench.node().await)];
@@ -304,7 +304,7 @@ async fn nodes_append_to_one_list_and_every_value_has_one_place() {
 }
 
 #[tokio::test]
-async fn what_an_index_cannot_hold_is_told() {
+async fn value_too_long_for_an_index_is_refused() {
     let bench = Bench::postgres().await;
     let fields = [("name", text("A")), ("email", text(&unlike_itself(9_000)))];
     let error = bench.one(bench.create("User", &fields, "id")).await;
@@ -325,7 +325,7 @@ fn unlike_itself(length: usize) -> String {
 
 /// How the database would go about a list, were its table too long to be read whole.
 #[tokio::test]
-async fn lists_are_read_by_their_indexes() {
+async fn lists_are_read_by_index() {
     use trefoil_engine::ListSlice;
     use trefoil_sql::statements::compile::{Program, compile_plan};
     use trefoil_sql::statements::dialect::Dialect;
@@ -395,7 +395,7 @@ impl RowSink for Slow {
 
 /// The server has sent everything by then and waits; its sign of life stands behind rows that nobody reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_reader_is_not_taken_for_a_lost_connection() {
+async fn slow_reader_is_not_a_lost_connection() {
     let bench = Bench::postgres().await;
     let many = "INSERT INTO users (name, price) SELECT repeat('x', 500), 0 FROM generate_series(1, 3000)";
     bench.outside(many).await;

@@ -6,10 +6,10 @@ use super::*;
 
 both![
     each_level_costs_one_statement,
-    a_referenced_id_costs_nothing,
-    a_type_that_refers_to_itself_goes_up_and_down,
-    two_thousand_parents_cost_two_statements_a_level,
-    each_parent_has_its_own_order_conditions_and_slice,
+    referenced_id_costs_no_statement,
+    self_reference_nests_both_ways,
+    two_thousand_parents_cost_two_statements_per_level,
+    each_parent_has_its_own_order_filter_and_slice,
     links_nest_in_both_directions,
 ];
 
@@ -46,7 +46,7 @@ async fn each_level_costs_one_statement(bench: Bench) {
     assert_eq!(bench.cost(bench.get("User", 1, "name orders(parts(id))")).await, 3);
 }
 
-async fn a_referenced_id_costs_nothing(bench: Bench) {
+async fn referenced_id_costs_no_statement(bench: Bench) {
     shop(&bench).await;
     let list = |select: &str| bench.list("Order", Listing::default(), select);
     assert_eq!(
@@ -67,7 +67,7 @@ async fn a_referenced_id_costs_nothing(bench: Bench) {
     assert_eq!(create("name manager(id)").await, cost);
 }
 
-async fn a_type_that_refers_to_itself_goes_up_and_down(bench: Bench) {
+async fn self_reference_nests_both_ways(bench: Bench) {
     shop(&bench).await;
     let rows = bench
         .rows(bench.list("User", Listing::default(), "name manager(name reports(name manager(name)))"))
@@ -75,7 +75,7 @@ async fn a_type_that_refers_to_itself_goes_up_and_down(bench: Bench) {
     assert_eq!(show(&rows), "u1 [] | u2 [u1 [u2 [u1] | u3 [u1]]] | u3 [u1 [u2 [u1] | u3 [u1]]]");
 }
 
-async fn two_thousand_parents_cost_two_statements_a_level(bench: Bench) {
+async fn two_thousand_parents_cost_two_statements_per_level(bench: Bench) {
     let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
                 INSERT INTO users (name, price) SELECT CAST(i AS text), 0 FROM n";
     bench.outside(fill).await;
@@ -92,7 +92,7 @@ async fn two_thousand_parents_cost_two_statements_a_level(bench: Bench) {
     assert_eq!(bench.cost(list()).await, 1 + 3 + 3, "two levels below, three thousands of parents each");
 }
 
-async fn each_parent_has_its_own_order_conditions_and_slice(bench: Bench) {
+async fn each_parent_has_its_own_order_filter_and_slice(bench: Bench) {
     shop(&bench).await;
     let selection = bench.select("User", "name orders(item)");
     let child = |listing: Listing| {

@@ -5,24 +5,24 @@ use trefoil_engine::{ChangeFeed, Engine, EngineRequest, PlanLimits, ResolverRegi
 use super::*;
 
 both![
-    values_survive_exactly,
-    a_write_returns_the_record_and_a_missing_one_is_told,
-    an_expected_version_that_no_longer_holds_is_stale,
-    another_programs_write_is_seen_and_versioned,
-    every_taken_value_is_named,
-    a_chosen_id_is_kept_or_refused,
-    every_dangling_reference_is_named,
-    what_others_refer_to_is_not_deleted,
-    other_programs_constraints_are_conflicts_too,
-    a_deleted_record_is_shown_as_it_was_and_takes_its_own_along,
+    values_round_trip_exactly,
+    write_returns_the_record_or_not_found,
+    stale_expected_version_is_refused,
+    external_write_is_seen_and_versioned,
+    unique_conflict_names_every_field,
+    chosen_id_is_kept_or_refused,
+    dangling_references_are_all_named,
+    referenced_record_is_not_deleted,
+    external_constraint_violation_is_a_conflict,
+    delete_returns_the_record_and_cascades,
     links_are_replaced_and_seen_from_both_sides,
-    one_bad_write_among_a_hundred_leaves_the_others_standing,
-    plans_of_a_job_are_in_order_and_each_its_own,
-    an_atomic_job_is_done_whole_or_not_at_all,
-    an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun,
+    one_bad_write_in_a_hundred_spares_the_others,
+    job_plans_run_in_order_and_independently,
+    atomic_job_is_all_or_nothing,
+    atomic_request_with_an_invalid_part_never_starts,
 ];
 
-async fn values_survive_exactly(bench: Bench) {
+async fn values_round_trip_exactly(bench: Bench) {
     let fields = [
         ("name", text("Zoë \u{1F33F} \"'; --")),
         ("big", int(i64::MIN)),
@@ -36,7 +36,7 @@ async fn values_survive_exactly(bench: Bench) {
     assert_eq!(show(&rows), expected);
 }
 
-async fn a_write_returns_the_record_and_a_missing_one_is_told(bench: Bench) {
+async fn write_returns_the_record_or_not_found(bench: Bench) {
     let (outcome, rows) = bench.one(bench.create("User", &[("name", text("Ada"))], "name id")).await.unwrap();
     assert_eq!((outcome, show(&rows)), (Outcome::Created { id: 1, version: 1 }, "Ada 1".into()));
     let (outcome, rows) = bench.one(bench.update("User", 1, &[("name", text("Bo"))], None)).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_write_returns_the_record_and_a_missing_one_is_told(bench: Bench) {
     assert_eq!(bench.user("Cy").await, 2, "ids are not given twice");
 }
 
-async fn an_expected_version_that_no_longer_holds_is_stale(bench: Bench) {
+async fn stale_expected_version_is_refused(bench: Bench) {
     let id = bench.user("Ada").await;
     bench.one(bench.update("User", id, &[("name", text("B"))], Some(1))).await.unwrap();
     let name = [("name", text("C"))];
@@ -76,7 +76,7 @@ async fn an_expected_version_that_no_longer_holds_is_stale(bench: Bench) {
     );
 }
 
-async fn another_programs_write_is_seen_and_versioned(bench: Bench) {
+async fn external_write_is_seen_and_versioned(bench: Bench) {
     let id = bench.user("Ada").await;
     bench.outside("UPDATE users SET name = 'Eve' WHERE id = 1").await;
     assert_eq!(show(&bench.rows(bench.get("User", id, "name")).await), "Eve");
@@ -84,7 +84,7 @@ async fn another_programs_write_is_seen_and_versioned(bench: Bench) {
     assert!(matches!(error, Error::Stale { expected: 1, found: 2 }), "{error:?}");
 }
 
-async fn every_taken_value_is_named(bench: Bench) {
+async fn unique_conflict_names_every_field(bench: Bench) {
     bench.make("User", &[("name", text("A")), ("email", text("a@x")), ("balance", text("12.50"))]).await;
     let second =
         bench.make("User", &[("name", text("B")), ("nick", text("b")), ("email", text("b@x"))]).await;
@@ -106,7 +106,7 @@ async fn every_taken_value_is_named(bench: Bench) {
     assert_eq!(complaints(&error), ["email UNIQUE: Email is already taken"], "its own nick is free to it");
 }
 
-async fn a_chosen_id_is_kept_or_refused(bench: Bench) {
+async fn chosen_id_is_kept_or_refused(bench: Bench) {
     let chosen = |id: i64| Operation::Create {
         record: bench.record("User").0,
         id: Some(id),
@@ -120,7 +120,7 @@ async fn a_chosen_id_is_kept_or_refused(bench: Bench) {
     assert_eq!(bench.user("Bo").await, 71);
 }
 
-async fn every_dangling_reference_is_named(bench: Bench) {
+async fn dangling_references_are_all_named(bench: Bench) {
     let known = bench.make("Course", &[("title", text("Rust"))]).await;
     let error = bench.one(bench.create("Order", &[("user", int(7))], "id")).await.unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
@@ -136,7 +136,7 @@ async fn every_dangling_reference_is_named(bench: Bench) {
     assert_eq!((bench.count("Order").await, bench.count("Student").await), (0, 0), "nothing is left of them");
 }
 
-async fn what_others_refer_to_is_not_deleted(bench: Bench) {
+async fn referenced_record_is_not_deleted(bench: Bench) {
     let boss = bench.user("Boss").await;
     for name in ["A", "B", "C"] {
         bench.make("User", &[("name", text(name)), ("manager", int(boss))]).await;
@@ -157,7 +157,7 @@ async fn what_others_refer_to_is_not_deleted(bench: Bench) {
     assert_eq!((bench.count("User").await, bench.count("Order").await), (5, 1));
 }
 
-async fn other_programs_constraints_are_conflicts_too(bench: Bench) {
+async fn external_constraint_violation_is_a_conflict(bench: Bench) {
     bench.outside("CREATE UNIQUE INDEX theirs ON users (name, age)").await;
     let twin = [("name", text("Ada")), ("age", int(7))];
     let user = bench.make("User", &twin).await;
@@ -175,7 +175,7 @@ async fn other_programs_constraints_are_conflicts_too(bench: Bench) {
     assert_eq!(complaints(&error), ["id REFERENCED: other records still refer to this user"]);
 }
 
-async fn a_deleted_record_is_shown_as_it_was_and_takes_its_own_along(bench: Bench) {
+async fn delete_returns_the_record_and_cascades(bench: Bench) {
     let user = bench.user("Ada").await;
     bench.make("Order", &[("user", int(user)), ("item", text("tea"))]).await;
     let rows = bench.rows(bench.delete("User", user, "name orders(item)")).await;
@@ -200,7 +200,7 @@ async fn links_are_replaced_and_seen_from_both_sides(bench: Bench) {
     assert_eq!(show(&bench.rows(bench.get("Student", 1, "id courses(id)")).await), "1 []");
 }
 
-async fn one_bad_write_among_a_hundred_leaves_the_others_standing(bench: Bench) {
+async fn one_bad_write_in_a_hundred_spares_the_others(bench: Bench) {
     let bench = Arc::new(bench);
     bench.make("User", &[("name", text("first")), ("email", text("taken"))]).await;
     let tasks = (0..100).map(|i| {
@@ -220,7 +220,7 @@ async fn one_bad_write_among_a_hundred_leaves_the_others_standing(bench: Bench) 
     assert_eq!(bench.count("User").await, 100);
 }
 
-async fn plans_of_a_job_are_in_order_and_each_its_own(bench: Bench) {
+async fn job_plans_run_in_order_and_independently(bench: Bench) {
     let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
     let told = bench.all(vec![user("a"), user("a"), user("b"), bench.get("User", 2, "name")]).await;
     assert!(matches!(told.outcomes[&0], Ok(Outcome::Created { id: 1, .. })));
@@ -230,7 +230,7 @@ async fn plans_of_a_job_are_in_order_and_each_its_own(bench: Bench) {
     assert!(matches!(told.outcomes[&3], Ok(Outcome::Found | Outcome::NotFound)));
 }
 
-async fn an_atomic_job_is_done_whole_or_not_at_all(bench: Bench) {
+async fn atomic_job_is_all_or_nothing(bench: Bench) {
     let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
     let job = |operations| StoreJob { atomic: true, ..bench.job(operations) };
     let told = bench.run(job(vec![user("a"), user("a"), user("b")])).await.unwrap();
@@ -244,7 +244,7 @@ async fn an_atomic_job_is_done_whole_or_not_at_all(bench: Bench) {
     assert_eq!(bench.count("User").await, 2);
 }
 
-async fn an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun(bench: Bench) {
+async fn atomic_request_with_an_invalid_part_never_starts(bench: Bench) {
     let engine = Engine::new(
         bench.model.clone(),
         ResolverRegistry::default(),
@@ -264,7 +264,7 @@ async fn an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun(bench
 }
 
 #[tokio::test]
-async fn the_change_log_is_pruned_beyond_what_is_kept() {
+async fn change_log_is_pruned() {
     let folder = tempfile::tempdir().unwrap();
     let keep =
         SqliteOptions { keep_changes: 10, keep_changes_for: std::time::Duration::from_secs(60), ..options() };
