@@ -129,7 +129,7 @@ fn assert_none(found: &[String], rig: Arc<Rig>) {
 
 /// Several lives, since one killed server shows one order of events; most go on with what the last cut left.
 #[test]
-fn a_power_cut_loses_nothing_acknowledged() {
+fn power_cut_loses_no_acknowledged_write() {
     let mut heritage = Heritage::default();
     for number in 0..total() / CUTS {
         let time = Duration::from_millis(900 + number as u64 % 5 * 200);
@@ -147,7 +147,7 @@ fn a_power_cut_loses_nothing_acknowledged() {
 
 /// The control: were the syncs missing, the test above would say so.
 #[test]
-fn a_disk_that_lies_about_syncs_is_noticed() {
+fn disk_that_fakes_syncs_is_noticed() {
     let life = live(Heritage::default(), "writer", Behaviour::Lying, Duration::from_millis(600));
     let (found, _) = complaints(&life, rig::seed());
     let signs = ["lost: ", "damaged", "cannot be read"];
@@ -156,7 +156,7 @@ fn a_disk_that_lies_about_syncs_is_noticed() {
 
 /// Cuts during the very first start: what is left either starts or is nothing, and serves afterwards.
 #[test]
-fn a_power_cut_during_the_first_start_leaves_a_folder_that_starts() {
+fn power_cut_during_the_first_start_still_starts() {
     let rig = Rig::new();
     let mut server = Server::on_simulated_disk(&rig);
     server.kill();

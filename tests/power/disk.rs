@@ -345,14 +345,14 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_lasts_once_its_directory_is_synced() {
+    fn directory_entry_lasts_once_synced() {
         assert_eq!(left(&[write(0, b"a"), sync(FILE, 2)], Mood::Nothing, 0), None);
         let both = [write(0, b"a"), sync(FILE, 2), sync(FOLDER, 3)];
         assert_eq!(left(&both, Mood::Nothing, 0), Some(b"a".to_vec()));
     }
 
     #[test]
-    fn a_sync_vouches_only_for_what_came_before_it() {
+    fn sync_covers_only_earlier_writes() {
         let overlapping = [sync(FOLDER, 1), write(0, b"old"), write(0, b"new"), sync(FILE, 3)];
         assert_eq!(left(&overlapping, Mood::Nothing, 0), Some(b"old".to_vec()));
         assert_eq!(left(&overlapping, Mood::Everything, 0), Some(b"new".to_vec()));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_after_a_failed_sync_must_be_made_again() {
+    fn failed_sync_loses_its_writes() {
         let failed = Event::SyncFailed { inode: FILE, began: 3 };
         let forgotten = [sync(FOLDER, 1), write(0, b"lost"), failed, sync(FILE, 4)];
         assert_eq!(left(&forgotten, Mood::Nothing, 0), Some(b"\0\0\0\0".to_vec()));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn sectors_are_torn_apart_but_never_within() {
+    fn torn_writes_split_only_between_sectors() {
         let events = [sync(FOLDER, 1), write(100, &[1; 1200])];
         let mut seen = std::collections::HashSet::new();
         for seed in 0..200 {

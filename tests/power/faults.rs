@@ -17,22 +17,22 @@ use super::stand_in::assert_whole;
 const PHASE: Duration = Duration::from_millis(700);
 
 #[test]
-fn a_full_disk_refuses_writes_and_nothing_else() {
+fn full_disk_refuses_only_writes() {
     survive(Behaviour::WritesFail(ENOSPC));
 }
 
 #[test]
-fn a_disk_that_is_full_for_new_blocks_alone_is_no_different() {
+fn disk_full_for_new_blocks_refuses_only_writes() {
     survive(Behaviour::Full);
 }
 
 #[test]
-fn a_disk_that_cannot_write_refuses_writes_and_nothing_else() {
+fn write_error_refuses_only_writes() {
     survive(Behaviour::WritesFail(EIO));
 }
 
 #[test]
-fn a_disk_that_cannot_sync_refuses_writes_and_nothing_else() {
+fn sync_error_refuses_only_writes() {
     survive(Behaviour::SyncsFail(EIO));
 }
 

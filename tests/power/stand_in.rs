@@ -132,7 +132,7 @@ fn sqlite_that_never_syncs_breaks() {
 
 /// Nothing goes past the shim: with nothing lost, the journal tells the folder byte for byte.
 #[test]
-fn the_journal_tells_the_whole_folder() {
+fn journal_reproduces_the_whole_folder() {
     let rig = Rig::new();
     let mut child = start(&rig, "FULL", 200);
     assert_eq!(listen(&rig, &mut child, 200).len(), 200);
