@@ -13,7 +13,7 @@ fn count(path: &std::path::Path, sql: &str) -> i64 {
 }
 
 #[test]
-fn one_moment_is_put_aside_while_writing_goes_on() {
+fn backup_is_one_snapshot_during_writes() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", 200);
@@ -66,7 +66,7 @@ fn one_moment_is_put_aside_while_writing_goes_on() {
 }
 
 #[test]
-fn only_its_own_older_ones_are_removed() {
+fn backup_keep_removes_only_its_own_older_ones() {
     for on in BOTH {
         let site = Site::new();
         let (store, other) = (site.filled(on, "store", 5), site.filled(on, "other", 5));
@@ -90,7 +90,7 @@ fn only_its_own_older_ones_are_removed() {
 
 /// A store that was restored elsewhere is another one, and goes its own way; one that was put back is what it was.
 #[test]
-fn what_was_restored_elsewhere_has_backups_of_its_own() {
+fn backup_of_a_restored_copy_is_separate() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", 5);
@@ -122,7 +122,7 @@ fn what_was_restored_elsewhere_has_backups_of_its_own() {
 }
 
 #[test]
-fn a_store_that_was_moved_away_is_not_put_aside() {
+fn backup_of_a_moved_store_is_refused() {
     for on in BOTH {
         let site = Site::new();
         let (store, to) = (site.filled(on, "store", 5), site.place(on.other(), "to"));
@@ -134,7 +134,7 @@ fn a_store_that_was_moved_away_is_not_put_aside() {
 }
 
 #[test]
-fn a_file_gives_way_to_a_newer_backup_of_the_same_store_alone() {
+fn backup_replaces_only_a_backup_of_the_same_store() {
     let site = Site::new();
     let (store, other) = (site.filled(BOTH[0], "store", 5), site.filled(BOTH[0], "other", 5));
     site.must(&["backup", "app", "--to", "aside.db"], &store);
@@ -151,7 +151,7 @@ fn a_file_gives_way_to_a_newer_backup_of_the_same_store_alone() {
 
 /// What a killed backup has left goes with the next, which has another name; what another is writing does not.
 #[test]
-fn what_a_killed_backup_left_goes() {
+fn backup_removes_leftovers_of_a_killed_one() {
     let site = Site::new();
     let store = site.filled(BOTH[0], "store", 5);
     for name in

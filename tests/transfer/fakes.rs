@@ -3,7 +3,7 @@
 use super::site::{BOTH, On, Site, follow, tagless, timeless};
 
 #[test]
-fn the_same_seed_makes_the_same_records_everywhere() {
+fn same_seed_makes_the_same_fake_records() {
     let site = Site::new();
     let made = |on: On, name: &str, seed: &str| {
         let store = site.place(on, name);
@@ -18,7 +18,7 @@ fn the_same_seed_makes_the_same_records_everywhere() {
 }
 
 #[test]
-fn more_can_be_made_up_behind_those_that_are_there() {
+fn fake_records_can_be_added_to_existing_ones() {
     for on in BOTH {
         let site = Site::new();
         let store = site.place(on, "store");
@@ -31,7 +31,7 @@ fn more_can_be_made_up_behind_those_that_are_there() {
 }
 
 #[test]
-fn what_cannot_be_made_up_is_named() {
+fn field_that_cannot_be_faked_is_named() {
     let site = Site::new();
     let circle = "type A { id: ID! b: B! } type B { id: ID! a: A! } type Query { as: [A] bs: [B] }";
     site.put("circle/graphql/a.graphqls", circle);
@@ -42,7 +42,7 @@ fn what_cannot_be_made_up_is_named() {
 
 /// Whatever the reason, there are as many records as before.
 #[test]
-fn all_are_made_up_or_none() {
+fn fake_records_are_all_or_nothing() {
     for on in BOTH {
         let site = Site::new();
         site.put(
@@ -64,7 +64,7 @@ fn all_are_made_up_or_none() {
 }
 
 #[test]
-fn where_no_two_may_be_alike_every_value_has_its_turn() {
+fn fake_unique_fields_use_every_value() {
     let site = Site::new();
     let schema =
         "enum E { A B } type One { id: ID! e: E! @unique b: Boolean! @unique } type Query { ones: [One] }";
@@ -79,7 +79,7 @@ fn where_no_two_may_be_alike_every_value_has_its_turn() {
 
 /// A value may hold values of its own kind: made up as far as that has an end.
 #[test]
-fn values_within_themselves_have_an_end() {
+fn fake_recursive_values_end() {
     let site = Site::new();
     let within = |field: &str| {
         let schema = format!(
@@ -96,7 +96,7 @@ fn values_within_themselves_have_an_end() {
 }
 
 #[test]
-fn a_reset_store_is_as_new_and_gives_no_id_again() {
+fn reset_store_is_new_and_reuses_no_id() {
     for on in BOTH {
         let site = Site::new();
         let fresh = site.place(on, "fresh");
@@ -112,7 +112,7 @@ fn a_reset_store_is_as_new_and_gives_no_id_again() {
 }
 
 #[test]
-fn seeds_that_are_not_there_are_not_told_of() {
+fn reset_without_seeds_begins_empty() {
     let site = Site::new();
     site.put("bare/graphql/a.graphqls", "type A { id: ID! } type Query { as: [A] }");
     for on in BOTH {
@@ -122,7 +122,7 @@ fn seeds_that_are_not_there_are_not_told_of() {
 }
 
 #[test]
-fn a_mistake_in_the_seed_costs_no_record() {
+fn reset_with_an_invalid_seed_removes_nothing() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", 10);

@@ -19,7 +19,7 @@ fn says_full(ran: &Ran) {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_half_written() {
+fn full_disk_leaves_nothing_half_written() {
     let (rig, site) = (Rig::new(), Site::new());
     let store = site.filled(On::Sqlite, "store", 200);
     let before = site.served(&store);

@@ -47,7 +47,7 @@ fn is_live(site: &Site, store: &Store) -> bool {
 }
 
 #[test]
-fn a_move() {
+fn move_at_random_moments() {
     for on in BOTH {
         let site = Site::new();
         let mut from = site.filled(on, "from", RECORDS);
@@ -75,7 +75,7 @@ fn a_move() {
 
 /// Killed before, within and after each of its commits: these moments are too short for chance to find them.
 #[test]
-fn a_move_between_its_commits() {
+fn move_between_its_commits() {
     for on in BOTH {
         let site = Site::new();
         let (from, to) = (site.filled(on, "from", 20), site.place(on.other(), "to"));
@@ -128,7 +128,7 @@ fn through(site: &Site, arguments: &[&str], store: &Store, stop: Stop) -> Gate {
 }
 
 #[test]
-fn a_backup() {
+fn backup_at_random_moments() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", RECORDS);
@@ -149,7 +149,7 @@ fn a_backup() {
 }
 
 #[test]
-fn a_restore() {
+fn restore_at_random_moments() {
     for on in BOTH {
         let site = Site::new();
         let (store, other) = (site.filled(on, "store", RECORDS), site.filled(On::Sqlite, "other", 20));
@@ -181,7 +181,7 @@ fn settled(site: &Site, store: &Store) -> Vec<String> {
 
 /// On PostgreSQL too there is one step that counts: before it all is as it was, after it all is new.
 #[test]
-fn a_reset_before_and_after_its_commit() {
+fn reset_before_and_after_its_commit() {
     let site = Site::new();
     let store = site.filled(On::Postgres, "store", 20);
     let fresh = tagless(site.served(&site.place(On::Postgres, "fresh")));
@@ -197,7 +197,7 @@ fn a_reset_before_and_after_its_commit() {
 }
 
 #[test]
-fn a_reset_and_made_up_records() {
+fn reset_and_fake_records_at_random_moments() {
     for on in BOTH {
         let site = Site::new();
         let store = site.place(on, "store");

@@ -32,7 +32,7 @@ fn write_from_outside(site: &Site, store: &Store) -> Result<(), String> {
 }
 
 #[test]
-fn there_and_back_everything_is_served_as_before() {
+fn move_there_and_back_serves_the_same() {
     let site = Site::new();
     let here = site.filled(On::Sqlite, "here", 80);
     let there = site.place(On::Postgres, "there");
@@ -53,7 +53,7 @@ fn there_and_back_everything_is_served_as_before() {
 }
 
 #[test]
-fn to_another_store_of_the_same_kind() {
+fn move_between_stores_of_the_same_kind() {
     for on in BOTH {
         let site = Site::new();
         let (from, to) = (site.filled(on, "from", 20), site.place(on, "to"));
@@ -65,7 +65,7 @@ fn to_another_store_of_the_same_kind() {
 }
 
 #[test]
-fn a_subscriber_goes_on_from_its_last_id() {
+fn subscription_resumes_after_a_move() {
     for on in BOTH {
         let site = Site::new();
         let (from, to) = (site.filled(on, "from", 10), site.place(on.other(), "to"));
@@ -90,7 +90,7 @@ fn a_subscriber_goes_on_from_its_last_id() {
 }
 
 #[test]
-fn ids_that_were_given_are_not_given_again() {
+fn ids_are_not_reused_after_a_move() {
     for on in BOTH {
         let site = Site::new();
         let (from, to) = (site.filled(on, "from", 5), site.place(on.other(), "to"));
@@ -104,7 +104,7 @@ fn ids_that_were_given_are_not_given_again() {
 }
 
 #[test]
-fn a_store_that_is_served_is_not_moved() {
+fn store_in_use_is_not_moved() {
     for on in BOTH {
         let site = Site::new();
         let (from, to) = (site.filled(on, "from", 5), site.place(on.other(), "to"));
@@ -133,7 +133,7 @@ fn is_known(store: &Store) -> bool {
 }
 
 #[test]
-fn going_back_is_deliberate_and_gives_no_id_twice() {
+fn move_undo_is_explicit_and_reuses_no_id() {
     for on in BOTH {
         let site = Site::new();
         let (from, to) = (site.filled(on, "from", 5), site.place(on.other(), "to"));

@@ -15,7 +15,7 @@ fn refused(site: &Site, folder: &str, store: &Store, words: &[&str]) {
 }
 
 #[test]
-fn another_applications_store_is_refused() {
+fn store_of_another_application_is_refused() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", 10);
@@ -28,7 +28,7 @@ fn another_applications_store_is_refused() {
 }
 
 #[test]
-fn a_store_of_an_older_version_can_be_given_up() {
+fn store_of_an_older_schema_needs_overwrite() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", 10);
@@ -46,7 +46,7 @@ fn a_store_of_an_older_version_can_be_given_up() {
 }
 
 #[test]
-fn what_a_start_would_bring_to_the_schema_is_its_own() {
+fn store_that_a_start_could_migrate_is_reset() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", 10);
@@ -58,7 +58,7 @@ fn what_a_start_would_bring_to_the_schema_is_its_own() {
 }
 
 #[test]
-fn what_cannot_be_read_is_nobodys_until_somebody_says_so() {
+fn unreadable_store_needs_overwrite() {
     let site = Site::new();
     let store = site.filled(On::Sqlite, "store", 3);
     let file = site.path("store/trefoil.db");

@@ -3,7 +3,7 @@
 use super::site::{BOTH, Site, follow, tagless};
 
 #[test]
-fn a_backup_of_either_store_comes_back_into_either() {
+fn backup_of_either_store_restores_into_either() {
     for from in BOTH {
         let site = Site::new();
         let store = site.filled(from, "from", 60);
@@ -31,7 +31,7 @@ fn a_backup_of_either_store_comes_back_into_either() {
 }
 
 #[test]
-fn a_restored_store_begins_a_new_epoch() {
+fn restored_store_begins_a_new_epoch() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", 5);
@@ -77,7 +77,7 @@ fn a_restored_store_begins_a_new_epoch() {
 
 /// Somebody may still know a record by the id that it had.
 #[test]
-fn a_restored_store_gives_no_id_of_a_record_again() {
+fn restored_store_reuses_no_record_id() {
     for on in BOTH {
         let site = Site::new();
         let store = site.filled(on, "store", 5);
@@ -99,7 +99,7 @@ fn a_restored_store_gives_no_id_of_a_record_again() {
 }
 
 #[test]
-fn a_damaged_store_is_replaced_when_that_is_agreed_to() {
+fn damaged_store_is_replaced_with_overwrite() {
     let site = Site::new();
     let store = site.filled(super::site::On::Sqlite, "store", 10);
     let before = site.served(&store);

@@ -4,7 +4,7 @@ use super::site::{BOTH, On, Site, Store, bytes};
 use crate::support::postgres;
 
 #[test]
-fn wrong_command_lines_are_exit_code_2() {
+fn invalid_arguments_exit_with_2() {
     let site = Site::new();
     let store = site.filled(On::Sqlite, "store", 2);
     let memory = ["backup", "app", "--to", "x.db", "--database", "memory:", "--data", "store"];
@@ -36,7 +36,7 @@ fn wrong_command_lines_are_exit_code_2() {
 
 /// Nothing gives way to what could not be served afterwards; what a start would see to is no obstacle.
 #[test]
-fn another_applications_store_replaces_nothing_and_is_not_moved() {
+fn store_of_another_application_is_refused() {
     let site = Site::new();
     site.put("other/graphql/a.graphqls", "type Song { id: ID! name: String! } type Query { songs: [Song] }");
     site.put("other/seed/songs.json", r#"[{"name": "one"}]"#);
@@ -77,7 +77,7 @@ fn another_applications_store_replaces_nothing_and_is_not_moved() {
 
 /// It can be pasted as it stands.
 #[test]
-fn the_way_to_serve_a_moved_store_is_one_for_the_shell() {
+fn printed_serve_command_is_shell_quoted() {
     let site = Site::new();
     let store = site.filled(On::Sqlite, "store", 2);
     let said = site.must(&["move", "app", "--to", "sqlite:it's äö/deep"], &store);
@@ -86,7 +86,7 @@ fn the_way_to_serve_a_moved_store_is_one_for_the_shell() {
 
 /// Why a file cannot be looked at is told, and not that there is none.
 #[test]
-fn what_cannot_be_looked_at_is_not_taken_for_missing() {
+fn inaccessible_path_is_not_reported_as_missing() {
     let site = Site::new();
     site.put("notes.txt", "mine");
     let store = site.place(On::Sqlite, "notes.txt/st");
@@ -98,7 +98,7 @@ fn what_cannot_be_looked_at_is_not_taken_for_missing() {
 }
 
 #[test]
-fn a_folder_is_no_backup() {
+fn folder_is_no_backup() {
     let site = Site::new();
     site.put("aside/notes.txt", "mine");
     let refused = site.refused(&["restore", "aside", "app"], &site.place(On::Sqlite, "store"));
@@ -106,7 +106,7 @@ fn a_folder_is_no_backup() {
 }
 
 #[test]
-fn a_place_without_a_store_says_so() {
+fn missing_store_is_reported() {
     for on in BOTH {
         let site = Site::new();
         let (nothing, other) = (site.place(on, "nothing"), site.place(on.other(), "other"));
@@ -122,7 +122,7 @@ fn a_place_without_a_store_says_so() {
 }
 
 #[test]
-fn a_file_that_is_no_sound_backup_is_not_restored() {
+fn invalid_backup_file_is_not_restored() {
     let site = Site::new();
     let store = site.filled(On::Sqlite, "store", 60);
     site.must(&["backup", "app", "--to", "aside.db"], &store);
@@ -155,7 +155,7 @@ fn a_file_that_is_no_sound_backup_is_not_restored() {
 }
 
 #[test]
-fn what_the_other_store_cannot_hold_is_named_and_nothing_moves() {
+fn value_the_target_cannot_hold_stops_the_move() {
     let site = Site::new();
     let store = site.filled(On::Sqlite, "store", 20);
     let Store::Sqlite(folder) = &store else { panic!("it is a file") };
