@@ -75,7 +75,7 @@ fn no_folder_is_too_full() {
 }
 
 #[test]
-fn every_file_says_what_it_alone_is_for() {
+fn every_file_has_a_first_line_of_its_own() {
     let mut said: HashMap<String, PathBuf> = HashMap::new();
     let mut wrong = Vec::new();
     for (path, text) in sources() {
@@ -133,14 +133,14 @@ fn no_file_is_too_long() {
 
 /// What every page brings along is small enough to be read.
 #[test]
-fn style_and_script_of_pages_stay_small() {
+fn page_style_and_script_stay_small() {
     assert!(STYLE.len() <= 10_300, "app.css: {} bytes", STYLE.len());
     assert!(SCRIPT.len() <= 4_200, "live.js: {} bytes", SCRIPT.len());
 }
 
 /// A class without a rule does nothing, and a rule without a class is never met.
 #[test]
-fn classes_of_pages_and_rules_of_their_style_are_the_same() {
+fn css_classes_match_the_templates() {
     let mut used: BTreeSet<String> = ["is-fresh", "is-gone"].map(str::to_owned).into();
     assert!(used.iter().all(|class| SCRIPT.contains(&format!("classList.add('{class}')"))));
     let templates = fs::read_dir("crates/pages/src/templates").expect("templates");
@@ -177,7 +177,7 @@ fn every_directive_is_documented() {
 
 /// A limit names itself in its error, and the name must be one that can be written in `trefoil.toml`.
 #[test]
-fn limits_are_called_what_they_are_set_by() {
+fn limit_errors_name_real_settings() {
     let settings = trefoil_config::SETTINGS;
     let mut named = 0;
     for (path, text) in sources().iter().filter(|(path, _)| path.starts_with("crates")) {
@@ -199,7 +199,7 @@ fn limits_are_called_what_they_are_set_by() {
 }
 
 #[test]
-fn the_tree_names_no_machine() {
+fn sources_contain_no_machine_paths() {
     let mut wrong = Vec::new();
     for (path, text) in sources() {
         for line in text.lines() {

@@ -178,7 +178,7 @@ fn module_name(file: &File) -> String {
 }
 
 #[test]
-fn files_of_a_crate_do_not_need_each_other() {
+fn crate_files_have_no_import_cycles() {
     let mut wrong = Vec::new();
     let mut now = Vec::new();
     let mut known: Vec<(&str, BTreeSet<&str>)> =
@@ -217,7 +217,7 @@ fn modules_in_circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn circles_are_found_through_every_kind_of_path() {
+fn cycles_are_found_through_every_kind_of_path() {
     let lib = "mod a; pub mod b; pub use crate::b::Item; pub use b::Other as Renamed;";
     let circle = [["a", "b"]];
     for a in [
@@ -240,7 +240,7 @@ fn circles_are_found_through_every_kind_of_path() {
 }
 
 #[test]
-fn a_parent_that_only_names_its_children_is_in_no_circle() {
+fn parent_that_only_declares_children_is_no_cycle() {
     let circle_of = |lib| {
         modules_in_circles(&[
             ("lib.rs", lib),

@@ -70,7 +70,7 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
 }
 
 #[test]
-fn crates_use_each_other_in_one_direction() {
+fn crate_dependencies_have_one_direction() {
     let mut wrong = Vec::new();
     let packages = packages();
     for (name, manifest) in &packages {
@@ -95,7 +95,7 @@ fn crates_use_each_other_in_one_direction() {
 
 /// Whoever wants a new one here has found where the border is.
 #[test]
-fn outside_crates_stay_in_their_part() {
+fn external_crates_are_used_only_where_allowed() {
     let mut wrong = Vec::new();
     for (name, manifest) in packages() {
         let used = dependencies(&manifest);
@@ -110,7 +110,7 @@ fn outside_crates_stay_in_their_part() {
 
 /// A crate without this line would not be held to the lints of the others.
 #[test]
-fn every_crate_has_the_lints_of_the_workspace() {
+fn every_crate_has_the_workspace_lints() {
     for (name, manifest) in packages() {
         let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
         assert_eq!(lints.and_then(|value| value.as_bool()), Some(true), "{name}: [lints] workspace = true");

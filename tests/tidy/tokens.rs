@@ -131,7 +131,7 @@ fn item_length(tokens: &[String]) -> usize {
 }
 
 #[test]
-fn code_is_told_from_comments_quotes_and_tests() {
+fn tokens_skip_comments_strings_and_tests() {
     let text = r##"
         use crate::a; // use crate::b;
         /* use /* nested */ crate::c */

@@ -44,7 +44,7 @@ fn defined(code: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn a_type_has_a_name_of_its_own_within_its_crate() {
+fn type_names_are_unique_within_a_crate() {
     let mut wrong = Vec::new();
     let (mut now, mut known) = (Vec::new(), REPEATED.to_vec());
     for crate_name in super::crates() {
@@ -70,7 +70,7 @@ fn a_type_has_a_name_of_its_own_within_its_crate() {
 }
 
 #[test]
-fn types_are_found_where_they_are_defined() {
+fn type_definitions_are_found() {
     let text = "
         pub struct A<'a>(&'a str); pub(crate) enum B { C } trait D { type E; fn f() {} } type G = A<'static>;
         impl D for B { type E = u8; fn f() { struct H; } }
