@@ -62,7 +62,7 @@ fn contains(answer: &Value, said: &Value) -> bool {
 }
 
 #[test]
-fn requests_of_the_guide_get_the_answers_below_them() {
+fn guide_requests_get_the_documented_responses() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let mut compared = 0;
@@ -89,7 +89,7 @@ fn requests_of_the_guide_get_the_answers_below_them() {
 
 /// The commands of the README, but for those that build: each is run as it is written.
 #[test]
-fn commands_of_the_readme_work() {
+fn readme_commands_work() {
     let server = Server::sample();
     let folder = tempfile::tempdir().expect("a folder");
     let (mut ran, mut asked) = (0, 0);
@@ -276,7 +276,7 @@ fn chunk(stream: &mut BufReader<TcpStream>) -> Option<String> {
 
 /// The streams of the guide, each beside what it says; a sign of life may come at any time.
 #[test]
-fn streams_of_the_guide_say_what_stands_below_them() {
+fn guide_streams_send_the_documented_events() {
     let mut followed = 0;
     for page in ["docs/rest.md", "docs/graphql.md"] {
         let blocks = blocks(page);
@@ -297,7 +297,7 @@ fn streams_of_the_guide_say_what_stands_below_them() {
 
 /// What the REST page has for `trefoil.toml` is taken, with the schema of the sample.
 #[test]
-fn manifests_of_the_guide_have_no_mistakes() {
+fn guide_manifests_are_valid() {
     let folder = tempfile::tempdir().expect("a folder");
     let app = folder.path().join("my-app");
     fs::create_dir_all(app.join("graphql")).expect("a folder");
@@ -314,7 +314,7 @@ fn manifests_of_the_guide_have_no_mistakes() {
 
 /// The statement that the guide has for other programs.
 #[test]
-fn another_program_writes_to_a_list_as_the_guide_says() {
+fn guide_sql_for_writing_to_a_list_works() {
     let folder = tempfile::tempdir().expect("a folder");
     let process = Process::start(folder.path(), &[]);
     let blocks = blocks("docs/rest.md");
@@ -328,7 +328,7 @@ fn another_program_writes_to_a_list_as_the_guide_says() {
 
 /// The commands of the page on storage, on a schema that loses the field they name.
 #[test]
-fn commands_of_the_storage_page_work() {
+fn storage_page_commands_work() {
     let folder = tempfile::tempdir().expect("a folder");
     let schema =
         |fields: &str| format!("type Product {{ id: ID! {fields} }}\ntype Query {{ products: [Product!]! }}");
@@ -352,19 +352,19 @@ fn commands_of_the_storage_page_work() {
 }
 
 #[test]
-fn commands_of_the_rest_page_get_the_answers_below_them() {
+fn rest_page_commands_get_documented_responses() {
     let compared = commands("docs/rest.md");
     assert!(compared >= 20, "the page shows {compared} answers");
 }
 
 #[test]
-fn commands_of_the_page_about_pages_get_the_answers_below_them() {
+fn pages_page_commands_get_documented_responses() {
     let compared = commands("docs/pages.md");
     assert!(compared >= 4, "the page shows {compared} answers");
 }
 
 #[test]
-fn commands_of_the_pages_for_operators_get_the_answers_below_them() {
+fn operator_pages_commands_get_documented_responses() {
     assert!(commands("docs/errors.md") >= 2);
     assert!(commands("docs/security.md") >= 5);
     assert!(commands("docs/operating.md") >= 1);
@@ -393,7 +393,7 @@ fn commands(page: &str) -> usize {
 
 /// The views and the manifest of the guide, put together into an application.
 #[test]
-fn views_of_the_guide_are_shown() {
+fn guide_views_are_rendered() {
     let folder = tempfile::tempdir().expect("a folder");
     assert!(command(folder.path(), &["new", "my-app"]).status().expect("it runs").success());
     let app = folder.path().join("my-app");
@@ -431,7 +431,7 @@ const AROUND: &str = "type Query { orders: [Order!]! }\nenum OrderStatus { NEW }
                       type Order { id: ID! user: User status: OrderStatus! }\n";
 
 #[test]
-fn schemas_of_the_guide_have_no_mistakes() {
+fn guide_schemas_are_valid() {
     let mut checked = 0;
     for page in PAGES {
         for block in blocks(page) {
@@ -457,7 +457,7 @@ fn schemas_of_the_guide_have_no_mistakes() {
 
 /// Each command of the page in order, on an application that has records; its databases are those of the test.
 #[test]
-fn commands_of_the_backup_page_work() {
+fn backup_page_commands_work() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = |line: &str| {
         let arguments: Vec<&str> = line.split_whitespace().collect();

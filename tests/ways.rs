@@ -110,7 +110,7 @@ fn record(client: &mut Client, path: &str) -> Option<Value> {
 }
 
 #[test]
-fn lists_and_records_are_the_same_on_each_way() {
+fn reads_are_the_same_in_all_three_ways() {
     let server = Server::sample();
     let client = &mut Client::of(&server);
     for resource in RESOURCES {
@@ -139,7 +139,7 @@ fn lists_and_records_are_the_same_on_each_way() {
 }
 
 #[test]
-fn what_filters_a_page_filters_each_way() {
+fn filters_are_the_same_in_all_three_ways() {
     let server = Server::sample();
     let client = &mut Client::of(&server);
     let found = ways(client, "/orders?status=NEW&sort=-quantity&userId=&size=3");
@@ -169,7 +169,7 @@ fn what_filters_a_page_filters_each_way() {
 }
 
 #[test]
-fn each_way_creates_the_same() {
+fn create_is_the_same_in_all_three_ways() {
     let server = Server::sample();
     let client = &mut Client::of(&server);
     for resource in RESOURCES {
@@ -195,7 +195,7 @@ fn each_way_creates_the_same() {
 }
 
 #[test]
-fn each_way_overwrites_and_deletes_the_same() {
+fn update_and_delete_are_the_same_in_all_three_ways() {
     let server = Server::sample();
     let client = &mut Client::of(&server);
     for resource in RESOURCES {
@@ -267,7 +267,7 @@ type Mutation {
 "#;
 
 #[test]
-fn a_harder_schema_has_ways_that_work() {
+fn harder_schema_has_working_commands() {
     let trefoil = Trefoil::app(App::from_schema("harder", HARDER));
     let server = Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() });
     let client = &mut Client::of(&server);
@@ -310,7 +310,7 @@ fn a_harder_schema_has_ways_that_work() {
 }
 
 #[test]
-fn the_start_page_has_ways_to_its_first_list() {
+fn start_page_has_commands_for_its_first_list() {
     let server = Server::sample();
     let client = &mut Client::of(&server);
     let found = ways(client, "/");
@@ -330,7 +330,7 @@ fn the_start_page_has_ways_to_its_first_list() {
 }
 
 #[test]
-fn what_was_refused_is_refused_the_same_on_each_way() {
+fn errors_are_the_same_in_all_three_ways() {
     let server = Server::sample();
     let client = &mut Client::of(&server);
     let paths = [
@@ -358,7 +358,7 @@ fn what_was_refused_is_refused_the_same_on_each_way() {
 }
 
 #[test]
-fn what_a_forged_form_would_have_done_can_be_done_by_hand() {
+fn cross_site_form_error_has_working_commands() {
     let server = Server::sample();
     let client = &mut Client::of(&server);
     let forged = [("sec-fetch-site", "cross-site")];
@@ -373,7 +373,7 @@ fn what_a_forged_form_would_have_done_can_be_done_by_hand() {
 }
 
 #[test]
-fn without_graphiql_nothing_leads_there() {
+fn graphiql_links_are_absent_when_disabled() {
     let config = Config { database: DatabaseLocation::Memory, graphiql: false, ..Config::default() };
     let server = Server::start(Trefoil::sample(), config);
     let client = &mut Client::of(&server);
@@ -385,7 +385,7 @@ fn without_graphiql_nothing_leads_there() {
 }
 
 #[test]
-fn what_must_be_unique_differs_between_the_ways() {
+fn unique_values_differ_between_the_ways() {
     let schema = "scalar UUID scalar Date scalar Decimal
         type Member {
           id: ID!  email: String! @unique @email  nick: String! @unique

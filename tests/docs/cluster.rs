@@ -9,7 +9,7 @@ use crate::support::command;
 
 /// What the page on several nodes has root do: the unit is one that systemd takes, and curl waits until a node is ready.
 #[test]
-fn commands_of_the_cluster_page_work() {
+fn cluster_page_commands_work() {
     let blocks: Vec<Block> =
         blocks("docs/cluster.md").into_iter().filter(|block| block.language == "console").collect();
     let lines: Vec<&str> = blocks.iter().flat_map(|block| block.text.lines()).collect();
@@ -31,12 +31,12 @@ fn commands_of_the_cluster_page_work() {
 }
 
 #[test]
-fn the_unit_of_the_cluster_page_is_one() {
+fn cluster_page_systemd_unit_is_valid() {
     judge_unit("docs/cluster/trefoil.service", &["db.internal", "10.0.0.11", "10.0.0.5/32", "3s"]);
 }
 
 #[test]
-fn the_unit_of_the_page_on_operating_is_one() {
+fn operating_page_systemd_unit_is_valid() {
     judge_unit("docs/operating/trefoil.service", &["/var/lib/trefoil", "sqlite:"]);
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn links_of_the_guide_lead_somewhere() {
+fn guide_links_resolve() {
     let pages = fs::read_dir("docs").expect("the guide").map(|entry| entry.expect("an entry").path());
     let mut pages: Vec<PathBuf> =
         pages.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect();

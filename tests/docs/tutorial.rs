@@ -19,7 +19,7 @@ struct Reader {
 }
 
 #[test]
-fn the_tutorial_works_from_top_to_bottom() {
+fn tutorial_works_from_top_to_bottom() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut reader = Reader { folder, server: None, stream: None };
     for block in blocks(PAGE) {

@@ -77,7 +77,7 @@ fn every_form(client: &mut Client, resource: &str, wrong: &str) -> i64 {
 }
 
 #[test]
-fn every_form_of_every_kind_has_ways_that_work() {
+fn forms_of_every_field_kind_have_working_commands() {
     let server = serving("kinds", include_str!("../../e2e/every-kind/graphql/every-kind.graphqls"));
     let client = &mut Client::of(&server);
     // Nobody owns anything yet: the ways say what is missing, and work as soon as it is there.
@@ -144,7 +144,7 @@ fn every_form_of_every_kind_has_ways_that_work() {
 }
 
 #[test]
-fn every_form_of_the_library_has_ways_that_work() {
+fn library_forms_have_working_commands() {
     let server = serving("library", include_str!("../../e2e/harder/graphql/library.graphqls"));
     let client = &mut Client::of(&server);
     every_form(client, "people", "name=+&scores=x");
@@ -187,7 +187,7 @@ type Mutation {
 "#;
 
 #[test]
-fn what_rules_ask_for_is_made_up() {
+fn example_values_satisfy_validation_rules() {
     let server = serving("strict", STRICT);
     let client = &mut Client::of(&server);
     let id = every_form(client, "locks", "code=abc&level=5");
