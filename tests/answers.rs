@@ -48,7 +48,7 @@ fn told(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
 }
 
 #[test]
-fn an_answer_is_given_again_as_it_was() {
+fn cached_response_is_identical() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Process::start(folder.path(), &[]);
     let mut client = server.client();
@@ -74,7 +74,7 @@ fn an_answer_is_given_again_as_it_was() {
 
 /// Whoever comes with cookies of other programs is given what all are given; only what was just done is told to one.
 #[test]
-fn cookies_make_no_answer_another_but_for_the_one_that_tells() {
+fn only_the_flash_cookie_bypasses_the_cache() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Process::start(folder.path(), &[]);
     let mut client = server.client();
@@ -90,7 +90,7 @@ fn cookies_make_no_answer_another_but_for_the_one_that_tells() {
 }
 
 #[test]
-fn with_no_room_nothing_is_given_again() {
+fn cache_of_size_zero_caches_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Process::start(folder.path(), &["--limit-answer-cache", "0"]);
     let mut client = server.client();
@@ -102,7 +102,7 @@ fn with_no_room_nothing_is_given_again() {
 
 /// Rust code may answer otherwise each time.
 #[test]
-fn what_a_registered_resolver_answers_is_asked_each_time() {
+fn resolver_results_are_not_cached() {
     let folder = tempfile::tempdir().expect("a folder");
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
@@ -177,7 +177,7 @@ fn read(client: &mut Client, writers: &[Writer]) {
 }
 
 #[test]
-fn no_answer_is_older_than_an_acknowledged_write() {
+fn cache_is_never_stale_after_a_write() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Process::start(folder.path(), &[]);
     let file = folder.path().join("trefoil-data/trefoil.db");

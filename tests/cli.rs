@@ -83,7 +83,7 @@ fn help_and_version_go_to_standard_output() {
 }
 
 #[test]
-fn the_help_of_serve_names_every_setting() {
+fn serve_help_names_every_setting() {
     let help = trefoil(&empty(), &["serve", "--help"], &[]);
     for setting in SETTINGS {
         assert!(help.out.contains(&setting.flag()), "{} is missing", setting.flag());
@@ -91,7 +91,7 @@ fn the_help_of_serve_names_every_setting() {
 }
 
 #[test]
-fn a_wrong_command_line_is_exit_code_2() {
+fn invalid_arguments_exit_with_2() {
     for arguments in [
         ["--prot", "1"].as_slice(),
         &["frobnicate"],
@@ -111,7 +111,7 @@ fn a_wrong_command_line_is_exit_code_2() {
 }
 
 #[test]
-fn a_wrong_value_is_one_line_that_names_its_place() {
+fn invalid_value_is_one_line_with_its_location() {
     let folder = with_manifest("\nport = 70000\n");
     let why = "\"x\" is no port: a number from 0 to 65535";
     trefoil(&folder, &["serve", "--port", "x"], &[]).refused_with(&format!("--port: {why}"));
@@ -133,7 +133,7 @@ fn a_wrong_value_is_one_line_that_names_its_place() {
 }
 
 #[test]
-fn unknown_names_stop_the_start() {
+fn unknown_settings_stop_the_start() {
     let unknown =
         |toml: &str, line: &str| trefoil(&with_manifest(toml), &["serve", "app"], &[]).refused_with(line);
     unknown("prot = 1", "trefoil.toml:1:1: unknown key `prot`; did you mean `port`?");
@@ -148,7 +148,7 @@ fn unknown_names_stop_the_start() {
 }
 
 #[test]
-fn print_config_tells_where_each_value_came_from() {
+fn print_config_shows_the_origin_of_each_value() {
     let folder = with_manifest("port = 1\nhost = \"127.0.0.1\"\nwatch = true\n[limits]\nbody = \"2 MiB\"\n");
     let variables = [("TREFOIL_PORT", "2"), ("TREFOIL_WATCH", "off"), ("TREFOIL_LIMIT_DEPTH", "7")];
     let ran = trefoil(&folder, &["serve", "app", "--port", "3", "--open", "--print-config"], &variables);
@@ -171,7 +171,7 @@ fn print_config_tells_where_each_value_came_from() {
 }
 
 #[test]
-fn a_switch_can_be_turned_off_and_does_not_swallow_the_folder() {
+fn boolean_flag_can_be_false_and_takes_no_argument() {
     let folder = with_manifest("open = true");
     let ran = trefoil(&folder, &["serve", "--open=false", "--watch", "app", "--print-config"], &[]);
     assert_eq!(ran.setting("open"), ("false".into(), "--open".into()));
@@ -179,7 +179,7 @@ fn a_switch_can_be_turned_off_and_does_not_swallow_the_folder() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_served_says_what_to_do() {
+fn missing_folder_or_schema_says_what_to_do() {
     let folder = empty();
     trefoil(&folder, &["serve", "my-app"], &[])
         .refused_with("my-app: no such folder; `trefoil new my-app` writes one to start from");
@@ -190,7 +190,7 @@ fn a_folder_that_cannot_be_served_says_what_to_do() {
 }
 
 #[test]
-fn check_shows_mistakes_with_a_caret_and_as_json() {
+fn check_shows_errors_with_a_caret_and_as_json() {
     let folder = with_manifest("host = \"localhost\"\nprot = 1\n");
     let human = trefoil(&folder, &["check", "app"], &[]);
     assert_eq!((human.code, human.err.as_str()), (1, ""));
@@ -205,7 +205,7 @@ fn check_shows_mistakes_with_a_caret_and_as_json() {
 }
 
 #[test]
-fn check_tells_every_mistake_in_all_files_at_once() {
+fn check_reports_every_error_of_every_file() {
     let folder = with_manifest("prot = 1\n");
     put(folder.path(), "app/graphql/b.graphqls", "type B { id: ID!  a: Aa }\n");
     put(folder.path(), "app/seed/as.json", "[{}, 1]");
@@ -218,7 +218,7 @@ fn check_tells_every_mistake_in_all_files_at_once() {
 }
 
 #[test]
-fn check_holds_the_seed_against_the_schema() {
+fn check_validates_seed_files() {
     let folder = with_manifest("");
     put(
         folder.path(),
@@ -243,7 +243,7 @@ fn check_holds_the_seed_against_the_schema() {
 }
 
 #[test]
-fn new_writes_a_folder_without_mistakes_and_says_what_is_next() {
+fn new_writes_a_valid_application() {
     let folder = empty();
     let ran = trefoil(&folder, &["new", "my-app"], &[]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
@@ -258,7 +258,7 @@ fn new_writes_a_folder_without_mistakes_and_says_what_is_next() {
 }
 
 #[test]
-fn new_leaves_a_folder_with_something_in_it_alone() {
+fn new_refuses_a_folder_that_is_not_empty() {
     let folder = empty();
     put(folder.path(), "my-app/notes.txt", "mine");
     let line = "my-app is not empty; name a folder that is empty or does not exist";
@@ -269,7 +269,7 @@ fn new_leaves_a_folder_with_something_in_it_alone() {
 }
 
 #[test]
-fn the_settings_page_lists_every_setting_as_it_is() {
+fn settings_page_documents_every_setting() {
     let page = include_str!("../docs/settings.md");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `--")).collect();
     let expected: Vec<String> = SETTINGS

@@ -53,7 +53,7 @@ fn shown(field: &Field, stored: &StoredValue) -> String {
 
 /// Field, JSON in, JSON out.
 #[test]
-fn taken_and_shown() {
+fn accepted_values_and_their_json() {
     let model = model();
     for (name, given, wanted) in [
         ("string", r#""""#, r#""""#),
@@ -154,7 +154,7 @@ fn said(violations: &[Violation]) -> Vec<String> {
 
 /// Field, JSON in, what is said about it: path, code, message.
 #[test]
-fn refused() {
+fn rejected_values_and_their_errors() {
     let model = model();
     let deep = r#"{"height": 0, "depth": 1, "inner": {"width": "w", "inner": {}}}"#;
     for (name, given, wanted) in [
@@ -275,7 +275,7 @@ fn refused() {
 }
 
 #[test]
-fn conditions_take_types_and_no_rules() {
+fn filter_values_check_types_but_no_rules() {
     let model = model();
     let compare = |name: &str, json: &str| coerce::comparable(&model, field(&model, name), &value(json));
     assert_eq!(compare("count", "0"), Ok(StoredValue::Int(0)));
@@ -294,7 +294,7 @@ fn conditions_take_types_and_no_rules() {
 }
 
 #[test]
-fn links_take_lists_of_ids() {
+fn link_fields_take_lists_of_ids() {
     let model = model();
     let tags = field(&model, "Owner.tags");
     assert_eq!(coerce::link_ids(tags, &value(r#"[3, "1", 3]"#)), Ok(vec![3, 1]));
@@ -307,7 +307,7 @@ fn links_take_lists_of_ids() {
 
 /// Cells that another program wrote.
 #[test]
-fn foreign_cells() {
+fn cells_written_by_other_programs() {
     let scalar = FieldKind::Scalar;
     for (kind, cell, wanted) in [
         (scalar(Scalar::Int), CellValue::Int(1 << 40), None),
@@ -344,7 +344,7 @@ fn foreign_cells() {
 
 proptest! {
     #[test]
-    fn text_is_json_as_serde_writes_it(text in any::<String>(), pad in 0usize..70) {
+    fn string_json_equals_serde_json(text in any::<String>(), pad in 0usize..70) {
         let text = format!("{}{text}{}", "p".repeat(pad), "q".repeat(pad));
         let mut out = Vec::new();
         write_text(&mut out, &text);
@@ -352,7 +352,7 @@ proptest! {
     }
 
     #[test]
-    fn floats_read_back_the_same(bits in any::<u64>()) {
+    fn float_json_round_trips(bits in any::<u64>()) {
         let number = f64::from_bits(bits);
         prop_assume!(number.is_finite());
         let mut out = Vec::new();
@@ -361,7 +361,7 @@ proptest! {
     }
 
     #[test]
-    fn longs_survive(number in any::<i64>()) {
+    fn long_json_round_trips(number in any::<i64>()) {
         let model = model();
         let long = field(&model, "long");
         let stored = coerce::field(&model, long, &Value::Int(number)).unwrap();
@@ -371,7 +371,7 @@ proptest! {
     }
 
     #[test]
-    fn moments_survive_and_sort_as_text(a in -62_000_000_000i64..253_000_000_000, b in -62_000_000_000i64..253_000_000_000, micros in 0u32..1_000_000) {
+    fn datetime_round_trips_and_sorts_as_text(a in -62_000_000_000i64..253_000_000_000, b in -62_000_000_000i64..253_000_000_000, micros in 0u32..1_000_000) {
         let spell = |seconds: i64| {
             let moment = jiff::Timestamp::new(seconds, 0).unwrap();
             format!("{}.{micros:06}Z", moment.to_string().trim_end_matches('Z'))

@@ -81,7 +81,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn resolvers_answer_beside_the_store() {
+fn resolvers_run_beside_stored_fields() {
     let server = server();
     let mut client = Client::of(&server);
     let published = client.graphql(
@@ -108,7 +108,7 @@ fn resolvers_answer_beside_the_store() {
 }
 
 #[test]
-fn a_failing_resolver_leaves_its_siblings_alone() {
+fn resolver_error_leaves_sibling_fields_alone() {
     let server = server();
     let mut client = Client::of(&server);
     client.graphql(r#"mutation { publish(author: "Ada", titles: ["Notes"]) { id } }"#);
@@ -130,7 +130,7 @@ fn a_failing_resolver_leaves_its_siblings_alone() {
 }
 
 #[test]
-fn a_program_lists_the_names_that_its_server_answers_to() {
+fn allowed_hosts_can_be_set_in_code() {
     let config = Config {
         database: DatabaseLocation::Memory,
         allowed_hosts: vec!["Shop.Example".into()],

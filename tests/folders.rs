@@ -29,7 +29,7 @@ fn told(folder: &Path) -> String {
 }
 
 #[test]
-fn every_command_means_the_folder_it_is_run_in_and_says_so() {
+fn every_command_defaults_to_the_current_folder() {
     let (_around, folder) = clinic();
     let table: &[(&[&str], &str)] = &[
         (&["check"], "Query.books"),
@@ -57,7 +57,7 @@ fn every_command_means_the_folder_it_is_run_in_and_says_so() {
 }
 
 #[test]
-fn a_server_means_the_folder_it_is_run_in() {
+fn serve_defaults_to_the_current_folder() {
     let (_around, folder) = clinic();
     let server = Process::start(&folder, &[]);
     let books = server.client().send("GET", "/books", &[("accept", "application/json")], b"");
@@ -66,7 +66,7 @@ fn a_server_means_the_folder_it_is_run_in() {
 }
 
 #[test]
-fn a_manifest_alone_makes_a_folder_an_application() {
+fn manifest_alone_makes_an_application() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("trefoil.toml"), "name = \"Half\"\n").expect("written");
     let (code, _, err) = run(folder.path(), &["reset", "--yes"]);
@@ -76,7 +76,7 @@ fn a_manifest_alone_makes_a_folder_an_application() {
 }
 
 #[test]
-fn elsewhere_it_is_the_sample() {
+fn sample_is_the_default_elsewhere() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("app")).expect("a folder that says nothing");
     let table: &[(&[&str], &str)] = &[
@@ -94,7 +94,7 @@ fn elsewhere_it_is_the_sample() {
 }
 
 #[test]
-fn the_sample_does_not_take_the_place_of_an_application() {
+fn sample_never_replaces_an_applications_data() {
     let (around, folder) = clinic();
     assert_eq!(run(&folder, &["seed", "--fake", "3"]).0, Some(0));
     let before = run(&folder, &["export"]).1;

@@ -42,12 +42,12 @@ fn pressing(database: DatabaseLocation) {
 }
 
 #[test]
-fn a_button_pressed_many_times_at_once_writes_once() {
+fn double_submit_writes_once() {
     pressing(DatabaseLocation::Memory);
 }
 
 #[test]
-fn a_button_pressed_many_times_at_once_writes_once_on_postgresql() {
+fn double_submit_writes_once_on_postgres() {
     pressing(DatabaseLocation::Postgres(
         PostgresUrl::parse(&postgres::database()).expect("the URL of a database"),
     ));
@@ -55,7 +55,7 @@ fn a_button_pressed_many_times_at_once_writes_once_on_postgresql() {
 
 /// Behind a proxy that is trusted to say so.
 #[test]
-fn the_cookie_is_for_tls_alone_where_there_is_tls() {
+fn cookie_is_secure_behind_tls() {
     let trusted = vec![IpNetwork { address: [127, 0, 0, 1].into(), prefix: 32 }];
     let config = Config { database: DatabaseLocation::Memory, trusted_proxies: trusted, ..Config::default() };
     let server = Server::start(Trefoil::sample(), config);
@@ -69,7 +69,7 @@ fn the_cookie_is_for_tls_alone_where_there_is_tls() {
 }
 
 #[test]
-fn what_cannot_all_be_listed_can_be_found() {
+fn reference_with_many_choices_can_be_searched() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let users: Vec<_> =
@@ -101,7 +101,7 @@ fn what_cannot_all_be_listed_can_be_found() {
 }
 
 #[test]
-fn links_to_many_are_ticked_by_name_and_found() {
+fn link_checkboxes_have_names_and_can_be_searched() {
     let schema = "type Post { id: ID! title: String! tags: [Tag!]! } type Tag { id: ID! label: String! posts: [Post!]! } \
                   type Query { posts: [Post!]! }";
     let config = Config { database: DatabaseLocation::Memory, ..Config::default() };

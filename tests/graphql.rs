@@ -22,7 +22,7 @@ fn code(body: &Value) -> &Value {
 }
 
 #[test]
-fn a_held_up_store_is_told_as_graphql_with_a_time_to_come_back() {
+fn locked_store_is_a_graphql_error_with_retry_after() {
     let folder = tempfile::tempdir().unwrap();
     let database = DatabaseLocation::Embedded;
     let config = Config { database, data: folder.path().to_owned(), ..Config::default() };
@@ -50,7 +50,7 @@ fn a_held_up_store_is_told_as_graphql_with_a_time_to_come_back() {
 }
 
 #[test]
-fn every_operation_of_every_tab_runs_as_it_is() {
+fn graphiql_tab_operations_all_run() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let tabs = client.send("GET", "/_/graphiql/tabs.json", &[], b"").json();

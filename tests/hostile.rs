@@ -61,7 +61,7 @@ fn post(client: &mut Client, body: &str) -> Reply {
 }
 
 #[test]
-fn hostile_documents_cost_little_and_hold_up_nobody() {
+fn documents_cost_little_and_block_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
     // The body limit is raised, so that large documents reach the parser.
     let process =

@@ -52,7 +52,7 @@ fn violation(reply: &Reply) -> Value {
 }
 
 #[test]
-fn names_of_serde_json_are_names_like_any_other_on_every_face() {
+fn serde_json_reserved_keys_are_ordinary_keys() {
     on_both_stores(|store, client| {
         for (number, data) in RESERVED.iter().enumerate() {
             let made = create(client, data).text();
@@ -95,7 +95,7 @@ fn numbers_are_kept_as_they_were_written() {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_refused_and_what_is_not_can_be_read_everywhere() {
+fn nesting_limit_is_the_same_everywhere() {
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     on_both_stores(|store, client| {
         let made = create(client, &nested(126)).text();
@@ -119,7 +119,7 @@ fn what_is_nested_too_deep_is_refused_and_what_is_not_can_be_read_everywhere() {
 }
 
 #[test]
-fn the_character_zero_is_refused_wherever_it_stands_in_json() {
+fn nul_character_is_refused_anywhere_in_json() {
     on_both_stores(|store, client| {
         for data in [r#""a\u0000""#, r#"{"a\u0000": 1}"#, r#"[{"a": ["\u0000"]}]"#] {
             let refused = create(client, data);

@@ -96,7 +96,7 @@ fn create(client: &mut Client, name: &str) -> Value {
 }
 
 #[test]
-fn what_was_missed_comes_first_and_once() {
+fn resume_replays_missed_events_once() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let mut events = Events::open(&server, "/users", None);
@@ -124,7 +124,7 @@ fn what_was_missed_comes_first_and_once() {
 }
 
 #[test]
-fn an_id_that_is_not_kept_is_a_reset() {
+fn unknown_event_id_sends_a_reset() {
     let server = Server::sample();
     for (path, last, shown) in
         [("/users", "00000000-5", 0), ("/users?snapshot=true&fields=id", "00000000-5", 8), ("/users", "ü", 0)]
@@ -147,7 +147,7 @@ fn an_id_that_is_not_kept_is_a_reset() {
 }
 
 #[test]
-fn a_snapshot_becomes_live_without_a_gap_and_without_anything_twice() {
+fn snapshot_then_live_has_no_gap_and_no_duplicate() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = Config {
         data: folder.path().join("data"),
@@ -201,7 +201,7 @@ fn a_snapshot_becomes_live_without_a_gap_and_without_anything_twice() {
 }
 
 #[test]
-fn a_stream_is_only_where_the_schema_subscribes() {
+fn sse_needs_a_subscription_in_the_schema() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let stream = [("Accept", "text/event-stream")];
@@ -220,7 +220,7 @@ fn a_stream_is_only_where_the_schema_subscribes() {
 }
 
 #[test]
-fn a_server_that_stops_ends_its_streams() {
+fn shutdown_ends_sse_streams() {
     let server = Server::sample();
     let mut events = Events::open(&server, "/users", None);
     events.next();

@@ -42,7 +42,7 @@ impl FileLock {
 }
 
 #[test]
-fn a_lock_on_the_file_holds_up_nobody_who_does_not_need_it() {
+fn file_lock_blocks_only_requests_that_need_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let process = Process::start(folder.path(), &["serve", "--data", "data"]);
     let found = process.client().graphql("{ getUserById(id: 1) { name } }");

@@ -41,7 +41,7 @@ fn load(files: &[SourceFile]) -> (Model, Vec<Diagnostic>) {
 }
 
 #[test]
-fn the_sample_is_read() {
+fn sample_schema_parses() {
     let files = [file("users.graphqls", SAMPLE), file("shop.graphqls", SHOP)];
     let (model, warnings) = load(&files);
     assert_eq!(shown(&warnings, &files), "");
@@ -55,7 +55,7 @@ fn the_sample_is_read() {
 /// What `check` says of `tests/schemas/*.graphqls` stands in the `.expected` file beside each.
 /// `BLESS=1 cargo test --test tests model` writes them anew.
 #[test]
-fn every_mistake_is_told_with_its_place() {
+fn every_schema_error_has_its_location() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas");
     let claims = [
         ReservedPath { path: "/hello".into(), owner: "a text endpoint".into() },
@@ -116,7 +116,7 @@ fn relations(model: &Model) -> Vec<String> {
 }
 
 #[test]
-fn relations_are_found() {
+fn relations_are_inferred() {
     let files = [file("r.graphqls", include_str!("schemas/relations.graphqls"))];
     let (model, warnings) = load(&files);
     assert_eq!(shown(&warnings, &files), "");
@@ -148,7 +148,7 @@ fn relations_are_found() {
 }
 
 #[test]
-fn files_without_definitions_do_not_matter() {
+fn files_without_definitions_are_ignored() {
     for blank in ["", "# a comment\n", "\u{feff}\n , # x", "  \t\r\n"] {
         let (model, _) = load(&[file("a.graphqls", SAMPLE), file("b.graphqls", blank)]);
         assert_eq!(model.records.len(), 1);
@@ -160,7 +160,7 @@ fn files_without_definitions_do_not_matter() {
 }
 
 #[test]
-fn a_byte_order_mark_and_windows_lines_are_read() {
+fn byte_order_mark_and_crlf_are_read() {
     let text = format!("\u{feff}{}", SAMPLE.replace('\n', "\r\n"));
     assert_eq!(load(&[file("a.graphqls", &text)]).0.records.len(), 1);
     let files = [file("a.graphqls", "\u{feff}type Query { a: A\r\n  \"é\" user: Usr\r\n}\r\n")];
@@ -171,7 +171,7 @@ fn a_byte_order_mark_and_windows_lines_are_read() {
 
 /// What is served can be given back: the same schema, so the same hash.
 #[test]
-fn the_printed_schema_reads_back_as_itself() {
+fn printed_schema_round_trips() {
     for source in [
         SAMPLE,
         include_str!("schemas/relations.graphqls"),
@@ -192,7 +192,7 @@ fn the_printed_schema_reads_back_as_itself() {
 }
 
 #[test]
-fn every_directive_is_documented_and_only_those_in_use_are_printed() {
+fn directives_are_documented_and_printed_when_used() {
     for ours in BUILTIN_DIRECTIVES {
         assert!(ours.sdl.starts_with(&format!("directive @{}", ours.name)), "{}", ours.name);
         assert!(ours.doc.ends_with('.'), "{}", ours.name);
@@ -203,7 +203,7 @@ fn every_directive_is_documented_and_only_those_in_use_are_printed() {
 }
 
 #[test]
-fn mistakes_of_several_files_come_together_in_order() {
+fn errors_of_several_files_come_in_order() {
     let files = [
         file("a.graphqls", "type Query { a: Foo }\ntype User { id: ID! n: String @range(min: 1) }"),
         file("b.graphqls", "extend type User { x: Bar }"),
@@ -224,7 +224,7 @@ fn mistakes_of_several_files_come_together_in_order() {
 }
 
 #[test]
-fn inputs_and_roots_are_described() {
+fn root_fields_and_inputs_are_described() {
     let (model, _) = load(&[file("a.graphqls", include_str!("schemas/spring_petclinic.graphqls"))]);
     let owners = model.root_fields.iter().find(|root| root.name == "owners").unwrap();
     let names: Vec<&str> = owners.arguments.iter().map(|argument| argument.name.as_str()).collect();
@@ -240,7 +240,7 @@ fn inputs_and_roots_are_described() {
 /// As graphql-js judges: built-in scalars that a schema does not use are unknown to its documents,
 /// but those of `@skip` and `@include` are always there.
 #[test]
-fn documents_find_the_scalars_they_may_use() {
+fn unused_builtin_scalars_are_unknown_to_documents() {
     use apollo_compiler::ExecutableDocument;
     let (model, _) = load(&[file("a.graphqls", "type Query { a(s: String): String }")]);
     let verdict = |query: &str| ExecutableDocument::parse_and_validate(&model.schema, query, "q").is_ok();
@@ -266,7 +266,7 @@ proptest! {
 
     /// Whatever is typed, `parse` answers, and every mistake can be shown.
     #[test]
-    fn no_text_breaks_it(at in 0usize..3000, cut in 0usize..6, put in "[a-zA-Zé😀{}()\\[\\]:!@\"\\\\# \n$&|=,._0-9-]{0,4}") {
+    fn any_text_parses_without_a_panic(at in 0usize..3000, cut in 0usize..6, put in "[a-zA-Zé😀{}()\\[\\]:!@\"\\\\# \n$&|=,._0-9-]{0,4}") {
         let whole = format!("{SAMPLE}{SHOP}{}", include_str!("schemas/not_stored.graphqls"));
         let mut letters: Vec<char> = whole.chars().collect();
         let at = at % letters.len();

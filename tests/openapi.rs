@@ -20,7 +20,7 @@ fn document(client: &mut Client) -> Value {
 
 /// With BLESS=1 what is served becomes what is expected.
 #[test]
-fn the_sample_is_described_as_committed() {
+fn sample_document_equals_the_committed_file() {
     let found = document(&mut Client::of(&Server::sample()));
     let text = format!("{found:#}\n");
     if std::env::var_os("BLESS").is_some() {
@@ -95,7 +95,7 @@ fn hangs_together(document: &Value) {
 }
 
 #[test]
-fn the_document_hangs_together() {
+fn document_is_consistent() {
     hangs_together(&document(&mut Client::of(&Server::sample())));
 }
 
@@ -193,7 +193,7 @@ fn every_kind_of_field_is_described() {
 /// Each operation meets what can go wrong with a request: it answers as the document says, and what the document says
 /// of these statuses happens.
 #[test]
-fn refusals_are_the_ones_described() {
+fn error_responses_match_the_document() {
     let mut config = Config { database: DatabaseLocation::Memory, ..Config::default() };
     config.limits.body = 4_096;
     let server = Server::start(Trefoil::sample(), config);
@@ -277,7 +277,7 @@ fn examples_work() {
 }
 
 #[test]
-fn the_document_is_sent_with_care() {
+fn document_has_etag_and_cache_headers() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let reply = client.send("GET", "/openapi.json", &[], b"");
@@ -295,7 +295,7 @@ fn the_document_is_sent_with_care() {
 }
 
 #[test]
-fn a_changed_schema_is_described_anew() {
+fn schema_reload_updates_the_document() {
     let schema = "type Note { id: ID! text: String! }\ntype Query { notes: [Note!]! }";
     let folder = folder(schema, "");
     let process = Process::start(folder.path(), &["serve", "app", "--watch"]);

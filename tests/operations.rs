@@ -39,7 +39,7 @@ text: "ﬀ", int: 0, float: 0, flag: true, long: "9223372036854775806", decimal:
 
 /// Databases take only so many terms in an order.
 #[test]
-fn a_field_sorts_once_however_often_it_is_named() {
+fn repeated_sort_field_counts_once() {
     let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
     let server = Server::start(Trefoil::sample(), config);
     let mut client = Client::of(&server);
@@ -51,7 +51,7 @@ fn a_field_sorts_once_however_often_it_is_named() {
 }
 
 #[test]
-fn cursors_lead_through_the_whole_list_in_every_order() {
+fn cursor_pages_cover_the_list_in_every_order() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("graphql")).unwrap();
     std::fs::write(folder.path().join("graphql/things.graphqls"), THINGS).unwrap();
@@ -131,7 +131,7 @@ fn in_pages(client: &mut Client, order: &Value, size: i64) -> Vec<i64> {
 }
 
 #[test]
-fn arguments_that_nothing_reads_are_named() {
+fn unused_arguments_are_reported() {
     let schema = "
         type User { id: ID! name: String orders(last: Int, first: Int, item: String): [Order!]! }
         type Order { id: ID! user: User item: String }

@@ -59,7 +59,7 @@ fn send(client: &mut Client, method: &str, path: &str, media: &str, body: &str) 
 }
 
 #[test]
-fn a_list_page_is_never_older_than_a_write() {
+fn list_page_is_never_stale_after_a_write() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Process::start(folder.path(), &["--allowed-hosts", "one.example,two.example"]);
     let mut client = server.client();
@@ -134,7 +134,7 @@ fn a_list_page_is_never_older_than_a_write() {
 }
 
 #[test]
-fn with_no_room_for_parts_pages_are_the_same() {
+fn list_page_is_the_same_without_the_part_cache() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = [
         "--allowed-hosts",

@@ -29,7 +29,7 @@ fn link(reply: &Reply, rel: &str) -> Option<String> {
 }
 
 #[test]
-fn following_the_links_shows_every_record_once() {
+fn next_links_visit_every_record_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = notes(folder.path());
     let mut client = Client::of(&server);
@@ -58,7 +58,7 @@ fn following_the_links_shows_every_record_once() {
 
 /// A cursor has to come back in the head of a request.
 #[test]
-fn links_can_be_followed_however_long_the_texts_are_that_order_the_list() {
+fn next_links_work_with_very_long_sort_values() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = notes(folder.path());
     let mut client = Client::of(&server);
@@ -78,7 +78,7 @@ fn links_can_be_followed_however_long_the_texts_are_that_order_the_list() {
 }
 
 #[test]
-fn patches_of_one_value_at_once_are_all_there() {
+fn concurrent_patches_of_one_value_all_apply() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = notes(folder.path());
     assert_eq!(post(&mut Client::of(&server), "/notes", &json!({ "text": "x", "data": {} })).status, 201);
@@ -103,7 +103,7 @@ fn patches_of_one_value_at_once_are_all_there() {
 
 /// Merged with what came after it, the patch could not even be carried out again.
 #[test]
-fn a_patch_that_is_sent_again_is_not_merged_again() {
+fn idempotency_key_replays_a_patch() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = notes(folder.path());
     let mut client = Client::of(&server);
@@ -130,7 +130,7 @@ fn a_patch_that_is_sent_again_is_not_merged_again() {
 
 /// What is wrong is told, but not so often that a small request makes a large answer.
 #[test]
-fn mistakes_without_end_are_told_a_hundred_times() {
+fn errors_are_capped_at_a_hundred() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let keys: serde_json::Map<String, Value> = (0..5_000).map(|i| (format!("k{i}"), json!(1))).collect();
@@ -147,7 +147,7 @@ fn mistakes_without_end_are_told_a_hundred_times() {
 
 /// More than one statement takes, of two shapes: each is answered in its place, and what is refused is named by it.
 #[test]
-fn hundreds_of_records_are_one_unit() {
+fn batch_of_hundreds_of_records_is_atomic() {
     for database in [
         DatabaseLocation::Memory,
         DatabaseLocation::Postgres(PostgresUrl::parse(&postgres::database()).unwrap()),
@@ -180,7 +180,7 @@ fn hundreds_of_records_are_one_unit() {
 }
 
 #[test]
-fn a_multipart_form_is_a_form() {
+fn multipart_form_is_accepted() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let media = [("Content-Type", "multipart/form-data; boundary=xx")];
@@ -203,7 +203,7 @@ fn a_multipart_form_is_a_form() {
 }
 
 #[test]
-fn whoever_reads_packed_bytes_can_write_safely() {
+fn etag_of_a_gzip_response_works_in_if_match() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = notes(folder.path());
     let mut client = Client::of(&server);
@@ -226,7 +226,7 @@ fn whoever_reads_packed_bytes_can_write_safely() {
 
 /// Far more than a page, and more than may be held at once.
 #[test]
-fn all_records_are_streamed_in_bounded_memory() {
+fn records_stream_in_bounded_memory() {
     const RECORDS: usize = 200_000;
     let folder = tempfile::tempdir().expect("a folder");
     let process = Process::start(folder.path(), &["serve"]);
@@ -259,7 +259,7 @@ fn all_records_are_streamed_in_bounded_memory() {
 
 /// Requests that are broken in every part that this face reads.
 #[test]
-fn no_request_is_an_error_of_ours() {
+fn broken_requests_are_never_500() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);

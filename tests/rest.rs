@@ -56,7 +56,7 @@ fn write_a_while(client: &mut Client, writer: usize) -> Vec<(i64, Deed)> {
 /// The versions that the writers were told put all writes in one order; carried out in that order, on paper, they must
 /// give what each writer was told and what is there in the end.
 #[test]
-fn sixteen_writers_see_one_order() {
+fn concurrent_list_writes_have_one_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let server =
         Server::start(Trefoil::sample(), Config { data: folder.path().join("data"), ..Config::default() });
@@ -85,7 +85,7 @@ fn sixteen_writers_see_one_order() {
 
 /// The list is written by another program, which the server notices, and is far larger than what it may take.
 #[test]
-fn a_million_values_are_sent_in_bounded_memory() {
+fn million_values_stream_in_bounded_memory() {
     const VALUES: usize = 1_000_000;
     let folder = tempfile::tempdir().expect("a folder");
     let process = Process::start(folder.path(), &["serve"]);
@@ -116,7 +116,7 @@ fn a_million_values_are_sent_in_bounded_memory() {
 }
 
 #[test]
-fn a_charset_is_honoured() {
+fn charset_of_a_text_body_is_honoured() {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let bodies: [(&str, &[u8], u16); 4] = [
@@ -133,7 +133,7 @@ fn a_charset_is_honoured() {
 }
 
 #[test]
-fn a_body_over_the_limit_is_refused_in_text() {
+fn body_over_the_limit_is_refused_in_text() {
     let server = Server::sample();
     let long = vec![b'x'; (1 << 20) + 1];
     let reply = Client::of(&server).send("POST", "/items", &[("Accept", "application/json")], &long);
@@ -149,7 +149,7 @@ fn values(process: &Process, path: &str) -> Value {
 }
 
 #[test]
-fn a_list_begins_with_its_seed_once_and_outlives_its_declaration() {
+fn list_is_seeded_once_and_outlives_its_declaration() {
     let folder = tempfile::tempdir().expect("a folder");
     let declared = "[[list]]\npath = \"/todo\"\n";
     application(folder.path(), declared);
@@ -186,7 +186,7 @@ fn a_list_begins_with_its_seed_once_and_outlives_its_declaration() {
 }
 
 #[test]
-fn a_changed_manifest_is_served_without_a_restart() {
+fn manifest_change_is_served_without_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     application(folder.path(), "[[text]]\npath = \"/a\"\ntext = \"old\"\n");
     let process = Process::start(folder.path(), &["serve", "app", "--watch"]);

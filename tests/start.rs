@@ -34,7 +34,7 @@ fn application(folder: &Path, schema: &str) {
 }
 
 #[test]
-fn a_taken_port_is_named_with_a_free_one() {
+fn port_in_use_error_suggests_a_free_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("bound").port().to_string();
@@ -43,13 +43,13 @@ fn a_taken_port_is_named_with_a_free_one() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_read_is_named() {
+fn unreadable_folder_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     refused(folder.path(), &["serve", "nowhere"], &["nowhere", "no such folder", "trefoil new"]);
 }
 
 #[test]
-fn a_broken_schema_shows_the_place() {
+fn schema_error_shows_its_location() {
     let folder = tempfile::tempdir().expect("a folder");
     application(
         folder.path(),
@@ -63,21 +63,21 @@ fn a_broken_schema_shows_the_place() {
 }
 
 #[test]
-fn a_data_folder_serves_one_server() {
+fn data_folder_is_locked_by_one_server() {
     let folder = tempfile::tempdir().expect("a folder");
     let _first = Process::start(folder.path(), &["serve"]);
     refused(folder.path(), &["--port", "0"], &["trefoil-data", "another server"]);
 }
 
 #[test]
-fn a_data_folder_that_cannot_be_made_is_named() {
+fn data_folder_that_cannot_be_created_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("trefoil-data"), "a file").expect("written");
     refused(folder.path(), &["--port", "0"], &["trefoil-data"]);
 }
 
 #[test]
-fn records_outlive_a_restart_and_seeds_are_loaded_once() {
+fn restart_keeps_records_and_loads_seeds_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let count = |process: &Process| {
         let answer = process.client().graphql("{ getAllUsers { id name } }");
@@ -93,7 +93,7 @@ fn records_outlive_a_restart_and_seeds_are_loaded_once() {
 }
 
 #[test]
-fn seeds_that_failed_are_loaded_once_they_are_right() {
+fn seeds_that_failed_are_loaded_after_a_fix() {
     let folder = tempfile::tempdir().expect("a folder");
     application(
         folder.path(),
@@ -131,7 +131,7 @@ fn damage(file: &Path, table: &str) {
 }
 
 #[test]
-fn a_table_that_cannot_be_read_is_told_at_the_start() {
+fn unreadable_table_is_reported_at_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut first = Process::start(folder.path(), &["serve"]);
     assert_eq!(first.client().send("GET", "/health/ready", &[], b"").status, 200);
@@ -209,7 +209,7 @@ fn seeded_school(folder: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn seeds_refer_to_each_other_in_any_order_and_from_either_side() {
+fn seeds_refer_to_each_other_in_any_order() {
     let folder = tempfile::tempdir().expect("a folder");
     let (code, said) = checked(folder.path(), SCHOOL, &SEEDS);
     assert_eq!(code, 0, "{said}");
@@ -218,7 +218,7 @@ fn seeds_refer_to_each_other_in_any_order_and_from_either_side() {
 }
 
 #[test]
-fn seeds_that_refer_to_nothing_are_told_where() {
+fn seeds_with_dangling_references_are_located() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = [
         (
@@ -263,7 +263,7 @@ fn begin_write(process: &Process) -> (TcpStream, &'static [u8]) {
 }
 
 #[test]
-fn a_signal_finishes_what_runs_and_ends() {
+fn sigterm_finishes_requests_and_exits() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut process = Process::start(folder.path(), &["serve"]);
     let mut idle = process.client();
@@ -284,7 +284,7 @@ fn a_signal_finishes_what_runs_and_ends() {
 }
 
 #[test]
-fn a_request_that_never_ends_does_not_keep_the_server() {
+fn endless_request_does_not_block_shutdown() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut process = Process::start(folder.path(), &["serve"]);
     let _busy = begin_write(&process);
@@ -293,7 +293,7 @@ fn a_request_that_never_ends_does_not_keep_the_server() {
 }
 
 #[test]
-fn a_second_signal_ends_at_once() {
+fn second_signal_exits_at_once() {
     for (name, code) in [("TERM", 143), ("INT", 130)] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut process = Process::start(folder.path(), &["serve"]);
@@ -306,7 +306,7 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
-fn a_changed_schema_is_served_and_a_wrong_one_is_not() {
+fn watch_reloads_only_valid_schemas() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = "type Book { id: ID! title: String! }\ntype Query { books: [Book!]! }\n\
                  type Mutation { createBook(title: String!): Book }";
@@ -327,7 +327,7 @@ fn a_changed_schema_is_served_and_a_wrong_one_is_not() {
 }
 
 #[test]
-fn what_would_lose_data_stops_the_start_until_it_is_told() {
+fn migration_with_data_loss_stops_the_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = "type Book { id: ID! title: String! pages: Int }\ntype Query { books: [Book!]! }\n\
                  type Mutation { createBook(title: String!, pages: Int): Book }";
@@ -357,7 +357,7 @@ fn what_would_lose_data_stops_the_start_until_it_is_told() {
 }
 
 #[test]
-fn a_plan_for_a_store_that_is_not_there_makes_none() {
+fn migration_plan_creates_no_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = command(folder.path(), &["migrate", "--plan"]).output().expect("runs");
     let said = String::from_utf8(plan.stdout).expect("UTF-8");
@@ -366,7 +366,7 @@ fn a_plan_for_a_store_that_is_not_there_makes_none() {
 }
 
 #[test]
-fn a_signal_ends_it_even_when_nobody_reads_the_log() {
+fn sigterm_works_while_nobody_reads_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     let mut child = command(folder.path(), &["--port", "0"]).stderr(writer).spawn().unwrap();
@@ -385,7 +385,7 @@ fn a_signal_ends_it_even_when_nobody_reads_the_log() {
 }
 
 #[test]
-fn before_the_end_it_serves_on_while_it_says_that_it_is_not_ready() {
+fn shutdown_delay_serves_on_while_not_ready() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(folder.path(), &["--shutdown-delay", "1500ms"]);
     let mut client = process.client();

@@ -39,7 +39,7 @@ const ABOUT: &str =
     "{% extends \"layout.html\" %}{% block content %}<h1>About {{ site.name }}</h1>{% endblock %}";
 
 #[test]
-fn a_declared_page_is_shown_with_the_frame_of_the_others() {
+fn declared_page_uses_the_common_layout() {
     let manifest = "name = \"<Notes>\"\n[[text]]\npath = \"/about\"\n[[text]]\npath = \"/team/all\"\n\
                     [[text]]\npath = \"/say\"\nmethod = \"POST\"\nview = \"about\"\ncache = \"max-age=9\"\n\
                     [[text]]\npath = \"/gone\"\n";
@@ -72,7 +72,7 @@ fn a_declared_page_is_shown_with_the_frame_of_the_others() {
 }
 
 #[test]
-fn a_view_may_be_called_like_a_part_of_the_frame() {
+fn view_may_have_the_name_of_a_layout_part() {
     let manifest = "[[text]]\npath = \"/site\"\ncache = \"max-age=9\"\n[[text]]\npath = \"/head\"\n";
     let files = [("trefoil.toml", manifest), ("views/site.html", ABOUT), ("views/head.html", ABOUT)];
     let folder = folder(&files);
@@ -88,7 +88,7 @@ fn a_view_may_be_called_like_a_part_of_the_frame() {
 }
 
 #[test]
-fn a_broken_view_breaks_its_own_pages_alone_and_is_named() {
+fn broken_view_fails_only_its_own_pages() {
     let list =
         "{% extends \"layout.html\" %}\n{% block content %}\n{{ list.nothing.at.all }}\n{% endblock %}";
     let files = [("views/list.html", list), ("views/form.html", "<p>\n{% if %}\n")];
@@ -107,7 +107,7 @@ fn a_broken_view_breaks_its_own_pages_alone_and_is_named() {
 }
 
 #[test]
-fn an_error_is_shown_although_its_own_view_is_broken() {
+fn error_page_works_with_a_broken_error_view() {
     for broken in ["{% if %}", "{{ error.nothing.at.all }}", "{% include \"layout.html\" %}{{ 1 / 0 }}"] {
         let folder = folder(&[("views/error.html", broken), ("views/layout.html", broken)]);
         let process = Process::start(folder.path(), &["serve", "app"]);
@@ -120,7 +120,7 @@ fn an_error_is_shown_although_its_own_view_is_broken() {
 }
 
 #[test]
-fn errors_say_what_to_do_next() {
+fn error_pages_say_what_to_do_next() {
     let folder = folder(&[("trefoil.toml", "[[text]]\npath = \"/hello\"\ntext = \"Hello\"\n")]);
     let process = Process::start(folder.path(), &["serve", "app", "--limit-body", "2KiB"]);
     for (path, near) in [
@@ -186,7 +186,7 @@ fn errors_say_what_to_do_next() {
 }
 
 #[test]
-fn views_are_served_anew_while_watching() {
+fn watch_reloads_views() {
     let folder = folder(&[]);
     let process = Process::start(folder.path(), &["serve", "app", "--watch"]);
     assert!(!get(&process, "/").text().contains("a new footer"));
@@ -197,7 +197,7 @@ fn views_are_served_anew_while_watching() {
 }
 
 #[test]
-fn the_command_lists_and_copies_out() {
+fn views_command_lists_and_copies() {
     let folder = folder(&[
         ("views/list.html", "x"),
         ("views/about.html", ABOUT),
@@ -224,7 +224,7 @@ fn the_command_lists_and_copies_out() {
 }
 
 #[test]
-fn check_names_what_is_wrong_with_views() {
+fn check_reports_errors_in_views() {
     let folder = folder(&[
         ("views/form.html", "<p>\n  {% if %}\n"),
         ("views/lsit.html", "x"),
@@ -242,7 +242,7 @@ fn check_names_what_is_wrong_with_views() {
 
 /// Somebody else holds the database: what cannot be written is told as a page, which asks nothing of the store.
 #[test]
-fn an_error_is_shown_although_the_store_is_away() {
+fn error_page_works_without_the_store() {
     let folder = folder(&[]);
     let process = Process::start(folder.path(), &["serve", "app", "--data", "kept"]);
     let outsider = rusqlite::Connection::open(folder.path().join("kept/trefoil.db")).expect("the store");
