@@ -1,4 +1,4 @@
-//! Answers that are given again: the same to the byte, never older than a write that was acknowledged.
+//! The response cache: cached responses are byte for byte the same, and never older than an acknowledged write.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ fn cached_response_is_identical() {
     }
 }
 
-/// Whoever comes with cookies of other programs is given what all are given; only what was just done is told to one.
+/// Cookies of other programs do not matter; the flash cookie shows one client what it has just done.
 #[test]
 fn only_the_flash_cookie_bypasses_the_cache() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -100,7 +100,7 @@ fn cache_of_size_zero_caches_nothing() {
     assert_eq!(repeated(&mut client), 0);
 }
 
-/// Rust code may answer otherwise each time.
+/// Rust code may return something else on each call.
 #[test]
 fn resolver_results_are_not_cached() {
     let folder = tempfile::tempdir().expect("a folder");

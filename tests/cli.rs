@@ -1,4 +1,4 @@
-//! The command line as a person meets it: the real binary, its output and its exit codes.
+//! The command line: the real binary, its output and its exit codes.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a field takes, keeps and shows: tables of values through the one validator and back out as JSON.
+//! Validation of field values: tables of JSON values, what is stored for them, and the JSON they are written as.
 
 use proptest::prelude::*;
 use trefoil_model::error::{PathSegment, Violation};
@@ -152,7 +152,7 @@ fn said(violations: &[Violation]) -> Vec<String> {
     violations.iter().map(|found| format!("{} {} {}", path(found), found.code, found.message)).collect()
 }
 
-/// Field, JSON in, what is said about it: path, code, message.
+/// Field, JSON in, errors: path, code, message.
 #[test]
 fn rejected_values_and_their_errors() {
     let model = model();

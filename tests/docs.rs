@@ -1,4 +1,4 @@
-//! Runs the examples of the guide: schemas must be served, requests must get the answer that stands below them.
+//! Runs the examples of the guide: schemas must be valid, requests must get the documented responses.
 
 mod cluster;
 mod errors;
@@ -274,7 +274,7 @@ fn chunk(stream: &mut BufReader<TcpStream>) -> Option<String> {
     String::from_utf8(bytes[..size].to_vec()).ok()
 }
 
-/// The streams of the guide, each beside what it says; a sign of life may come at any time.
+/// The event streams of the guide and their documented events; a heartbeat may come at any time.
 #[test]
 fn guide_streams_send_the_documented_events() {
     let mut followed = 0;
@@ -295,7 +295,7 @@ fn guide_streams_send_the_documented_events() {
     assert_eq!(followed, 3);
 }
 
-/// What the REST page has for `trefoil.toml` is taken, with the schema of the sample.
+/// The `trefoil.toml` examples of the REST page are valid with the schema of the sample.
 #[test]
 fn guide_manifests_are_valid() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -312,7 +312,7 @@ fn guide_manifests_are_valid() {
     assert!(command(folder.path(), &["check", "my-app"]).status().expect("it runs").success());
 }
 
-/// The statement that the guide has for other programs.
+/// The SQL statement that the guide shows for other programs.
 #[test]
 fn guide_sql_for_writing_to_a_list_works() {
     let folder = tempfile::tempdir().expect("a folder");

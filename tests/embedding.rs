@@ -1,4 +1,4 @@
-//! Trefoil as a library: resolvers in Rust for root fields, for fields of records, for interfaces and unions.
+//! Trefoil as a library: resolvers in Rust for root fields, record fields, interfaces and unions.
 
 use serde_json::json;
 use trefoil::{Error, Resolved, Trefoil, Value};

@@ -1,4 +1,4 @@
-//! Which application a command is about where none is named: the folder it is run in, or else the built-in sample.
+//! The application of a command that names none: the current folder, or else the built-in sample.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Forms as the real server takes them: buttons pressed many times at once, more choices than a list has room for, cookies.
+//! HTML forms on the real server: double submits, more choices than a list shows, cookies.
 
 use trefoil::Trefoil;
 use trefoil_application::App;
@@ -53,7 +53,7 @@ fn double_submit_writes_once_on_postgres() {
     ));
 }
 
-/// Behind a proxy that is trusted to say so.
+/// Behind a trusted proxy that says so.
 #[test]
 fn cookie_is_secure_behind_tls() {
     let trusted = vec![IpNetwork { address: [127, 0, 0, 1].into(), prefix: 32 }];

@@ -1,4 +1,4 @@
-//! The GraphQL face where a request and its answer in a file do not suffice: two clients at once, a store that is held up.
+//! GraphQL tests that a case file cannot express: two clients at once, a locked store.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

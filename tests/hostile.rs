@@ -1,4 +1,4 @@
-//! Documents made to hurt: each is refused or answered within a second and little memory, and others are served meanwhile.
+//! Documents meant to exhaust the server: each ends within a second in little memory, while others are served.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! JSON that clients choose: what looks like a reader's own is taken as it is, and what is too deep is refused, on both stores.
+//! JSON values from clients: reserved keys, numbers, nesting depth and NUL, on both stores.
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;

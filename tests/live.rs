@@ -1,4 +1,4 @@
-//! The live stream of a collection over REST: nothing missed, nothing twice, from an id or after a snapshot.
+//! The event stream of a REST collection: nothing missed, nothing twice, from an id or after a snapshot.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

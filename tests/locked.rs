@@ -1,4 +1,4 @@
-//! A lock that another program holds on the database file: who needs the file waits for it, and nobody else does.
+//! Another program locks the database file: only requests that need the file wait.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

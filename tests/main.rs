@@ -1,4 +1,4 @@
-//! Every test that needs more than one module, as one binary; `tests/cases` is another.
+//! The integration tests, as one binary; `tests/cases` is another.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod answers;

@@ -1,4 +1,4 @@
-//! Schemas as files: what they mean, and what is said about wrong ones.
+//! Parsing of schema files: the model they give, and the errors of invalid ones.
 
 use std::path::Path;
 
@@ -169,7 +169,7 @@ fn byte_order_mark_and_crlf_are_read() {
     assert_eq!(places, [("UNKNOWN_TYPE", 1, 17), ("UNKNOWN_TYPE", 2, 13)]);
 }
 
-/// What is served can be given back: the same schema, so the same hash.
+/// The printed schema can be parsed again: the same schema, so the same hash.
 #[test]
 fn printed_schema_round_trips() {
     for source in [
@@ -264,7 +264,7 @@ fn schema_extensions_are_merged() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is typed, `parse` answers, and every mistake can be shown.
+    /// For any text the parser returns, and every error can be displayed.
     #[test]
     fn any_text_parses_without_a_panic(at in 0usize..3000, cut in 0usize..6, put in "[a-zA-Zé😀{}()\\[\\]:!@\"\\\\# \n$&|=,._0-9-]{0,4}") {
         let whole = format!("{SAMPLE}{SHOP}{}", include_str!("schemas/not_stored.graphqls"));

@@ -1,4 +1,4 @@
-//! `/openapi.json` and `/docs`: what is published, that it hangs together for any schema, and how it is sent.
+//! `/openapi.json` and `/docs`: the content, its consistency for any schema, and the HTTP headers.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,7 +18,7 @@ fn document(client: &mut Client) -> Value {
     reply.json()
 }
 
-/// With BLESS=1 what is served becomes what is expected.
+/// BLESS=1 writes the served document to the expected file.
 #[test]
 fn sample_document_equals_the_committed_file() {
     let found = document(&mut Client::of(&Server::sample()));
@@ -247,7 +247,7 @@ fn error_responses_match_the_document() {
     assert!(tried >= 150, "only {tried} were tried");
 }
 
-/// What the document offers as an example is taken as it stands.
+/// The examples of the document are accepted as they are.
 #[test]
 fn examples_work() {
     let server = Server::sample();

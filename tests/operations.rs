@@ -1,4 +1,4 @@
-//! Operations bound by name: a list read page by page in every order, and arguments that nothing reads.
+//! Operations bound by name: a list read page by page in every order, and unused arguments.
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
@@ -37,7 +37,7 @@ text: "😀", int: -5, float: -2.5, flag: false, long: "9223372036854775807", de
 text: "ﬀ", int: 0, float: 0, flag: true, long: "9223372036854775806", decimal: "100000000000000000000000000000.5", date: "2026-12-30", colour: RED
 "#;
 
-/// Databases take only so many terms in an order.
+/// Databases limit the number of terms in ORDER BY.
 #[test]
 fn repeated_sort_field_counts_once() {
     let config = Config { database: DatabaseLocation::Memory, ..Config::default() };

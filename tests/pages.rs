@@ -1,4 +1,4 @@
-//! List pages are put together from parts that were made before, and are what a page made at once would be.
+//! List pages assembled from cached parts are the same as pages rendered at once.
 
 use rusqlite::Connection;
 

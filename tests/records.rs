@@ -1,4 +1,4 @@
-//! Records over REST where a case file cannot say it: long lists, many writers, multipart, packed answers, broken requests.
+//! REST tests of records that a case file cannot express: long lists, many writers, multipart, gzip, broken requests.
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
@@ -56,7 +56,7 @@ fn next_links_visit_every_record_once() {
     }
 }
 
-/// A cursor has to come back in the head of a request.
+/// A cursor must fit into the head of a request.
 #[test]
 fn next_links_work_with_very_long_sort_values() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -101,7 +101,7 @@ fn concurrent_patches_of_one_value_all_apply() {
     assert_eq!(note["data"].as_object().map(serde_json::Map::len), Some(40), "{note}");
 }
 
-/// Merged with what came after it, the patch could not even be carried out again.
+/// Applied to the later state, the patch would not even be valid.
 #[test]
 fn idempotency_key_replays_a_patch() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -128,7 +128,7 @@ fn idempotency_key_replays_a_patch() {
     );
 }
 
-/// What is wrong is told, but not so often that a small request makes a large answer.
+/// Errors are listed, but not so many that a small request gets a large response.
 #[test]
 fn errors_are_capped_at_a_hundred() {
     let server = Server::sample();
@@ -145,7 +145,7 @@ fn errors_are_capped_at_a_hundred() {
     assert_eq!(count.header("x-total-count"), Some("16"));
 }
 
-/// More than one statement takes, of two shapes: each is answered in its place, and what is refused is named by it.
+/// More than one statement takes, of two shapes: the response keeps their order, and errors name their position.
 #[test]
 fn batch_of_hundreds_of_records_is_atomic() {
     for database in [
@@ -257,7 +257,7 @@ fn records_stream_in_bounded_memory() {
     assert!(grown < 48 << 20, "{} MiB more than before", grown >> 20);
 }
 
-/// Requests that are broken in every part that this face reads.
+/// Requests that are broken in every part that REST reads.
 #[test]
 fn broken_requests_are_never_500() {
     let server = Server::sample();

@@ -1,4 +1,4 @@
-//! A schema that is changed again and again under requests of every kind: none fails for it, and none sees half of it.
+//! A schema that changes again and again under requests of every kind: none fails, and none sees half a change.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Text endpoints and plain lists as the real server gives them: many writers, long lists, restarts.
+//! Text endpoints and plain lists on the real server: many writers, long lists, restarts.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! How a server starts, refuses to start, reloads and ends: the real binary as its operator meets it.
+//! Start, refused start, reload and shutdown of a server, with the real binary.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Holds the tree to its own rules: who uses whom, what each file says of itself, how long it is, what is documented.
+//! Checks the rules of the source tree: dependencies, first lines, file lengths, documentation.
 
 mod circles;
 mod measures;
@@ -131,14 +131,14 @@ fn no_file_is_too_long() {
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
-/// What every page brings along is small enough to be read.
+/// The style and script of every page are small enough to be read.
 #[test]
 fn page_style_and_script_stay_small() {
     assert!(STYLE.len() <= 10_300, "app.css: {} bytes", STYLE.len());
     assert!(SCRIPT.len() <= 4_200, "live.js: {} bytes", SCRIPT.len());
 }
 
-/// A class without a rule does nothing, and a rule without a class is never met.
+/// A class without a rule does nothing, and a rule without a class never applies.
 #[test]
 fn css_classes_match_the_templates() {
     let mut used: BTreeSet<String> = ["is-fresh", "is-gone"].map(str::to_owned).into();

@@ -1,4 +1,4 @@
-//! An application's own views: pages of its own, templates in place of built-in ones, and what a broken one breaks.
+//! Views of an application: its own pages, templates that replace built-in ones, and what a broken one breaks.
 
 use std::fs;
 use std::path::Path;
@@ -240,7 +240,7 @@ fn check_reports_errors_in_views() {
     assert!(out.contains("1 mistake, 2 warnings"), "{out}");
 }
 
-/// Somebody else holds the database: what cannot be written is told as a page, which asks nothing of the store.
+/// Another program locks the database: the error is shown as a page that does not need the store.
 #[test]
 fn error_page_works_without_the_store() {
     let folder = folder(&[]);

@@ -1,4 +1,4 @@
-//! "Three ways": every line of every page of the sample is pasted into a shell, and all of them say or do the same.
+//! The "three ways" of every page of the sample: each command is run in a shell, and all of them do the same.
 
 mod forms;
 

@@ -1,4 +1,4 @@
-//! A case whose server is a process of its own, for what is done beside asking: the lines of a case that begin with `! `.
+//! Cases whose server is a separate process, for steps other than requests: the lines that begin with `! `.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

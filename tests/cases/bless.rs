@@ -1,4 +1,4 @@
-//! Writes the answers of a case file anew from what the server answered.
+//! Rewrites the responses of a case file from those of the server.
 //!
 //! What still fits stays as it is written, wildcards and comments included. Where two runs of the same case answered
 //! differently a `*` is written. A text with `*` that fits no more is left to its author, who meant a part of the answer.

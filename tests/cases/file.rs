@@ -1,4 +1,4 @@
-//! Reads a case file: what is served, and the steps with the lines on which their answers stand.
+//! Parses a case file: what is served, and the steps with the lines of their responses.
 
 use std::ops::Range;
 use std::path::Path;

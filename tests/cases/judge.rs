@@ -1,4 +1,4 @@
-//! Compares an answer with what a case file expects of it.
+//! Compares a response with the one that a case file expects.
 
 use serde_json::Value;
 

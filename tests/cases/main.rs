@@ -1,4 +1,4 @@
-//! Runs `tests/cases/**/*.case`: requests and the answers they must get, added without Rust.
+//! Runs `tests/cases/**/*.case`: requests and the responses they must get, added without Rust.
 //!
 //! A file is one server and the steps that talk to it, in order:
 //!

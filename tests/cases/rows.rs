@@ -1,4 +1,4 @@
-//! What is promised of texts, lists, JSON records and errors is shown by cases, promise by promise: see `rows.txt`.
+//! Checks that every promise about texts, lists, JSON records and errors in `rows.txt` has its cases.
 
 use std::collections::BTreeSet;
 

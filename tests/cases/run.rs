@@ -1,4 +1,4 @@
-//! Serves what a case file asks for and sends its requests, one after the other.
+//! Serves the application of a case file and sends its requests, one after the other.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Every way of changing a record gives exactly one event, in order, as the selection asks.
+//! Every change of a record gives exactly one event, in order, with the fields that the selection asks for.
 
 use serde_json::json;
 use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
@@ -264,7 +264,7 @@ async fn unknown_or_expired_event_id_is_refused(on: On) {
     silent_until(&stage, &mut last, "Dan").await;
 }
 
-/// SQLite takes any bytes for text. Neither that event nor any after it may be held up.
+/// SQLite stores any bytes as text. They must delay neither their own event nor any later one.
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_utf8_does_not_block_later_events() {
     let stage = Stage::new(On::Sqlite).await;

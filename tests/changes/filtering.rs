@@ -1,4 +1,4 @@
-//! Arguments named like fields choose among the changes, with the meaning that they have in a query.
+//! Subscription arguments named like fields filter the events, with the same meaning as in a query.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What following costs: one encoding for all who asked the same, bounded memory, nothing while nobody follows.
+//! What subscriptions cost: one encoding for all equal ones, bounded memory, and nothing without subscribers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,7 +95,7 @@ async fn clients_share_encoding_unless_resolvers_run(on: On) {
     assert!(stage.face.state().channels().is_empty());
 }
 
-/// Who joins those that are still being served what happened before must not be told of it.
+/// A subscriber that joins a group which is still receiving older events must not get those.
 #[tokio::test(flavor = "multi_thread")]
 async fn late_subscriber_starts_at_its_own_position() {
     let stage = Stage::new(On::Sqlite).await;

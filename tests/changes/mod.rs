@@ -1,4 +1,4 @@
-//! Subscriptions from the log to encoded events, without a transport: what is delivered, in which order, and how often.
+//! Subscriptions from the change log to encoded events, without a transport: which events, in which order, how often.
 
 mod delivering;
 mod filtering;

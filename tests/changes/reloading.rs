@@ -1,4 +1,4 @@
-//! Another schema is served while subscriptions run: they go on at their place, or end and say why.
+//! The schema is replaced while subscriptions run: they continue at their position, or end with the reason.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ async fn renamed_field_and_type_keep_their_changes(on: On) {
     assert_eq!(next(&mut again).await["data"]["userCreated"], json!({ "name": "Ada", "mail": "a@b.c" }));
 }
 
-/// A request that outlasts the patience of a reload has plans for tables that are no more.
+/// A request that runs longer than a reload waits has plans for tables that no longer exist.
 async fn request_overtaken_by_a_reload_is_unavailable(on: On) {
     let stage = Stage::new(on).await;
     let overtaken = stage.face.state();

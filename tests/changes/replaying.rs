@@ -1,4 +1,4 @@
-//! Coming back: from any event, while others write, exactly the rest comes, in order and once.
+//! Resuming: from any event id, while others write, exactly the missing events arrive, in order and once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ proptest! {
     }
 }
 
-/// Clients that go away and come back in the middle of everything, each where it was.
+/// Clients disconnect and resume from their last event id while others write.
 async fn reconnecting_subscribers_miss_nothing(on: On) {
     let stage = Arc::new(Stage::new(on).await);
     let begin = stage.subscribe(FLAT).await.last_event_id().to_string();

@@ -1,4 +1,4 @@
-//! Input that cannot come in: told with its place, and the store is as it was.
+//! Invalid import files and arguments: the error names the location, and the store is unchanged.
 
 use std::process::Stdio;
 
@@ -103,7 +103,7 @@ fn duplicate_id_is_reported(kind: Kind) {
     assert_eq!(bench.all(&store), before);
 }
 
-/// Lines are told apart by their encoding as tables are.
+/// The encoding of NDJSON is checked like that of CSV.
 #[test]
 fn ndjson_that_is_not_utf8_is_refused() {
     let bench = Bench::new(Kind::File);
@@ -122,7 +122,7 @@ fn ndjson_that_is_not_utf8_is_refused() {
     check(b"[{\"name\":\"a\"}]", "standard input:1: this is a JSON array");
 }
 
-/// Also those who refer to what was left out, and those who refer to them.
+/// Also rows that refer to a skipped row, and rows that refer to those.
 fn skip_bad_leaves_out_bad_rows(kind: Kind) {
     let bench = Bench::new(kind);
     let (store, _) = filled(&bench);
@@ -160,7 +160,7 @@ fn skip_bad_leaves_out_bad_rows(kind: Kind) {
     assert!(said.err.contains("people 1,000; 1,000 left out"), "{}", said.err);
 }
 
-/// The last id of all would leave none for the next record, even where the import that chose it was refused.
+/// The highest id would leave none for the next record, even if the import that chose it was refused.
 fn highest_possible_id_is_refused(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
@@ -179,7 +179,7 @@ fn highest_possible_id_is_refused(kind: Kind) {
     assert!(said.succeeded, "{}", said.err);
 }
 
-/// A line of a stream that names nothing belongs to nothing, also where there are no records at all.
+/// A line that names an unknown resource counts for no resource, also in a schema without record types.
 #[test]
 fn line_for_an_unknown_resource_is_reported() {
     let bench = Bench::new(Kind::File);
@@ -294,7 +294,7 @@ fn limited(bench: &Bench, verb: &str, store: &super::Store, arguments: &[&str], 
     Said::of(outer.output().unwrap())
 }
 
-/// Nothing of value is in the journal while rows come in, so that it can be thrown away when the disk is full.
+/// The journal holds nothing but the rows of the import, so that it can be discarded when the disk is full.
 #[test]
 fn new_store_tables_do_not_wait_in_the_wal() {
     let bench = Bench::new(Kind::File);

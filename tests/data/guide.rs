@@ -1,4 +1,4 @@
-//! Runs the commands of the page on moving data, and compares what they say with what stands below them.
+//! Runs the commands of the page on moving data, and compares their output with the documented one.
 
 use std::fs;
 use std::os::unix::fs::symlink;

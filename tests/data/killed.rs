@@ -1,4 +1,4 @@
-//! Killed with SIGKILL at any moment and run again, an import or export ends as if nothing had been.
+//! An import or export killed with SIGKILL at any moment can be run again, as if the first had never started.
 
 use std::hash::{BuildHasher, RandomState};
 use std::process::{Command, Stdio};

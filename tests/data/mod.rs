@@ -1,4 +1,4 @@
-//! `trefoil export` and `trefoil import` as people run them, on both stores.
+//! The commands `trefoil export` and `trefoil import`, on both stores.
 
 mod bad;
 mod guide;

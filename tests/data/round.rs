@@ -1,4 +1,4 @@
-//! What was exported comes in elsewhere and goes out again as the same bytes.
+//! An export that is imported elsewhere and exported again is the same bytes.
 
 use std::fs;
 use std::io::Read;
@@ -62,7 +62,7 @@ fn every_value_round_trips(kind: Kind) {
     assert!(!bench.path("csv.partial").exists());
 }
 
-/// Two people who are each other's boss, a team that is led by its own member, and rows before what they refer to.
+/// Two people who are each other's boss, a team led by its own member, and rows before those they refer to.
 fn import_takes_references_in_any_order(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
@@ -116,7 +116,7 @@ fn said_twice(text: &str) -> String {
     format!("{text}{text}")
 }
 
-/// Ids that were chosen are never given again.
+/// Imported ids are never given to new records.
 fn next_id_follows_the_imported_ids(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
@@ -176,7 +176,7 @@ fn export_to_a_slow_reader_is_complete(kind: Kind) {
     assert!(String::from_utf8(text).unwrap() == bench.all(&store));
 }
 
-/// A line of a stream has its record one level deeper than the record is alone.
+/// In a stream of several resources a record is nested one level deeper than alone.
 #[test]
 fn deeply_nested_json_round_trips() {
     let bench = Bench::new(Kind::File);
@@ -191,7 +191,7 @@ fn deeply_nested_json_round_trips() {
     bench.pipe(&second, &[], wrong).refused(&["standard input:1: this is no JSON: ", "(column 46)"]);
 }
 
-/// Something that is no file is written to: it would be gone if a file took its place.
+/// Pipes and devices are written to; a file must not take their place.
 #[test]
 fn export_to_a_pipe_or_device_does_not_replace_it() {
     let bench = Bench::new(Kind::File);
@@ -212,7 +212,7 @@ fn export_to_a_pipe_or_device_does_not_replace_it() {
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
 
-/// A name that says nothing of a format is a folder's, and what is a database is not replaced whatever it is called.
+/// A name without a known extension means a folder, and a database is never replaced, whatever its name.
 #[test]
 fn export_never_overwrites_a_database_or_odd_file() {
     let bench = Bench::new(Kind::File);
@@ -241,7 +241,7 @@ fn export_never_overwrites_a_database_or_odd_file() {
     assert!(said.succeeded, "{}", said.err);
 }
 
-/// Two at once would write into each other's file, and the second would put it in its place.
+/// Two at once would write into the same partial file.
 #[test]
 fn export_file_has_one_writer_at_a_time() {
     let bench = Bench::new(Kind::File);

@@ -1,4 +1,4 @@
-//! Imports and exports beside a server that is running on the same store.
+//! Imports and exports while a server is running on the same store.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -72,7 +72,7 @@ fn a_server_with_other_tables(bench: &Bench, store: &Store) {
     }
 }
 
-/// Teams are read long before people, and people come and go meanwhile.
+/// Teams are read long before people, and people are created and deleted meanwhile.
 fn export_is_one_snapshot(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
@@ -109,7 +109,7 @@ fn export_is_one_snapshot(kind: Kind) {
     assert!(writer.join().unwrap() > 0);
 }
 
-/// The same bytes from the server and from the command, also where a list is read in many parts; and they come back in.
+/// The same bytes from the server and from the command, also for a list read in many batches; and they can be imported.
 fn csv_list_equals_csv_export(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();

@@ -1,4 +1,4 @@
-//! CSV as spreadsheets open and write it.
+//! CSV in the forms that spreadsheets read and write.
 
 use super::{Bench, Kind};
 
@@ -78,7 +78,7 @@ fn csv_import_reads_spreadsheet_dialects() {
     }
 }
 
-/// A line with nothing on it is none; one with an empty cell in quotes is a row.
+/// An empty line is no row; a line with an empty cell in quotes is one.
 #[test]
 fn csv_quoted_empty_cell_is_a_row() {
     let bench = Bench::new(Kind::File);

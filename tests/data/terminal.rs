@@ -1,4 +1,4 @@
-//! What long commands show on a terminal, and do not show anywhere else.
+//! Progress and questions of commands: shown on a terminal, and nowhere else.
 
 use std::process::{Command, Stdio};
 

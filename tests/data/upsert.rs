@@ -1,4 +1,4 @@
-//! `--by FIELD`: rows that are there already change their records.
+//! `import --by FIELD`: rows whose record exists already update it.
 
 use super::{Bench, Kind, both};
 
@@ -41,7 +41,7 @@ fn existing_records_are_updated(kind: Kind) {
     said.refused(&["standard input:1: this record is there with the id 1, and an id never changes: 77"]);
 }
 
-/// Decimals are equal by value, and a whole application can be brought in again by its ids, but for its lists.
+/// Decimals are equal by value, and a whole application can be imported again by its ids, except for its lists.
 fn key_is_compared_by_field_type(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();
@@ -58,7 +58,7 @@ fn key_is_compared_by_field_type(kind: Kind) {
     said.refused(&["the plain list `items` has values already", "nothing was imported"]);
 }
 
-/// More than a batch of rows of which some are there, some are new and a few do not fit, in an order that matters.
+/// More than one batch of existing, new and invalid rows, in an order that matters.
 fn new_existing_and_bad_rows_may_be_mixed(kind: Kind) {
     let bench = Bench::new(kind);
     let store = bench.store();

@@ -1,4 +1,4 @@
-//! The page on several nodes: its commands, and the unit for systemd that it names.
+//! The page on several nodes: its commands, and the systemd unit that it names.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::{Block, blocks};
 use crate::support::command;
 
-/// What the page on several nodes has root do: the unit is one that systemd takes, and curl waits until a node is ready.
+/// The commands for root: systemd accepts the unit, and curl waits until a node is ready.
 #[test]
 fn cluster_page_commands_work() {
     let blocks: Vec<Block> =

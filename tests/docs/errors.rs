@@ -1,4 +1,4 @@
-//! Holds that docs/errors.md has every error code of the source.
+//! Checks that docs/errors.md lists every error code of the source.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Checks that every link of the guide and of the pages beside it leads to a file that exists and, where it names one, to a heading in it.
+//! Checks that every link of the documentation leads to an existing file and, where it names one, to a heading in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

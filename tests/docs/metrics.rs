@@ -1,4 +1,4 @@
-//! Holds that docs/operating.md has every metric that the server shows.
+//! Checks that docs/operating.md lists every metric of the server.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Follows the tutorial from top to bottom: writes its files, runs its commands, and compares what they show.
+//! Follows the tutorial from top to bottom: writes its files, runs its commands, and compares their output.
 
 use std::fs;
 use std::io::BufReader;

@@ -1,4 +1,4 @@
-//! Holds that every block of code in the guide is one that some test runs.
+//! Checks that every code block of the guide is run by some test.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What every answer carries, and how errors look to whoever asked.
+//! Headers of every response, and errors in the format that the client accepts.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! Browsers on pages of other sites: forged writes are refused, listed origins are let in.
+//! Requests from pages of other sites: cross-site writes are refused, listed CORS origins are allowed.
 
 use super::{Server, start, usual};
 use trefoil_config::Config;

@@ -1,4 +1,4 @@
-//! Answers that go on until their client or the server goes: every byte of them, and what is left when they end.
+//! Responses that stream until the client or the server ends them: their bytes, and what is left afterwards.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Requests that two servers could read in two ways, or that nobody can read: refused by name, and closed.
+//! Ambiguous or malformed requests: refused with the reason, and the connection is closed.
 
 use super::{request, start, usual};
 
@@ -44,7 +44,7 @@ async fn malformed_request_heads_are_refused() {
     refused("\u{16}\u{3}\u{1} hello TLS\r\n\r\n", 400, "the request line is malformed").await;
 }
 
-/// The refused request says how it wants its error, as any other does.
+/// The error of a refused request follows its `Accept` header like any other.
 #[tokio::test]
 async fn malformed_request_error_follows_accept() {
     let server = start(usual()).await;
@@ -159,7 +159,7 @@ fn take_line<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(line)
 }
 
-/// Where a body ends is decided twice, by us and by hyper. Were they ever to differ, a request could hide in a body.
+/// The end of a body is found twice, by Trefoil and by hyper. If they ever differed, a request could hide in a body.
 #[tokio::test]
 async fn damaged_chunks_cannot_smuggle_a_request() {
     let server = start(usual()).await;

@@ -1,4 +1,4 @@
-//! Names that a server answers to: its own, those that are listed, and no others.
+//! The Host check: a server answers to its own names and the listed ones, and to no others.
 
 use super::{Server, start, usual};
 use trefoil_config::{Config, IpNetwork};

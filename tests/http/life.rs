@@ -1,4 +1,4 @@
-//! Clients that go away, and a server that does.
+//! Client disconnects and server shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ async fn client_disconnect_cancels_its_work() {
     }
 }
 
-/// `printf … | nc` closes its half at once and still wants the answer.
+/// `printf … | nc` closes its half at once and still expects the response.
 #[tokio::test]
 async fn half_closed_client_gets_its_response() {
     let server = start(usual()).await;
@@ -86,7 +86,7 @@ async fn shutdown_cuts_requests_after_the_timeout() {
     assert!(stuck.is_closed().await);
 }
 
-/// After 101 neither heads are looked for nor idleness counted, and the place is kept.
+/// After 101 no request heads are read, no idle timeout applies, and the connection still counts.
 #[tokio::test]
 async fn upgraded_connection_has_no_http_timeouts() {
     let server = start(short()).await;

@@ -1,4 +1,4 @@
-//! Every limit, met on purpose: its status, and that it names itself.
+//! Every HTTP limit: the status when it is exceeded, and that the error names it.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ async fn body_over_the_limit_is_413_declared_or_not() {
     assert!(line.is_closed().await);
 }
 
-/// axum has a limit of its own (2 MB), which must not come before ours.
+/// axum has its own limit (2 MB), which must not apply.
 #[tokio::test]
 async fn body_limit_may_exceed_the_framework_default() {
     let limits = ServerLimits { body: 3 << 20, ..ServerLimits::default() };
@@ -108,7 +108,7 @@ async fn slow_headers_are_408_and_idle_connections_close() {
     assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
 }
 
-/// One byte now and then must not keep a connection for ever.
+/// One byte now and then must not keep a connection open for ever.
 #[tokio::test]
 async fn dripping_headers_are_408() {
     let server = start(short()).await;
@@ -137,7 +137,7 @@ async fn slow_body_is_408_and_slow_handler_503() {
     assert_eq!(server.fate().await, "dropped");
 }
 
-/// Nothing is said on such a stream for longer than every limit; it is neither idle nor slow.
+/// The stream sends nothing for longer than every timeout; it is neither idle nor slow.
 #[tokio::test]
 async fn quiet_stream_outlives_the_timeouts() {
     let server = start(short()).await;

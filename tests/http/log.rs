@@ -1,4 +1,4 @@
-//! The log: one line a request, with what helps and without what is secret.
+//! The request log: one line per request, with what helps and without secrets.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -53,7 +53,7 @@ impl Lines {
     }
 }
 
-/// The runtime of a test has one thread, so a subscriber for this thread sees all and only its own server.
+/// The runtime of a test has one thread, so a tracing subscriber of this thread sees its own server and no other.
 #[tokio::test]
 async fn one_line_per_request_without_secrets() {
     let lines = Lines::default();
@@ -117,7 +117,7 @@ fn asked_much_and_read_little(folder: &Path) -> (Child, impl Iterator<Item = Str
     (child, lines)
 }
 
-/// The pipe holds some hundred lines; what is beyond waits for the reader, and no request does.
+/// The pipe holds some hundred lines; further ones wait for the reader, and no request does.
 #[test]
 fn unread_log_does_not_block_requests() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -156,7 +156,7 @@ fn last_line_is_written_however_the_server_ends() {
     server.wait_for("stopped at once");
 }
 
-/// The browser tells a page of another site nothing; whoever wrote it looks here.
+/// The browser shows a page of another site no reason, so its author looks into this log.
 #[tokio::test]
 async fn cors_refusal_is_logged_with_the_setting() {
     let lines = Lines::default();

@@ -1,4 +1,4 @@
-//! The HTTP foundation, spoken to in raw bytes: a real listener, a small router, and a client that can misbehave.
+//! The HTTP layer over raw bytes: a real listener, a small router, and a client that can misbehave.
 
 mod answers;
 mod elsewhere;

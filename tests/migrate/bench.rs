@@ -1,4 +1,4 @@
-//! A store to migrate, on either database, used as by separate programs: every step on a connection of its own.
+//! A store to migrate, on either database, where every step has a connection of its own, like a separate program.
 
 use std::path::PathBuf;
 use std::sync::Arc;

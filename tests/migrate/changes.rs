@@ -1,4 +1,4 @@
-//! Changes of fields, types and indexes that keep the data.
+//! Schema changes of fields, types and indexes that keep the data.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn new_fields_are_filled_at_start(on: On) {
     assert_eq!(store.rows("SELECT count, level FROM users WHERE id = 3"), ["3|HIGH"]);
 }
 
-/// Which names a column cannot have is learned with time.
+/// A later version may find that a column cannot have its name.
 fn column_is_renamed_when_its_field_needs_it(on: On) {
     let sdl = "type User { id: ID! xmin: Int }";
     let store = Store::with(on, sdl, "INSERT INTO users (xmin_) VALUES (7)");

@@ -1,4 +1,4 @@
-//! Link tables: they come, follow their types' names and go only with agreement.
+//! Migration of link tables: they are added, follow renamed types, and are dropped only when allowed.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Schema changes on stored data: what is kept, what is refused and what other programs notice, on both stores.
+//! Migrations: what is kept, what is refused and what other programs notice, on both stores.
 
 mod bench;
 mod changes;

@@ -1,4 +1,4 @@
-//! The change log on PostgreSQL: every change gets one number, none is passed over, and a record's are in order.
+//! The change log on PostgreSQL: every change gets one number, none is skipped, and those of a record are in order.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What only PostgreSQL has: schemas, search paths, identity sequences, TRUNCATE, other programs' views and triggers.
+//! Migrations on PostgreSQL only: schemas, search paths, sequences, TRUNCATE, views and triggers of other programs.
 
 use super::bench::on_client;
 use super::*;
@@ -238,7 +238,7 @@ fn index_survives_a_start_of_an_older_version() {
     assert_eq!(store.rows(file), before);
 }
 
-/// Dropping an index waits for readers, and others wait behind it: that is not done as long as the migration lasts.
+/// Dropping an index waits for readers, and others wait behind it: it is not done within the migration.
 #[test]
 fn index_rebuild_does_not_block_readers() {
     let store = with_bare_indexes("INSERT INTO users (name) VALUES ('Ann')");

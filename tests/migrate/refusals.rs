@@ -1,4 +1,4 @@
-//! What is not done: at start, without agreement, on a foreign or newer store, or half.
+//! Migrations that are refused: at start, without `--allow-drop`, on a store of another program or a newer version.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What only SQLite does: recursive triggers, foreign keys that can be off, values of any type in any column.
+//! Migrations on SQLite only: recursive triggers, foreign keys that can be off, values of any type in any column.
 
 use super::bench::rows;
 use super::refusals::OLD;

@@ -1,4 +1,4 @@
-//! Several nodes on one PostgreSQL: who migrates, who waits and who is told to go away.
+//! Several nodes that start on one PostgreSQL: which one migrates, which ones wait, and which errors they get.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Versions and the change log, whoever writes.
+//! Record versions and the change log, also for writes of other programs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The load balancers of docs/cluster, run as they stand there: every node is replaced and no request is lost.
+//! The load balancer configurations of docs/cluster: every node is replaced and no request is lost.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Compares what writers were told and what subscribers saw with what the database holds; every difference is one line.
+//! Compares the responses to writers and the events of subscribers with the database; every difference is one line.
 
 use std::collections::HashMap;
 use std::path::Path;

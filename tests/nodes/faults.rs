@@ -1,4 +1,4 @@
-//! Nodes killed, the database killed, connections cut and swallowed: no write and no event is lost or doubled.
+//! Nodes killed, the database killed, connections cut and silenced: no write and no event is lost or doubled.
 
 use std::time::Duration;
 

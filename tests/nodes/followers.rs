@@ -1,4 +1,4 @@
-//! Subscribers that come back to any node with their last event id, and note every event they were given.
+//! Subscribers that reconnect to any node with their last event id, and record every event they get.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! One node of several: the real binary on a port that it keeps over restarts, on a database that may go away.
+//! One node of several: the real binary on a port that it keeps over restarts, on a database that may go down.
 
 use std::fs::File;
 use std::io;

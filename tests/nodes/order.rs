@@ -1,4 +1,4 @@
-//! What a live subscriber sees of transactions that take their time and of wake-ups that never come.
+//! The events of a live subscriber when transactions are slow and notifications are lost.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! A TCP proxy that passes, cuts or swallows what goes through it, as networks do.
+//! A TCP proxy that forwards, cuts or silently drops the bytes of its connections.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

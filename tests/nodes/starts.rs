@@ -1,4 +1,4 @@
-//! Nodes that start at the same moment on an empty database: one makes it, all of them serve it.
+//! Nodes that start at the same moment on an empty database: one creates the tables, all of them serve.
 
 use std::time::Duration;
 

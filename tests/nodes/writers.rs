@@ -1,4 +1,4 @@
-//! Writers on all nodes that note what they asked for and what they were told, whatever breaks meanwhile.
+//! Writers on all nodes that record each request and its response, whatever fails meanwhile.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

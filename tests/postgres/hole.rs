@@ -1,4 +1,4 @@
-//! A way to a server that can be opened into nothing: bytes are taken and go nowhere, and nobody is told.
+//! A proxy to a server that can turn silent: it accepts bytes and forwards nothing, and no one is told.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Connections to PostgreSQL that are lost, cut off, used up or left hanging, and what callers see of it.
+//! PostgreSQL connections that are lost, cut, exhausted or silent, and the errors that callers get.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The change log on PostgreSQL as its store gives it: numbers, parts, pruning, and wake-ups from node to node.
+//! The change log of the PostgreSQL store: numbers, batches, pruning, and notifications between nodes.
 
 use std::sync::Arc;
 use std::time::Duration;

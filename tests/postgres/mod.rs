@@ -1,4 +1,4 @@
-//! The PostgreSQL that tests run on, itself under test: databases apart, killed and back, nothing left behind.
+//! The PostgreSQL server of the tests: separate databases, kill and restart, no leftovers.
 
 mod hole;
 mod links;

@@ -1,4 +1,4 @@
-//! A server on PostgreSQL, seen from outside: while the database is away, and how it starts without one.
+//! A server on PostgreSQL: how it serves while the database is down, and how it starts without one.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -104,7 +104,7 @@ fn start_without_a_database_fails_with_one_line() {
     assert!(!folder.path().join("trefoil-data").exists(), "nothing is kept here");
 }
 
-/// Somebody has the table, so that nothing in it can be counted for the first lines of the log.
+/// Another program locks the table, so its records cannot be counted for the first lines of the log.
 #[test]
 fn locked_table_blocks_neither_start_nor_shutdown() {
     let (url, folder) = (database(), tempfile::tempdir().unwrap());

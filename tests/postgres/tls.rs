@@ -1,4 +1,4 @@
-//! TLS to a real PostgreSQL: who is believed, who is refused, and in what words.
+//! TLS to a real PostgreSQL: which certificates are accepted, which are refused, and with which errors.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Compares what is in a database with what clients were told by a given moment; every difference is one line.
+//! Compares a database with the responses acknowledged by a given moment; every difference is one line.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

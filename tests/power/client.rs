@@ -1,4 +1,4 @@
-//! What a writer under power cuts asks, and what it makes of the answer.
+//! The requests of a writer under power cuts, and how it judges their responses.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The server under concurrent writes loses its power again and again: no acknowledged write is ever lost.
+//! Power cuts of a server under concurrent writes: no acknowledged write is ever lost.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -127,7 +127,7 @@ fn assert_none(found: &[String], rig: Arc<Rig>) {
     panic!("{} with seed {}, all kept in {}:\n{}", found.len(), rig::seed(), kept.display(), some.join("\n"));
 }
 
-/// Several lives, since one killed server shows one order of events; most go on with what the last cut left.
+/// Several runs, since one killed server shows one order of events; most continue with what the last cut left.
 #[test]
 fn power_cut_loses_no_acknowledged_write() {
     let mut heritage = Heritage::default();
@@ -145,7 +145,7 @@ fn power_cut_loses_no_acknowledged_write() {
     }
 }
 
-/// The control: were the syncs missing, the test above would say so.
+/// The control: if the syncs were missing, the test above would fail.
 #[test]
 fn disk_that_fakes_syncs_is_noticed() {
     let life = live(Heritage::default(), "writer", Behaviour::Lying, Duration::from_millis(600));
@@ -154,7 +154,7 @@ fn disk_that_fakes_syncs_is_noticed() {
     assert!(found.iter().any(|line| signs.iter().any(|sign| line.contains(sign))), "{found:?}");
 }
 
-/// Cuts during the very first start: what is left either starts or is nothing, and serves afterwards.
+/// Cuts during the very first start: the server starts on what is left, and serves.
 #[test]
 fn power_cut_during_the_first_start_still_starts() {
     let rig = Rig::new();

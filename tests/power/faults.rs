@@ -1,4 +1,4 @@
-//! A full or broken disk under a running server: writes are refused honestly, reads go on, and all heals by itself.
+//! A full or broken disk under a running server: writes are refused, reads work, and it recovers by itself.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

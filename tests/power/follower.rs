@@ -1,4 +1,4 @@
-//! Subscribers under power cuts: what each was told, when on the disk's own clock, and whether the log agrees.
+//! Subscribers under power cuts: which events each got, when on the disk's clock, and whether the log agrees.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Concurrent writers that note, on the disk's own clock, when each write was sent and when it was acknowledged.
+//! Concurrent writers that record, on the disk's clock, when each write was sent and when it was acknowledged.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

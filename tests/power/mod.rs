@@ -1,4 +1,4 @@
-//! Power cuts and bad disks: nothing acknowledged is lost, and nothing is claimed that is not so.
+//! Power cuts and bad disks: nothing acknowledged is lost, and no false success is reported.
 //!
 //! `rig` runs a program on the disk that `tests/disk/disk.c` simulates, `journal` reads what it did, and `disk` says
 //! what a cut leaves of it. `stand_in` proves these three with a bare SQLite; `cuts` and `faults` use them on the

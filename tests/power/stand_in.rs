@@ -1,4 +1,4 @@
-//! The simulated disk itself is put to the test, with a bare SQLite loop whose right and wrong settings are known.
+//! Tests of the simulated disk itself, with a plain SQLite loop whose safe and unsafe settings are known.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -130,7 +130,7 @@ fn sqlite_that_never_syncs_breaks() {
     );
 }
 
-/// Nothing goes past the shim: with nothing lost, the journal tells the folder byte for byte.
+/// Nothing bypasses the shim: with nothing lost, the journal gives the folder byte for byte.
 #[test]
 fn journal_reproduces_the_whole_folder() {
     let rig = Rig::new();

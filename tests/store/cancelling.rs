@@ -1,4 +1,4 @@
-//! A job whose caller is gone stops soon, whether it runs or waits.
+//! A job whose caller is gone stops soon, whether it is running or queued.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Cursors that clients make up, or take from another list: they read nothing that the list would not show.
+//! Cursors that are forged, or taken from another list: they reveal nothing that the list would not show.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -75,7 +75,7 @@ async fn forged_cursor_does_not_reveal_others_children(bench: Bench) {
     assert!(found[0].contains('2') && found[0].contains('3'), "{}", found[0]);
 }
 
-/// The record that a cursor stands for is looked for with the conditions of the list.
+/// The record of a cursor is looked up with the filters of the list.
 async fn cursor_works_in_a_filtered_list(bench: Bench) {
     for label in ["c", "a", "d", "b"] {
         labelled(&bench, label, 1).await;

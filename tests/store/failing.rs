@@ -1,4 +1,4 @@
-//! A store that cannot write now says so, keeps reading, loses nothing, and goes on by itself afterwards.
+//! A store that cannot write reports it, keeps reading, loses nothing, and recovers by itself.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The statements are written so that SQLite can use the indexes there are.
+//! The SQL statements let SQLite use the existing indexes.
 
 use trefoil_engine::ListSlice;
 use trefoil_sql::statements::compile::{Program, compile_plan};

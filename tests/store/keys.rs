@@ -1,4 +1,4 @@
-//! Idempotency keys: replayed, refused, in use, expired, and never left behind by what failed.
+//! Idempotency keys: replayed, refused, in use, expired, and never left behind by a failed request.
 
 use super::*;
 

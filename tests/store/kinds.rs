@@ -1,4 +1,4 @@
-//! Every kind of value there is: kept exactly, found, ordered and paged through alike on both stores.
+//! Every kind of value: stored exactly, filtered, sorted and paged alike on both stores.
 
 use trefoil_engine::ListSlice;
 use trefoil_model::CellValue;
@@ -134,7 +134,7 @@ impl Row for Shown<'_> {
     fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
 }
 
-/// A cursor is a client's to forge: at worst its own list fails.
+/// A client can forge a cursor: at worst its own list fails.
 async fn forged_cursor_value_fails_only_its_own_list(bench: Bench) {
     things(&bench).await;
     let order = bench.order("Thing", &["day"]);

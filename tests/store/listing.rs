@@ -1,4 +1,4 @@
-//! Lists: conditions, order, pages and cursors, exact for every kind of value and with nulls last.
+//! Lists: filters, order, pages and cursors, exact for every kind of value and with nulls last.
 
 use proptest::prelude::*;
 use trefoil_engine::ListSlice;

@@ -1,4 +1,4 @@
-//! Plain lists in the store: order, versions, other programs' writes, and what an index costs in a long list.
+//! Plain lists in the store: order, versions, writes of other programs, and the cost of an index in a long list.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -156,7 +156,7 @@ async fn external_writes_count_in_the_version(bench: Bench) {
     assert_eq!((left.as_str(), bench.values().await), ("0", String::new()));
 }
 
-/// Counted in steps of SQLite's machine, triggers included: time would depend on the neighbours.
+/// Counted in steps of SQLite's virtual machine, triggers included: time would depend on other tests.
 #[tokio::test]
 async fn index_cost_does_not_grow_with_the_list() {
     const TIMES: u64 = 200;

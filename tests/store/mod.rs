@@ -1,4 +1,4 @@
-//! Both stores against real databases: what they keep, what they refuse, and what it costs.
+//! Both stores against real databases: what they store, what they refuse, and what it costs.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod cancelling;

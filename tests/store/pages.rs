@@ -1,4 +1,4 @@
-//! What pages ask of the store: counts that end, parts of plain lists, and long lists that cost what short ones do.
+//! Queries of HTML pages: limited counts, slices of plain lists, and long lists that cost what short ones do.
 
 use trefoil_engine::{ListSlice, PlainListAction, PlainListOperation};
 use trefoil_model::CellValue;

@@ -1,4 +1,4 @@
-//! What only PostgreSQL does: locks, lost connections, several nodes at once, and changed tables under a statement.
+//! PostgreSQL only: locks, lost connections, several nodes at once, and tables altered under a prepared statement.
 
 use std::time::{Duration, Instant};
 
@@ -323,7 +323,7 @@ fn unlike_itself(length: usize) -> String {
     (0..length).map(|_| next()).collect()
 }
 
-/// How the database would go about a list, were its table too long to be read whole.
+/// The query plan of a list if its table were too long for a sequential scan.
 #[tokio::test]
 async fn lists_are_read_by_index() {
     use trefoil_engine::ListSlice;
@@ -393,7 +393,7 @@ impl RowSink for Slow {
     }
 }
 
-/// The server has sent everything by then and waits; its sign of life stands behind rows that nobody reads.
+/// The server has sent everything by then and waits; its keep-alive is queued behind rows that nobody reads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_reader_is_not_a_lost_connection() {
     let bench = Bench::postgres().await;

@@ -1,4 +1,4 @@
-//! Records within records: right at any depth, and one statement per level and thousand parents.
+//! Nested records: right at any depth, with one statement per level and thousand parents.
 
 use trefoil_engine::ListSlice;
 

@@ -1,4 +1,4 @@
-//! Creating, changing and deleting: versions, links, constraints, and neighbours in the same commit.
+//! Create, update and delete: versions, links, constraints, and other writes in the same commit.
 
 use trefoil_engine::{ChangeFeed, Engine, EngineRequest, PlanLimits, ResolverRegistry};
 

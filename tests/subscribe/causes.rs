@@ -1,4 +1,4 @@
-//! What the log says of requests that failed and of streams that ended: the cause, and whose it was.
+//! The log of failed requests and ended streams: the cause, and the request id.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Which transport answers: the operation's type decides first, `Accept` second.
+//! Which transport answers: the operation type decides first, `Accept` second.
 
 use serde_json::json;
 

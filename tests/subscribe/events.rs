@@ -1,4 +1,4 @@
-//! `text/event-stream` byte for byte, and how such a stream ends.
+//! Subscriptions over SSE (`text/event-stream`) byte for byte, and how such a stream ends.
 
 use std::time::Duration;
 

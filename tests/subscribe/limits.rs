@@ -1,4 +1,4 @@
-//! What one client may take: bytes of a message, operations of a socket, requests in a time, and patience.
+//! Limits of one subscription client: message size, operations per socket, rate, and timeouts.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What the operator reads of a subscription: a line when it has ended, with the time it was open.
+//! The log line of a subscription: written when it ends, with the time it was open.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Subscriptions as clients of each transport meet them: a real server, a socket client, and bodies read byte by byte.
+//! Subscriptions over every transport: a real server, a WebSocket client, and bodies read byte by byte.
 
 mod causes;
 mod choice;

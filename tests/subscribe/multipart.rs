@@ -1,4 +1,4 @@
-//! `multipart/mixed;subscriptionSpec=1.0` byte for byte.
+//! Subscriptions over `multipart/mixed;subscriptionSpec=1.0` byte for byte.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn resume_with_the_last_event_id_extension() {
     assert!(body.take(BOUNDARY).contains("\"name\":\"b\""));
 }
 
-/// The store's trouble is the answer, although the client takes nothing but streams.
+/// The error of the store is the response, although the client accepts nothing but streams.
 #[test]
 fn store_error_is_not_a_406() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Coming back: every transport tells where a client stands, and takes that from it again.
+//! Resuming: every transport sends event ids, and accepts one to continue from.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Every rule of `graphql-transport-ws`, in the order of its text.
+//! Every rule of the WebSocket protocol `graphql-transport-ws`, in the order of its text.
 
 use std::time::Duration;
 

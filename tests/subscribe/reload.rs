@@ -1,4 +1,4 @@
-//! A schema that is exchanged under open subscriptions: they go on, or end with the reason.
+//! A schema reload under open subscriptions of every transport: they continue, or end with the reason.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Files of the schema change under a server that is followed: the stream stays, or says why it cannot.
+//! Schema files change under a server with an event stream: the stream continues, or says why it cannot.
 
 use std::fs;
 use std::path::Path;

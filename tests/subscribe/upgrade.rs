@@ -1,4 +1,4 @@
-//! Which requests become a socket: subprotocols, origins, and upgrades to something else.
+//! Which requests become a WebSocket: subprotocols, origins, and upgrades to other protocols.
 
 use serde_json::json;
 use trefoil_config::Config;

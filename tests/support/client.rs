@@ -1,4 +1,4 @@
-//! A plain HTTP client that hides nothing: one kept connection, one request at a time, the answer as it came.
+//! A plain HTTP client that hides nothing: one kept connection, one request at a time, the raw response.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

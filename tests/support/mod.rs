@@ -1,4 +1,4 @@
-//! A real server for a test: in this process, or the binary in a process of its own, and a client for it.
+//! A real server for a test, in this process or as the binary in its own process, and a client for it.
 
 mod client;
 mod outsider;

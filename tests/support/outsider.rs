@@ -1,4 +1,4 @@
-//! Another program at work in the same database, whichever kind it is.
+//! Another program that writes to the same database, of either kind.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! A real PostgreSQL for tests: one server that all share, each with a database of its own, or one alone to break.
+//! A real PostgreSQL for tests: one server shared by all, with a database for each, or a separate one to break.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The real binary as a child process: started on a free port, read from its own words, stopped or killed.
+//! The real binary as a child process: started on a free port, its log read, stopped or killed.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

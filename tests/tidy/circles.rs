@@ -1,4 +1,4 @@
-//! Holds that the files of a crate can be read one after the other: no two of them need each other.
+//! Checks that the files of a crate have no import cycles.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The modules of a crate and the paths that they name, as far as words tell.
+//! The modules of a crate and the paths that they use, as far as tokens tell.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Who may use whom: the crates of the workspace among each other, and the outside crates that only some may use.
+//! Allowed dependencies: between the crates of the workspace, and on external crates that only some may use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -93,7 +93,7 @@ fn crate_dependencies_have_one_direction() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whoever wants a new one here has found where the border is.
+/// `ONLY_FOR` says which crate wraps which external one.
 #[test]
 fn external_crates_are_used_only_where_allowed() {
     let mut wrong = Vec::new();
@@ -108,7 +108,7 @@ fn external_crates_are_used_only_where_allowed() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A crate without this line would not be held to the lints of the others.
+/// A crate without this line would not be checked by the lints of the others.
 #[test]
 fn every_crate_has_the_workspace_lints() {
     for (name, manifest) in packages() {

@@ -1,4 +1,4 @@
-//! Splits Rust source into words and signs, without comments, without what stands in quotes, and without test modules.
+//! Splits Rust source into tokens, without comments, string contents and test modules.
 
 /// The tokens of a file: words, `::`, and every other sign alone. A literal in quotes is the token `""`.
 pub fn tokens(text: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Holds that a type has a name of its own within its crate.
+//! Checks that type names are unique within a crate.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

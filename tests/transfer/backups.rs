@@ -1,4 +1,4 @@
-//! Backups while writing goes on, and which of them are kept.
+//! Backups during writes, and which of them are kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -88,7 +88,7 @@ fn backup_keep_removes_only_its_own_older_ones() {
     }
 }
 
-/// A store that was restored elsewhere is another one, and goes its own way; one that was put back is what it was.
+/// A copy restored elsewhere is a store of its own; one restored in place is still the same store.
 #[test]
 fn backup_of_a_restored_copy_is_separate() {
     for on in BOTH {
@@ -149,7 +149,7 @@ fn backup_replaces_only_a_backup_of_the_same_store() {
     }
 }
 
-/// What a killed backup has left goes with the next, which has another name; what another is writing does not.
+/// The next backup removes the leftovers of a killed one, but not the file that another is writing.
 #[test]
 fn backup_removes_leftovers_of_a_killed_one() {
     let site = Site::new();

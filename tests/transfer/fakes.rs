@@ -1,4 +1,4 @@
-//! Made-up records: the same from the same seed on both stores, fitting every rule; and a store that begins anew.
+//! Fake records: the same from the same seed on both stores, valid under every rule; and `trefoil reset`.
 
 use super::site::{BOTH, On, Site, follow, tagless, timeless};
 
@@ -77,7 +77,7 @@ fn fake_unique_fields_use_every_value() {
     }
 }
 
-/// A value may hold values of its own kind: made up as far as that has an end.
+/// A value may hold values of its own type: faked as long as the nesting can end.
 #[test]
 fn fake_recursive_values_end() {
     let site = Site::new();

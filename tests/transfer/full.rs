@@ -1,4 +1,4 @@
-//! A disk that fills up under a command: it says so, leaves nothing half-written, and the stores are as before.
+//! A disk that fills up under a command: it says so, leaves nothing half-written, and the stores are unchanged.
 
 use super::site::{On, Ran, Site, Store};
 use crate::power::rig::{Behaviour, ENOSPC, Rig};

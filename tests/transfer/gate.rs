@@ -1,4 +1,4 @@
-//! Stands before PostgreSQL, counts the transactions that are committed through it, and stops at one of them for good.
+//! A proxy to PostgreSQL that counts the commits sent through it, and stops for good at one of them.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Each command killed with -9 at random moments and run again ends in the right state, and never were two stores live.
+//! Commands killed with SIGKILL at random moments and run again end in the right state, never with two live stores.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ fn move_at_random_moments() {
     }
 }
 
-/// Killed before, within and after each of its commits: these moments are too short for chance to find them.
+/// Killed before, within and after each of its commits: these moments are too short to be hit at random.
 #[test]
 fn move_between_its_commits() {
     for on in BOTH {
@@ -179,7 +179,7 @@ fn settled(site: &Site, store: &Store) -> Vec<String> {
     site.served(store)
 }
 
-/// On PostgreSQL too there is one step that counts: before it all is as it was, after it all is new.
+/// On PostgreSQL too there is one commit: before it everything is old, after it everything is new.
 #[test]
 fn reset_before_and_after_its_commit() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! Whole stores go aside, back and over to the other database: what is served afterwards is what was served before.
+//! Backup, restore, move and reset of whole stores: what is served afterwards is what was served before.
 //!
 //! Every test runs the real binary. `site` is an application with a store on either database.
 

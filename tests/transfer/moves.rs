@@ -1,4 +1,4 @@
-//! A store moves to the other database and back: ids, versions, keys and event ids go along, and one of the two is live.
+//! `trefoil move` to the other database and back: ids, versions, keys and event ids move too, and one store is live.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What a reset takes for its own: a store that the application could be served from, or one that somebody gives up.
+//! Which stores `trefoil reset` accepts: those the application could be served from; others need `--overwrite`.
 
 use super::site::{BOTH, On, Site, Store};
 

@@ -1,4 +1,4 @@
-//! A backup of either store comes back into either, with ids that nobody was given before.
+//! A backup of either store restores into either, with ids that were never used before.
 
 use super::site::{BOTH, Site, follow, tagless};
 
@@ -75,7 +75,7 @@ fn restored_store_begins_a_new_epoch() {
     }
 }
 
-/// Somebody may still know a record by the id that it had.
+/// Clients may still hold the id of a record that is gone.
 #[test]
 fn restored_store_reuses_no_record_id() {
     for on in BOTH {

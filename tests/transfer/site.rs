@@ -1,4 +1,4 @@
-//! An application of every kind of field with a store on SQLite or PostgreSQL, its commands, and what it serves.
+//! An application with every kind of field on SQLite or PostgreSQL, its commands, and what it serves.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Targets, files and values that cannot be: one line says why, and the stores are as before.
+//! Invalid targets, files and values: one line says why, and the stores are unchanged.
 
 use super::site::{BOTH, On, Site, Store, bytes};
 use crate::support::postgres;
@@ -34,7 +34,7 @@ fn invalid_arguments_exit_with_2() {
     site.served(&store);
 }
 
-/// Nothing gives way to what could not be served afterwards; what a start would see to is no obstacle.
+/// No store is replaced by one that could not be served afterwards; a migration that a start would do is no obstacle.
 #[test]
 fn store_of_another_application_is_refused() {
     let site = Site::new();
@@ -75,7 +75,7 @@ fn store_of_another_application_is_refused() {
     }
 }
 
-/// It can be pasted as it stands.
+/// It can be pasted into a shell.
 #[test]
 fn printed_serve_command_is_shell_quoted() {
     let site = Site::new();
@@ -84,7 +84,7 @@ fn printed_serve_command_is_shell_quoted() {
     assert!(said.contains(r"--data 'it'\''s äö/deep',"), "{said}");
 }
 
-/// Why a file cannot be looked at is told, and not that there is none.
+/// The error says why a file cannot be read, not that it is missing.
 #[test]
 fn inaccessible_path_is_not_reported_as_missing() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! Every form there is of schemas with every kind of field: its three ways are pasted, and do what the form does.
+//! The three ways of every form, for schemas with every kind of field: the commands do what the form does.
 
 use trefoil::Trefoil;
 use trefoil_application::App;
