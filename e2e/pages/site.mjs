@@ -133,6 +133,16 @@ export async function following(page, act) {
   return response
 }
 
+/** Waits until the page is at this path, however it gets there. */
+export async function reaches(page, path) {
+  const end = Date.now() + 15_000
+  while (new URL(page.url()).pathname !== path) {
+    if (Date.now() > end) throw new Error(`still at ${page.url()} instead of ${path}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await page.waitForLoadState()
+}
+
 /** The text of each row's first cell, in order. */
 export function titles(page) {
   return page.locator('main table').first().locator('tbody th').allInnerTexts()
