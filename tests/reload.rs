@@ -1,4 +1,4 @@
-//! A schema that changes again and again under requests of every kind: none fails, and none sees half a change.
+//! A schema that changes again and again under requests of every kind: none fails but to try again, and none sees half a change.
 
 use std::fs;
 use std::path::Path;
@@ -55,23 +55,29 @@ impl Asking<'_> {
             None => assert!(answer["data"].is_object(), "{answer}"),
             Some(errors) => {
                 for error in errors {
-                    assert_eq!(error["extensions"]["code"], "GRAPHQL_VALIDATION_FAILED", "{answer}");
+                    let code = error["extensions"]["code"].as_str().unwrap_or_default();
+                    assert!(["GRAPHQL_VALIDATION_FAILED", "UNAVAILABLE"].contains(&code), "{answer}");
                 }
             }
         }
     }
 
     fn get(&mut self, path: &str, accept: &str) -> String {
-        let reply = self.client.send("GET", path, &[("Accept", accept)], b"");
-        assert_eq!(reply.status, 200, "{path} {accept}: {}", reply.text());
-        reply.text()
+        loop {
+            let reply = self.client.send("GET", path, &[("Accept", accept)], b"");
+            // A request that a reload overtakes is to try again.
+            if reply.status != 503 {
+                assert_eq!(reply.status, 200, "{path} {accept}: {}", reply.text());
+                return reply.text();
+            }
+        }
     }
 
     fn create(&mut self) {
         let newest = self.newest.load(Ordering::Relaxed);
         let body = json!({ format!("title{newest}"): "posted" }).to_string();
         let reply = self.client.send("POST", "/books", &JSON, body.as_bytes());
-        assert!([201, 400, 422].contains(&reply.status), "{}: {}", reply.status, reply.text());
+        assert!([201, 400, 422, 503].contains(&reply.status), "{}: {}", reply.status, reply.text());
     }
 }
 
@@ -94,7 +100,11 @@ fn compare(asking: &mut Asking<'_>) -> usize {
 
 fn no_request_fails(folder: &Path, arguments: &[&str]) {
     write(folder, 0);
-    let process = Process::start(folder, &[&["serve", "app", "--watch"], arguments].concat());
+    // The disk of a busy machine may hold up a commit for longer than the usual 30 seconds.
+    let process = Process::start(
+        folder,
+        &[&["serve", "app", "--watch", "--limit-request-timeout", "2m"], arguments].concat(),
+    );
     let first = process.client().graphql("mutation { createBook0(title0: \"first\") { id } }");
     assert_eq!(first["data"]["createBook0"]["id"], "1", "{first}");
     let (newest, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -148,7 +158,7 @@ impl Drop for StopWhenDropped<'_> {
 fn wait_for_reloads(process: &Process, number: usize) {
     let begin = Instant::now();
     while process.log().matches("the changed schema is served").count() < number {
-        assert!(begin.elapsed() < Duration::from_secs(30), "reload {number}:\n{}", process.log());
+        assert!(begin.elapsed() < Duration::from_secs(120), "reload {number}:\n{}", process.log());
         thread::sleep(Duration::from_millis(20));
     }
 }
