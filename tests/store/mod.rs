@@ -22,7 +22,8 @@ use tempfile::TempDir;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{
     CancelFlag, ChildSelection, ComparisonOp, Condition, CountMode, IdempotencyKey, JobResult, Listing,
-    MissingFields, Operation, Outcome, Plan, Row, RowSink, Selection, SortKey, Store, StoreJob,
+    MissingFields, Operation, Outcome, Plan, PreparedSelection, Row, RowSink, Selection, SortKey, Store,
+    StoreJob,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, SourceFile, StoredValue, Value, parse_schema};
@@ -209,10 +210,12 @@ impl Bench {
     }
 
     /// `"id name orders(id parts(label))"`
-    fn select(&self, record: &str, text: &str) -> Arc<Selection> {
+    fn select(&self, record: &str, text: &str) -> Arc<PreparedSelection> {
         let mut words = text.replace('(', " ( ").replace(')', " ) ");
         words.push_str(" )");
-        Arc::new(self.selection(self.record(record).0, &mut words.split_whitespace().peekable()))
+        PreparedSelection::new(
+            self.selection(self.record(record).0, &mut words.split_whitespace().peekable()),
+        )
     }
 
     fn selection<'t>(
@@ -352,7 +355,7 @@ fn model() -> Arc<Model> {
     Arc::new(model)
 }
 
-fn shown(operation: &Operation) -> (Arc<Selection>, usize) {
+fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
     match operation {
         Operation::List { selection, listing, .. } => {
             (selection.clone(), if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 })
@@ -382,7 +385,7 @@ fn key(key: &str, fingerprint: u128) -> Option<IdempotencyKey> {
 /// Everything an answer was told.
 #[derive(Default)]
 struct Told {
-    shapes: HashMap<usize, (Arc<Selection>, usize)>,
+    shapes: HashMap<usize, (Arc<PreparedSelection>, usize)>,
     rows: HashMap<usize, Vec<Told1>>,
     outcomes: HashMap<usize, Result<Outcome>>,
     /// What `keep` gives.

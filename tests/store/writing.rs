@@ -247,6 +247,7 @@ async fn atomic_job_is_all_or_nothing(bench: Bench) {
 async fn atomic_request_with_an_invalid_part_never_starts(bench: Bench) {
     let engine = Engine::new(
         bench.model.clone(),
+        Vec::new(),
         ResolverRegistry::default(),
         ChangeFeed::new(bench.store.clone()),
         PlanLimits::default(),

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use trefoil_engine::{
     BulkStep, BulkWrite, Engine, ImportRecord, Operation, Outcome, PlainListAction, PlainListOperation,
-    Selection,
+    PreparedSelection, Selection,
 };
 use trefoil_model::error::Error;
 use trefoil_model::values::thousands::group_thousands;
@@ -115,7 +115,7 @@ struct ImportPass<'a> {
     counts: BTreeMap<String, u64>,
     /// Lists already checked for existing values.
     checked_lists: Vec<Arc<str>>,
-    empty_selection: Arc<Selection>,
+    empty_selection: Arc<PreparedSelection>,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -400,7 +400,7 @@ fn chosen_id(step: &BulkStep) -> Option<i64> {
 /// Values of a list have no ids, so that importing them again would duplicate them.
 async fn refuse_filled_list(bulk_write: &mut BulkWrite<'_>, name: &Arc<str>) -> Result<(), String> {
     let action = PlainListAction::Read { from: None, max_bytes: 1 };
-    let selection = Arc::new(Selection::new(vec![FieldId(0)], Vec::new()));
+    let selection = PreparedSelection::new(Selection::new(vec![FieldId(0)], Vec::new()));
     let operation = Operation::PlainList(PlainListOperation { list: name.clone(), action });
     match bulk_write.read(operation, selection).await {
         Ok(found) if found.is_empty() => Ok(()),

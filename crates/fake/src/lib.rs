@@ -10,10 +10,12 @@ mod plausible_text;
 // Texts that match a regular expression.
 mod pattern_text;
 
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use trefoil_engine::{Operation, Selection};
+use trefoil_engine::Operation;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
 use trefoil_model::{
@@ -93,7 +95,7 @@ impl<'m> FakeRecords<'m> {
             };
             fields.extend(value.map(|value| (FieldId(position), value)));
         }
-        Ok(Operation::Create { record, id: Some(id), fields, selection: Selection::default().into() })
+        Ok(Operation::Create { record, id: Some(id), fields, selection: Arc::default() })
     }
 
     fn is_created_before(&self, one: RecordTypeId, other: RecordTypeId) -> bool {

@@ -7,7 +7,7 @@ use minijinja::value::Serde;
 
 use trefoil_application::App;
 use trefoil_config::Config;
-use trefoil_engine::Selection;
+use trefoil_engine::PreparedSelection;
 use trefoil_model::RecordTypeId;
 use trefoil_resources::ServedResources;
 
@@ -33,7 +33,7 @@ pub struct Pages {
     /// The names of the application's own views.
     pub(crate) custom_views: Vec<String>,
     /// Id and title of a record, by [`RecordTypeId`].
-    pub(crate) name_selections: Vec<Arc<Selection>>,
+    pub(crate) name_selections: Vec<Arc<PreparedSelection>>,
     /// The columns of a list, by [`RecordTypeId`].
     pub(crate) row_readings: Vec<RecordReading>,
     /// By [`RecordTypeId`].
@@ -61,7 +61,7 @@ impl Pages {
             site_view,
             fragments: FragmentCache::new(config.limits.page_parts),
             name_selections: types()
-                .map(|record| Arc::new(record_reading::name_selection(model, &labels, record)))
+                .map(|record| PreparedSelection::new(record_reading::name_selection(model, &labels, record)))
                 .collect(),
             detail_layouts: types()
                 .map(|record| DetailLayout::new(model, &labels, &row_readings, record))

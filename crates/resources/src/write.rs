@@ -7,7 +7,7 @@ use http::header::{HeaderName, IF_NONE_MATCH, LOCATION};
 use http::{HeaderValue, StatusCode};
 
 use trefoil_engine::{
-    IdempotencyKey, JobResult, MissingFields, Operation, Outcome, Selection, downcast_sink,
+    IdempotencyKey, JobResult, MissingFields, Operation, Outcome, PreparedSelection, downcast_sink,
 };
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::{etags, idempotency};
@@ -25,7 +25,7 @@ const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-re
 pub const IMPOSSIBLE_VERSION: i64 = i64::MIN;
 
 impl ResourceRequest<'_> {
-    pub fn create_operation(&self, fields: FieldValues, selection: &Arc<Selection>) -> Operation {
+    pub fn create_operation(&self, fields: FieldValues, selection: &Arc<PreparedSelection>) -> Operation {
         let (record, selection) = (self.collection.record, selection.clone());
         Operation::Create { record, id: None, fields, selection }
     }

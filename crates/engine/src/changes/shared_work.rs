@@ -10,9 +10,10 @@ use std::task::{Context, Poll, Waker};
 use futures_util::FutureExt;
 use tokio_util::task::AbortOnDropHandle;
 
-use trefoil_model::error::Error;
+use trefoil_model::error::{Error, Result};
 
-use crate::changes::SharedResult;
+/// The result of work that several tasks wait for.
+pub type SharedResult<T> = Result<Arc<T>>;
 
 /// The memory that a value takes, in bytes.
 pub trait MemorySize {

@@ -8,7 +8,8 @@ use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::{Field, Operation, OperationType};
 
 use trefoil_engine::{
-    BuiltinOperation, Engine, OperationVerb, ResolverBinding, ResolverFn, ResultShape, Selection,
+    BuiltinOperation, Engine, OperationVerb, PreparedSelection, ResolverBinding, ResolverFn, ResultShape,
+    Selection,
 };
 use trefoil_model::RootKind;
 
@@ -64,7 +65,7 @@ pub struct BuiltinRoot {
     pub record_name: String,
     pub arguments: FieldArguments,
     pub shape: RootShape,
-    pub selection: Arc<Selection>,
+    pub selection: Arc<PreparedSelection>,
 }
 
 /// The result of a built-in operation.
@@ -240,7 +241,7 @@ impl<'a> OperationPlanner<'a> {
         };
         debug_assert!(builtin.result_shape != ResultShape::Connection || builtin.verb == OperationVerb::List);
         let arguments = self.read_arguments(first);
-        BuiltinRoot { builtin, record_name, arguments, shape, selection: Arc::new(selection) }
+        BuiltinRoot { builtin, record_name, arguments, shape, selection: PreparedSelection::new(selection) }
     }
 
     pub fn read_arguments(&self, field: &Field) -> FieldArguments {

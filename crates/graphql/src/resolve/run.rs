@@ -10,8 +10,8 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 
 use trefoil_engine::{
-    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow, Resolved,
-    ResolverFn, Row, RowSink, downcast_sink,
+    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow,
+    PreparedSelection, Resolved, ResolverFn, Row, RowSink, downcast_sink,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
@@ -327,7 +327,7 @@ impl<'a> ResolverExecution<'a> {
             conditions: vec![Condition { field: id, op: ComparisonOp::In, value }],
             ..Listing::default()
         };
-        let selection = Arc::new(shape.reads.selection());
+        let selection = PreparedSelection::new(shape.reads.selection());
         let operation = Operation::List { record, listing, selection: selection.clone() };
         let collected = engine.collect(operation, selection).await?;
         let position = shape.reads.columns.iter().position(|column| *column == id);

@@ -1,7 +1,5 @@
 //! The detail page of a record: its fields, the records that refer to it and those linked with it.
 
-use std::sync::Arc;
-
 use axum::response::Response;
 use http::StatusCode;
 
@@ -72,7 +70,7 @@ impl DetailLayout {
                 }
                 FieldKind::Link { target, .. } => {
                     let child = reference_count + children.len();
-                    let rows = Arc::unwrap_or_clone(readings[target.0].selection.clone());
+                    let rows = Selection::clone(&readings[target.0].selection);
                     children.push(linked_child(FieldId(i), MAX_LINKED, rows));
                     let ids = Selection::new(vec![model.record(*target).id_field()], Vec::new());
                     children.push(linked_child(FieldId(i), i64::from(MAX_COUNT) + 1, ids));

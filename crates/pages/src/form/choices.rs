@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trefoil_engine::{ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, Selection};
+use trefoil_engine::{
+    ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
+};
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordTypeId, StoredValue, Value};
 use trefoil_resources::ServedResources;
@@ -89,10 +91,10 @@ impl Pages {
     }
 
     /// Selects the id and the title, if the type has one.
-    pub fn title_selection(&self, model: &Model, record: RecordTypeId) -> Arc<Selection> {
+    pub fn title_selection(&self, model: &Model, record: RecordTypeId) -> Arc<PreparedSelection> {
         let id = model.record(record).id_field();
         let columns = std::iter::once(id).chain(self.labels_of(record).title_field).collect();
-        Arc::new(Selection::new(columns, Vec::new()))
+        PreparedSelection::new(Selection::new(columns, Vec::new()))
     }
 
     fn offered_records(

@@ -1,10 +1,9 @@
 //! `EditableRecord`: the stored values behind a form, and which of them a submitted form changes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use trefoil_engine::plan::relation_target;
-use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, Selection};
+use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordType, StoredValue, Value};
@@ -45,7 +44,7 @@ impl Pages {
         let link_fields: Vec<FieldId> = links.iter().map(|child| child.field).collect();
         let title = self.labels_of(record_type).title_field;
         let selected_columns = columns.iter().copied().chain(title).collect();
-        let selection = Arc::new(Selection::new(selected_columns, links).with_version());
+        let selection = PreparedSelection::new(Selection::new(selected_columns, links).with_version());
         let found = read_all(
             &request.resources.engine,
             vec![Operation::Get { record: record_type, id, selection }],
