@@ -14,9 +14,9 @@ use trefoil_model::values::json_text;
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
 use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::run::ExecutedResponse;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
+use crate::reply::ExecutedResponse;
 use crate::response_error::{self, ResponseError};
 
 const RESPONSE_START: &[u8] = b"{\"data\":{";

@@ -17,8 +17,8 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, Value};
 
+use crate::execute::execution::Execution;
 use crate::execute::response::{PendingRoot, ResponseBuilder};
-use crate::execute::run::Execution;
 use crate::plan::input::FieldArguments;
 use crate::plan::roots::{RootAction, RootShape};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
