@@ -12,6 +12,9 @@ use trefoil_model::{
     StoredValue, ValueSource,
 };
 
+/// The store format that this version writes.
+pub const STORE_FORMAT: u32 = 1;
+
 /// The parts of a model that affect the database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StoredModel {

@@ -9,8 +9,9 @@ use crate::migrate::ddl::{column_definition, quote_name};
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
 use crate::migrate::postgres::catalog::foreign_objects;
+use crate::migrate::postgres::database::PostgresMigration;
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
-use crate::migrate::postgres::{PostgresMigration, indexes};
+use crate::migrate::postgres::indexes;
 use crate::migrate::stored_model::StoredColumn;
 
 /// The table that holds converted values until ALTER COLUMN … USING reads them through functions. Those have its row
