@@ -5,41 +5,10 @@ use std::collections::BTreeSet;
 use super::modules::{File, Graph, files_of};
 
 /// Files of a crate that need each other, by the names of their modules. The list may only get shorter.
-const CIRCLES: &[(&str, &[&str])] = &[
-    ("application", &["endpoints", "lib", "manifest", "resource_settings"]),
-    (
-        "cli",
-        &[
-            "application_argument",
-            "commands::backup",
-            "commands::check",
-            "commands::export",
-            "commands::import",
-            "commands::migrate",
-            "commands::move_store",
-            "commands::new_app",
-            "commands::reset",
-            "commands::restore",
-            "commands::seed",
-            "commands::serve",
-            "commands::views",
-            "lib",
-            "store_arguments",
-        ],
-    ),
-    ("data", &["import", "row_errors"]),
-    ("fake", &["lib", "pattern_text", "plausible_text"]),
-    ("http", &["errors::render", "monitoring::access_log", "service"]),
-    ("model", &["sdl::parse", "sdl::resource_paths", "sdl::schema_checks"]),
-    ("model", &["values::coerce", "values::json_text", "values::rule_checks", "values::scalars"]),
-    ("model", &["values::json_number", "values::value"]),
-    ("pages", &["custom_pages", "detail::page", "examples::page", "home", "list::table", "pages"]),
-    ("pages", &["list::page", "list::query"]),
-    (
-        "server",
-        &["http1::connection", "http1::connection_state", "http1::guarded_stream", "http1::streamed_body"],
-    ),
-];
+const CIRCLES: &[(&str, &[&str])] = &[(
+    "server",
+    &["http1::connection", "http1::connection_state", "http1::guarded_stream", "http1::streamed_body"],
+)];
 
 /// Where a file can come to and back again: every such group, and why each of its files belongs to it.
 pub fn circles(graph: &Graph) -> Vec<Circle> {

@@ -18,7 +18,7 @@ use trefoil_model::{FieldId, RecordTypeId};
 use crate::export::error_text;
 use crate::import_source::ImportSource;
 use crate::progress_line::{ProgressLine, ProgressTotal};
-use crate::row_errors::RowErrors;
+use crate::row_errors::{RowErrors, RowLocation};
 use crate::row_parser::{ParsedRow, ReadError, RowContent};
 use crate::source_reader::{self, MAX_BATCH_ROWS, SourceBatch};
 use crate::upsert::UpsertKey;
@@ -44,9 +44,6 @@ pub struct ImportReport {
     /// One line per row left out, up to `max_errors`.
     pub errors: Vec<String>,
 }
-
-/// A row: the index of its source, and its line.
-pub type RowLocation = (usize, u64);
 
 /// Runs an import. The error has one line per mistake, and then the store is unchanged.
 pub async fn run(

@@ -30,7 +30,8 @@ use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
 
 pub use crate::diagnostic::{Diagnostic, Severity};
-pub use crate::sdl::parse::{ReservedPath, parse_schema};
+pub use crate::sdl::parse::parse_schema;
+pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::source_file::SourceFile;
 pub use crate::values::json_number::JsonNumber;
 pub use crate::values::value::{CellValue, StoredValue, Value};

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
 
@@ -18,13 +18,26 @@ use crate::client::ClientInfo;
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
 use crate::response_headers::RequestId;
-use crate::service::MatchedRoute;
 
 /// The client left before the response; nginx's status for it, used in logs and metrics only.
 const CLIENT_GONE_STATUS: u16 = 499;
 
 /// Longer paths are cut in the log.
 const MAX_PATH_BYTES: usize = 256;
+
+/// The route template that matched, filled in by the router and read by the access log.
+#[derive(Clone, Default)]
+pub(crate) struct MatchedRoute(Arc<OnceLock<MatchedPath>>);
+
+impl MatchedRoute {
+    pub(crate) fn set(&self, path: &MatchedPath) {
+        let _ = self.0.set(path.clone());
+    }
+
+    fn path(&self) -> Option<&str> {
+        self.0.get().map(MatchedPath::as_str)
+    }
+}
 
 /// The route label of a request in metrics.
 pub(crate) enum LoggedRoute {

@@ -1,13 +1,11 @@
-//! The only validation of field values: turns a [`Value`] into a [`StoredValue`], or lists everything that is
-//! wrong.
-
-use std::fmt;
+//! The only validator of field values: a [`Value`] becomes a [`StoredValue`], or all violations are listed.
 
 use indexmap::{IndexMap, IndexSet};
 
 use crate::error::{PathSegment, Violation};
 use crate::naming::names;
-use crate::values::{json_text, rule_checks, scalars};
+use crate::values::rule_checks::{self, FieldLabel};
+use crate::values::{json_text, scalars};
 use crate::{
     CellValue, EmbeddedType, EnumType, Field, FieldKind, ListItem, Model, Scalar, StoredValue, Value,
     ValueSource,
@@ -32,16 +30,6 @@ pub const MAX_VIOLATIONS: usize = 100;
 /// Maximum nesting of lists and objects in one value. JSON readers stop at 128 levels, and a stored value is also
 /// shown inside a record, so it must stay below that.
 pub const MAX_DEPTH: usize = 126;
-
-/// Label of a field, formatted only when a message needs it.
-#[derive(Clone, Copy)]
-pub(crate) struct FieldLabel<'a>(pub &'a str);
-
-impl fmt::Display for FieldLabel<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&names::display_label(self.0))
-    }
-}
 
 /// Validates a value to be written: type, null and every rule. Paths are relative to the field.
 pub fn field(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {

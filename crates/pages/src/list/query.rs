@@ -8,32 +8,15 @@ use trefoil_engine::{CountMode, Listing, Operation, Outcome, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::response_cache::CacheableAt;
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, RecordTypeId};
 use trefoil_resources::collection::{NestedCollection, equals_id};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
 use crate::list::filters::ListFilters;
-use crate::list::page::ListPage;
+use crate::list::page::{ListPage, ListRows, ListTarget};
 use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
 use crate::phrases::MAX_COUNT;
-
-/// The list that a page shows.
-pub struct ListTarget {
-    pub record: RecordTypeId,
-    pub path: String,
-    /// Id of the parent record, and the field that refers to it.
-    pub parent: Option<(i64, FieldId)>,
-}
-
-/// The rows of a list.
-#[derive(Default)]
-pub struct ListRows {
-    pub rows: Vec<OwnedRow>,
-    pub has_more: bool,
-    pub total: u64,
-}
 
 impl Pages {
     pub async fn list_page(&self, request: &ResourceRequest<'_>) -> Result<Response, Problem> {
