@@ -83,7 +83,7 @@ impl ResourceSettings {
                 continue;
             }
             let accepts_blank =
-                is_string_field(other) && coerce::field(model, other, &Value::from("")).is_ok();
+                is_string_field(other) && coerce::coerce_field(model, other, &Value::from("")).is_ok();
             if !accepts_blank {
                 let (record, other) = (&record.name, &other.name);
                 return Err(format!(

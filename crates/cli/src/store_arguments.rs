@@ -33,7 +33,8 @@ pub fn transfer_application(app: &App, registry: &ResolverRegistry) -> Result<Ex
     let application = load_application(app, registry)
         .map_err(|diagnostics| CommandError::Start(StartError::from_diagnostics(app, &diagnostics)))?;
     let subscribed_changes = resolvers::subscribed_changes(&application.bindings);
-    Ok(ExpectedSchema::new(application.model, &subscribed_changes).called(&app.name, app.origin.argument()))
+    Ok(ExpectedSchema::new(application.model, &subscribed_changes)
+        .with_name(&app.name, app.origin.argument()))
 }
 
 /// The configured store.

@@ -343,7 +343,7 @@ impl<'a> ImportPass<'a> {
         record: RecordTypeId,
         imported: &[(i64, RowLocation)],
     ) -> Result<(), String> {
-        if imported.is_empty() || !self.job.catalog.model.leads_on(record) {
+        if imported.is_empty() || !self.job.catalog.model.has_relations(record) {
             return Ok(());
         }
         let ids = imported.iter().map(|(id, _)| *id).collect();
@@ -375,7 +375,7 @@ impl<'a> ImportPass<'a> {
             let ids: BTreeSet<i64> = batch.iter().map(|(_, id, _)| *id).collect();
             let references = bulk_write.dangling_references(record, ids.into_iter().collect()).await;
             for reference in references.map_err(|error| vec![error_text(error)])? {
-                let (target, reason) = reference.told(&self.job.catalog.model, record);
+                let (target, reason) = reference.describe(&self.job.catalog.model, record);
                 let is_known = self.rejected_ids.contains(&(target, reference.missing_id));
                 for (_, _, location) in batch.iter().filter(|(_, id, _)| *id == reference.id && !is_known) {
                     found.entry(*location).or_insert_with(|| reason.clone());

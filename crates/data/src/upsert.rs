@@ -51,7 +51,7 @@ impl UpsertKey {
             true => Value::Int((*id)?),
             false => fields.iter().find(|(field, _)| *field == self.field)?.1.clone(),
         };
-        let stored = coerce::comparable(model, field, &value).ok()?;
+        let stored = coerce::coerce_comparable(model, field, &value).ok()?;
         (stored != StoredValue::Null).then_some((value, stored))
     }
 

@@ -88,7 +88,7 @@ pub struct DanglingReference {
 
 impl DanglingReference {
     /// The type of the missing record, and a message for the author of the reference.
-    pub fn told(&self, model: &Model, record: RecordTypeId) -> (RecordTypeId, String) {
+    pub fn describe(&self, model: &Model, record: RecordTypeId) -> (RecordTypeId, String) {
         let field = model.record(record).field(self.field);
         let target = relation_target(field).unwrap_or(record);
         let name = names::display_label(&model.record(target).name).to_lowercase();

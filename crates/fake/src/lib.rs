@@ -144,7 +144,7 @@ impl<'m> FakeRecords<'m> {
             self.candidate_value(owner, field, &field.kind, id, random.derive_number(attempt), 0)
                 .map(Value::from)
         };
-        let passes = |value: &Value| coerce::field(self.model, field, value).is_ok();
+        let passes = |value: &Value| coerce::coerce_field(self.model, field, value).is_ok();
         (0..MAX_ATTEMPTS).map_while(candidate).find(passes)
     }
 

@@ -281,7 +281,7 @@ impl TypeRef {
 
 impl Model {
     /// True if records of this type hold references or links to others.
-    pub fn leads_on(&self, record: RecordTypeId) -> bool {
+    pub fn has_relations(&self, record: RecordTypeId) -> bool {
         let fields = &self.record(record).fields;
         fields.iter().any(|field| matches!(field.kind, FieldKind::Reference { .. } | FieldKind::Link { .. }))
     }

@@ -18,7 +18,7 @@ use trefoil_resources::ServedResources;
 use crate::Pages;
 use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
 use crate::labels::title_field;
-use crate::multi_read::read_all;
+use crate::multi_read::read_snapshot;
 use crate::phrases::{MAX_COUNT, bounded_count};
 use crate::view::{HomeView, PageHead, ResourceCard, ShellExample};
 
@@ -62,7 +62,8 @@ impl Pages {
             Operation::List { record: RecordTypeId(position), listing, selection }
         };
         let operations = (0..self.labels.len()).map(count).collect();
-        let found = tokio::time::timeout(COUNT_TIMEOUT, read_all(&resources.engine, operations, 0)).await;
+        let found =
+            tokio::time::timeout(COUNT_TIMEOUT, read_snapshot(&resources.engine, operations, 0)).await;
         let total = |outcome: &Outcome| {
             if let Outcome::Listed { total, .. } = outcome { *total } else { None }
         };

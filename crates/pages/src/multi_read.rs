@@ -20,7 +20,7 @@ pub struct FoundRows {
 pub const TEXT_PREVIEW_BYTES: usize = 2_048;
 
 /// Runs read operations in one snapshot. Texts are cut to `max_text_bytes`.
-pub async fn read_all(
+pub async fn read_snapshot(
     engine: &Engine,
     operations: Vec<Operation>,
     max_text_bytes: usize,

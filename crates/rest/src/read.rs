@@ -277,7 +277,7 @@ impl ListReader {
         let first_shown = usize::from(parent.is_some());
         let format = CursorFormat::of(self.engine.model().record(self.record), &self.listing.sort_keys);
         let rows = RowWriter::new(&self.shape, self.encoding)
-            .show_from(first_shown)
+            .skip_operations_before(first_shown)
             .with_cursors(format)
             .continued(continued);
         let selection = self.shape.selection.clone();

@@ -165,13 +165,13 @@ impl SeedLoader<'_> {
             })
             .collect();
         let mut created = std::mem::take(&mut self.created);
-        created.retain(|(record, ..)| model.leads_on(*record));
+        created.retain(|(record, ..)| model.has_relations(*record));
         created.sort_unstable();
         for batch in created.chunk_by(|a, b| a.0 == b.0).flat_map(|same| same.chunks(BATCH_SIZE)) {
             let Some((record, ..)) = batch.first().copied() else { continue };
             let ids = batch.iter().map(|(_, id, _)| *id).collect();
             for dangling in self.bulk_write.dangling_references(record, ids).await? {
-                let (target, reason) = dangling.told(&model, record);
+                let (target, reason) = dangling.describe(&model, record);
                 if !failed.contains(&(target, dangling.missing_id)) {
                     let sources = batch.iter().filter(|(_, id, _)| *id == dangling.id);
                     self.failures.extend(sources.map(|(_, _, number)| (*number, reason.clone())));

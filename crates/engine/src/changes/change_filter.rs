@@ -7,7 +7,7 @@ use trefoil_model::{CellValue, FieldKind, Model, RecordTypeId, Scalar, Value};
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::ChangeKind;
 use crate::changes::RecordChange;
-use crate::changes::image::image_cell;
+use crate::changes::record_image::image_cell;
 use crate::plan::Predicate;
 
 /// A validated filter, evaluated on record images only.

@@ -3,7 +3,7 @@
 use trefoil_model::naming::names;
 use trefoil_model::{CellValue, FieldKind, Model, RecordType, StoredValue};
 
-use crate::changes::image::image_cell;
+use crate::changes::record_image::image_cell;
 use crate::plan::{PlanAction, PlannedChild, PlannedSelection};
 use crate::row::Row;
 

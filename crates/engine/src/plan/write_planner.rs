@@ -102,7 +102,7 @@ impl<'a> WritePlanner<'a> {
             }
             return;
         }
-        match coerce::field(self.model, field, value) {
+        match coerce::coerce_field(self.model, field, value) {
             Ok(stored) => self.values.push((id, stored)),
             Err(violations) => self.violations.extend(under_field(field, violations)),
         }

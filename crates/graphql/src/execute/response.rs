@@ -9,7 +9,7 @@ use apollo_compiler::executable::OperationType;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
 use trefoil_model::Model;
-use trefoil_model::error::{Error, Missing, Result};
+use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
@@ -352,8 +352,9 @@ fn finish_root(
             | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
             OperationVerb::Update | OperationVerb::Delete => {
                 let id = pending.record_id.unwrap_or_default();
-                let missing =
-                    Error::NotFound { what: Missing::Record { type_name: builtin.record_name.clone(), id } };
+                let missing = Error::NotFound {
+                    what: MissingItem::Record { type_name: builtin.record_name.clone(), id },
+                };
                 writer.fail_with(root.required, &missing, at)
             }
         },

@@ -8,8 +8,8 @@ use trefoil_engine::{EngineRequest, JobResult, downcast_sink};
 
 use crate::execute::execution::{Execution, ExecutionError};
 use crate::execute::response::ResponseBuilder;
+use crate::registered_resolvers::run::ResolverExecution;
 use crate::reply::ExecutedResponse;
-use crate::resolve::run::ResolverExecution;
 use crate::response_error::{self, ResponseError};
 
 /// Maximum preallocation for a response: a large last response does not mean that the next is large, too.

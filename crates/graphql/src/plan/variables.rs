@@ -9,7 +9,7 @@ use trefoil_model::naming::names;
 
 use crate::plan::input::{self, VariableNode};
 use crate::plan::variable_values::VariableValues;
-use crate::resolve::complete;
+use crate::registered_resolvers::complete;
 use crate::response_error::{DocumentLocation, ResponseError};
 
 /// A variable of an operation.

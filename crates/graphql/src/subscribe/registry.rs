@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 
-use trefoil_engine::changes::SharedWork;
+use trefoil_engine::changes::SharedComputation;
 
 use crate::subscribe::event::EventBatch;
 
 /// One per server; outlives reloads.
 pub struct SubscriptionRegistry {
     /// Event batches by channel number and start position.
-    pub(crate) event_cache: Arc<SharedWork<(u64, i64), EventBatch>>,
+    pub(crate) event_cache: Arc<SharedComputation<(u64, i64), EventBatch>>,
     /// Notified when the schema is swapped.
     pub(crate) schema_swaps: watch::Sender<()>,
     /// Events encoded, each once for all subscribers of its channel.
@@ -25,7 +25,7 @@ impl SubscriptionRegistry {
     /// Caches up to `cache_bytes` of events for late subscribers.
     pub fn new(cache_bytes: usize) -> SubscriptionRegistry {
         SubscriptionRegistry {
-            event_cache: SharedWork::new(cache_bytes),
+            event_cache: SharedComputation::new(cache_bytes),
             schema_swaps: watch::Sender::new(()),
             encoded_events: Counter::default(),
             channel_count: AtomicU64::new(0),

@@ -15,7 +15,7 @@ use crate::over_http::request::GraphqlRequest;
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
 use crate::plan::variable_values::VariableValues;
 use crate::plan::variables;
-use crate::resolve::complete;
+use crate::registered_resolvers::complete;
 use crate::response_error::ResponseError;
 
 /// A subscription request by one actor.

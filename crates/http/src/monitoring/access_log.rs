@@ -12,7 +12,7 @@ use axum::extract::{MatchedPath, Request};
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
 
-use trefoil_model::error::chain;
+use trefoil_model::error::error_chain;
 
 use crate::client::ClientInfo;
 use crate::monitoring::health::is_probe;
@@ -104,7 +104,7 @@ impl AccessLog {
 
     /// The status is already sent, so an error in the body can only end the response.
     fn broke_off(&self, error: &axum::Error) {
-        tracing::error!(request_id = self.id.as_str(), cause = chain(error), "the answer broke off");
+        tracing::error!(request_id = self.id.as_str(), cause = error_chain(error), "the answer broke off");
     }
 
     fn write_line(&self, status: u16, ms: f64) {

@@ -8,7 +8,7 @@ use trefoil_engine::{
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, FieldKind, Model, OnDelete, RecordTypeId, Value};
 
-use crate::multi_read::{self, read_all};
+use crate::multi_read::{self, read_snapshot};
 
 /// Affected records are counted exactly up to this number.
 pub const MAX_COUNTED: usize = 1_000;
@@ -86,7 +86,7 @@ async fn find_referring(
         return Ok(found);
     }
     for (found, rows_found) in
-        found.iter_mut().zip(read_all(engine, operations, multi_read::TEXT_PREVIEW_BYTES).await?)
+        found.iter_mut().zip(read_snapshot(engine, operations, multi_read::TEXT_PREVIEW_BYTES).await?)
     {
         found.ids = rows_found.rows.iter().filter_map(row_id).collect();
     }

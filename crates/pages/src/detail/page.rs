@@ -16,7 +16,7 @@ use crate::detail::layout::{DetailLayout, RelatedList, RelationKind};
 use crate::examples::page::PageSubject;
 use crate::labels::ResourceLabels;
 use crate::list::table::TableColumns;
-use crate::multi_read::{FoundRows, read_all};
+use crate::multi_read::{FoundRows, read_snapshot};
 use crate::phrases::{bounded_count, counted_noun, group_thousands};
 use crate::record_reading::record_name;
 use crate::view::{DetailView, PageHead, PageLink, RelatedView, TableView};
@@ -78,7 +78,7 @@ impl Pages {
     ) -> Result<Vec<FoundRows>, Problem> {
         operations.extend(self.detail_layouts[record.0].list_operations(&self.row_readings, id));
         let found =
-            read_all(&request.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
+            read_snapshot(&request.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
         match found.first() {
             Some(own) if !own.rows.is_empty() => Ok(found),
             Some(_) | None => Err(request.not_found(record, id)),

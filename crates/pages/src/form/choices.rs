@@ -12,7 +12,7 @@ use trefoil_resources::ServedResources;
 use trefoil_resources::form_input::FormInput;
 
 use crate::Pages;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 
 /// Records listed by a control; others are found by searching.
 pub const MAX_OPTIONS: usize = 50;
@@ -64,7 +64,7 @@ impl Pages {
         if operations.is_empty() {
             return Ok(ReferenceChoices::new());
         }
-        let mut results = read_all(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
+        let mut results = read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
         let mut choices = ReferenceChoices::new();
         for (id, field, target) in fields {
             let (Some(first), Some(by_id)) = (results.next(), results.next()) else { break };

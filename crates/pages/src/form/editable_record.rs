@@ -14,7 +14,7 @@ use trefoil_resources::typed_values::ControlReader;
 
 use crate::Pages;
 use crate::form::value_texts::value_node;
-use crate::multi_read::read_all;
+use crate::multi_read::read_snapshot;
 
 /// A link field with more records than this is left out of the form and stays as it is.
 const MAX_LINKS: usize = 1_000;
@@ -45,7 +45,7 @@ impl Pages {
         let title = self.labels_of(record_type).title_field;
         let selected_columns = columns.iter().copied().chain(title).collect();
         let selection = PreparedSelection::new(Selection::new(selected_columns, links).with_version());
-        let found = read_all(
+        let found = read_snapshot(
             &request.resources.engine,
             vec![Operation::Get { record: record_type, id, selection }],
             usize::MAX,

@@ -15,7 +15,7 @@ use trefoil_resources::request::ResourceRequest;
 use crate::Pages;
 use crate::list::filters::ListFilters;
 use crate::list::page::{ListPage, ListRows, ListTarget};
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::phrases::MAX_COUNT;
 
 impl Pages {
@@ -50,7 +50,7 @@ impl Pages {
         operations.extend(filters.errors.is_empty().then(|| self.list_operation(&target, &query)));
         let data_version = resources.response_cache.data_version();
         let mut found =
-            read_all(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
+            read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
         let rows = if filters.errors.is_empty() { list_rows(found.pop())? } else { ListRows::default() };
         let parent_row = match target.parent {
             Some((id, _)) => Some(expect_row(request, id, found.remove(0))?),

@@ -28,9 +28,9 @@ pub(crate) mod apply;
 
 pub(crate) mod ddl;
 
-pub(crate) mod value_converter;
+pub(crate) mod type_converter;
 
-pub(crate) mod column_conversion;
+pub(crate) mod column_rewrite;
 
 pub(crate) mod log_images;
 

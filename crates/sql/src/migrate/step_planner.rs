@@ -6,7 +6,7 @@ use trefoil_model::values::thousands::group_thousands;
 use trefoil_model::{Model, StoredValue};
 
 use crate::migrate::MigrateError;
-use crate::migrate::column_conversion::model_field;
+use crate::migrate::column_rewrite::model_field;
 use crate::migrate::ddl::{self, quote_name};
 use crate::migrate::diff::{ChangeDetail, ModelChange};
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
@@ -14,7 +14,7 @@ use crate::migrate::model_pairs::ModelPairs;
 use crate::migrate::phrases::{self, count_nouns, count_records, count_values};
 use crate::migrate::planned_step::{PlannedStep, StepSafety};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredIndex, StoredTable};
-use crate::migrate::value_converter::{ConvertedValue, ValueConverter, referenced_ids};
+use crate::migrate::type_converter::{ConvertedValue, TypeConverter, referenced_ids};
 
 /// Plans the steps of one migration.
 pub struct StepPlanner<'a> {
@@ -182,7 +182,7 @@ impl StepPlanner<'_> {
     ) -> Result<ConversionFit, MigrateError> {
         let tables: HashMap<&str, &str> =
             self.pairs.tables.iter().map(|pair| (pair.new.name.as_str(), pair.old.table.as_str())).collect();
-        let converter = ValueConverter {
+        let converter = TypeConverter {
             model: self.model,
             stored_model: self.pairs.new,
             field: model_field(self.model, self.pairs, table, new),

@@ -31,7 +31,7 @@ pub mod restore;
 pub use crate::move_record::MoveRecord;
 pub use crate::transfer::backup::{BackupLabel, BackupResult, back_up_store, read_label};
 pub use crate::transfer::copied_table::TableDigest;
-pub use crate::transfer::examine_store::{Contents, examine};
+pub use crate::transfer::examine_store::{StoreContents, examine_store};
 pub use crate::transfer::expected_schema::ExpectedSchema;
 pub use crate::transfer::move_store::{MoveResult, move_store, undo_move};
 pub use crate::transfer::partial_file::PartialStoreFile;

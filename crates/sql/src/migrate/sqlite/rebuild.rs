@@ -8,7 +8,7 @@ use trefoil_model::Model;
 
 use crate::migrate::MigrateError;
 use crate::migrate::apply::{drop_table, rename_table};
-use crate::migrate::column_conversion::ColumnConversion;
+use crate::migrate::column_rewrite::ColumnRewrite;
 use crate::migrate::ddl::{self, ObjectDefinition, quote_name};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{ModelPairs, TablePair};
@@ -70,10 +70,10 @@ fn copy_rows(
     pair: &TablePair<'_>,
     extras: &[FoundColumn],
 ) -> Result<(), MigrateError> {
-    let conversions: Vec<ColumnConversion<'_>> = pair
+    let conversions: Vec<ColumnRewrite<'_>> = pair
         .columns
         .iter()
-        .map(|(old, new)| ColumnConversion::new(database, model, pairs, pair, (old, new)))
+        .map(|(old, new)| ColumnRewrite::new(database, model, pairs, pair, (old, new)))
         .collect::<Result<_, _>>()?;
     let own = pair.columns.iter().map(|(_, new)| new.column.as_str()).chain(["id", "_version"]);
     let names: Vec<String> =

@@ -22,9 +22,9 @@ use crate::execute::response::{PendingRoot, ResponseBuilder};
 use crate::plan::input::FieldArguments;
 use crate::plan::roots::{RootAction, RootShape};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
-use crate::resolve::deferred::{DeferredValue, ObjectBatch, PendingObject};
-use crate::resolve::rows::RootRowCollector;
-use crate::resolve::tree::{NodeSource, ResolvedNode, ResolvedTree};
+use crate::registered_resolvers::deferred::{DeferredValue, ObjectBatch, PendingObject};
+use crate::registered_resolvers::rows::RootRowCollector;
+use crate::registered_resolvers::tree::{NodeSource, ResolvedNode, ResolvedTree};
 
 /// Maximum number of resolvers of one request that run concurrently.
 const MAX_CONCURRENT_RESOLVERS: usize = 32;
