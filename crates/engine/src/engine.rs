@@ -29,7 +29,7 @@ struct EngineInner {
     store: Arc<dyn Store>,
     feed: ChangeFeed,
     limits: PlanLimits,
-    /// The generation of the tables that its plans are for, see [`SchemaGate`].
+    /// The generation of the tables that its plans are for, see [`crate::SchemaGate`].
     generation: u64,
 }
 

@@ -1,11 +1,11 @@
 //! Brings a database to the tables of a model, or reports why it cannot and what to do.
 //!
 //! A [`StoredModel`] describes the tables of a model and is recorded in the store. A migration pairs the
-//! recorded one with the new one ([`model_pairs`]), lists the changes ([`diff`]), decides by the rows which
-//! of them are safe ([`step_planner`]) and applies them ([`apply`]).
+//! recorded one with the new one (`model_pairs`), lists the changes (`diff`), decides by the rows which
+//! of them are safe (`step_planner`) and applies them (`apply`).
 //!
-//! All of that is the same on every database. [`migration_database`] is the trait for what differs;
-//! [`sqlite`] and [`postgres`] implement it.
+//! All of that is the same on every database. `migration_database` is the trait for what differs;
+//! `sqlite` and `postgres` implement it.
 
 // From two models to a list of steps.
 pub(crate) mod stored_model;

@@ -1,8 +1,8 @@
 //! Copies whole stores: backup, restore, and moving between SQLite and PostgreSQL.
 //!
-//! A store is read table by table in the order of the key ([`copied_table`]), and a digest of what was read is compared
-//! with a digest of what was written. [`store_handle`] is one side of a copy, on either database; [`store_metadata`]
-//! goes along with the rows. [`backup`], [`restore`] and [`move_store`](mod@move_store) are built on these.
+//! A store is read table by table in the order of the key (`copied_table`), and a digest of what was read is compared
+//! with a digest of what was written. `store_handle` is one side of a copy, on either database; `store_metadata`
+//! goes along with the rows. `backup`, `restore` and `move_store` are built on these.
 
 // The arguments and errors of the commands.
 pub(crate) mod expected_schema;
