@@ -131,11 +131,11 @@ fn accepted_values_and_their_json() {
         ("code", r#""x""#, r#""x""#),
     ] {
         let field = field(&model, name);
-        let stored = coerce::field(&model, field, &value(given));
+        let stored = coerce::coerce_field(&model, field, &value(given));
         let stored = stored.unwrap_or_else(|wrong| panic!("{name} {given}: {wrong:?}"));
         assert_eq!(shown(field, &stored), wanted, "{name} {given}");
         if stored != StoredValue::Null {
-            let again = coerce::field(&model, field, &value(&shown(field, &stored)));
+            let again = coerce::coerce_field(&model, field, &value(&shown(field, &stored)));
             assert_eq!(again, Ok(stored), "what {name} shows can be given back: {given}");
         }
     }
@@ -246,7 +246,7 @@ fn rejected_values_and_their_errors() {
             ],
         ),
     ] {
-        let wrong = coerce::field(&model, field(&model, name), &value(given)).unwrap_err();
+        let wrong = coerce::coerce_field(&model, field(&model, name), &value(given)).unwrap_err();
         assert_eq!(said(&wrong), wanted, "{name} {given}");
     }
     for text in [
@@ -269,7 +269,7 @@ fn rejected_values_and_their_errors() {
         "é026-01-02T03:04:05Z",
     ] {
         let wrong =
-            coerce::field(&model, field(&model, "dateTime"), &Value::String(text.into())).unwrap_err();
+            coerce::coerce_field(&model, field(&model, "dateTime"), &Value::String(text.into())).unwrap_err();
         assert_eq!(wrong[0].code, "DATE_TIME", "{text}");
     }
 }
@@ -277,7 +277,8 @@ fn rejected_values_and_their_errors() {
 #[test]
 fn filter_values_check_types_but_no_rules() {
     let model = model();
-    let compare = |name: &str, json: &str| coerce::comparable(&model, field(&model, name), &value(json));
+    let compare =
+        |name: &str, json: &str| coerce::coerce_comparable(&model, field(&model, name), &value(json));
     assert_eq!(compare("count", "0"), Ok(StoredValue::Int(0)));
     assert_eq!(compare("count", "null"), Ok(StoredValue::Null));
     assert_eq!(compare("code", r#""lower""#), Ok(StoredValue::Text("lower".into())));
@@ -364,9 +365,9 @@ proptest! {
     fn long_json_round_trips(number in any::<i64>()) {
         let model = model();
         let long = field(&model, "long");
-        let stored = coerce::field(&model, long, &Value::Int(number)).unwrap();
+        let stored = coerce::coerce_field(&model, long, &Value::Int(number)).unwrap();
         prop_assert_eq!(shown(long, &stored), format!("\"{number}\""));
-        let again = coerce::field(&model, long, &Value::String(number.to_string()));
+        let again = coerce::coerce_field(&model, long, &Value::String(number.to_string()));
         prop_assert_eq!(again, Ok(StoredValue::Int(number)));
     }
 
@@ -378,7 +379,7 @@ proptest! {
         };
         let model = model();
         let at = field(&model, "dateTime");
-        let keep = |text: String| coerce::field(&model, at, &Value::String(text)).unwrap();
+        let keep = |text: String| coerce::coerce_field(&model, at, &Value::String(text)).unwrap();
         let (first, second) = (keep(spell(a)), keep(spell(b)));
         prop_assert_eq!(keep(value(&shown(at, &first)).as_str().unwrap().to_owned()), first.clone());
         let (StoredValue::Text(first), StoredValue::Text(second)) = (first, second) else { panic!("text") };

@@ -117,7 +117,8 @@ async fn served(store: &SqlStore, feed: &ChangeFeed, schema: &str, config: &Conf
     let file = SourceFile { name: "graphql/test.graphqls".into(), text: schema.into() };
     let (model, _) = parse_schema(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     let (model, registry) = (Arc::new(model), registry());
-    let watched = resolvers::subscribed_changes(&resolvers::bind_root_fields(&model, &registry));
+    let bindings = resolvers::bind_root_fields(&model, &registry);
+    let watched = resolvers::subscribed_changes(&bindings);
     let mode = MigrationMode::Apply { allow_drop: Vec::new() };
     let mode = if store.migrate(&model, &watched, &[], MigrationMode::Start).await.is_ok() {
         MigrationMode::Start
@@ -125,7 +126,7 @@ async fn served(store: &SqlStore, feed: &ChangeFeed, schema: &str, config: &Conf
         mode
     };
     store.migrate(&model, &watched, &[], mode).await.unwrap();
-    GraphqlState::new(Engine::new(model, registry, feed.clone(), PlanLimits::default()), config)
+    GraphqlState::new(Engine::new(model, bindings, registry, feed.clone(), PlanLimits::default()), config)
 }
 
 impl Stage {

@@ -59,7 +59,7 @@ fn complaints(life: &Life, seed: u64) -> (Vec<String>, Option<Cut>) {
         let restored = cut.restore();
         let database = restored.folder().join(DATA).join("trefoil.db");
         let lines = check::complaints(&database, &life.ledger, cut.moment);
-        found.extend(lines.iter().map(|line| format!("cut at {} ({:?}): {line}", cut.moment, cut.mood)));
+        found.extend(lines.iter().map(|line| format!("cut at {} ({:?}): {line}", cut.moment, cut.surviving)));
         if number % 3 == 0 && lines.is_empty() {
             found.extend(started_again(&restored.folder(), &life.ledger, cut.moment));
         }

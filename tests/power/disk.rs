@@ -64,7 +64,7 @@ struct Piece<'j> {
 
 /// How a cut treats what was not synced.
 #[derive(Debug, Clone, Copy)]
-pub enum Mood {
+pub enum SurvivingWrites {
     Everything,
     Nothing,
     /// All up to some moment since, nothing after it.
@@ -166,10 +166,10 @@ impl<'j> Disk<'j> {
     }
 
     /// What is left when the power goes now.
-    pub fn cut(&self, mood: Mood, chance: &mut Chance) -> Image {
+    pub fn cut(&self, surviving: SurvivingWrites, chance: &mut Chance) -> Image {
         let mut tree = self.settled.clone();
         for change in &self.pending {
-            if mood.keeps(change.at, chance) {
+            if surviving.keeps(change.at, chance) {
                 set(&mut tree, &change.path, change.node);
             }
         }
@@ -185,14 +185,14 @@ impl<'j> Disk<'j> {
                 Node::File(_) if path.ends_with("-shm") => {
                     Some((0..32_768).map(|_| chance.next() as u8).collect())
                 }
-                Node::File(file) => Some(file.cut(mood, chance)),
+                Node::File(file) => Some(file.cut(surviving, chance)),
             };
             image.insert(path, bytes);
         }
         image
     }
 
-    /// A moment since which something is not synced, for [`Mood::Ordered`].
+    /// A moment since which something is not synced, for [`SurvivingWrites::Ordered`].
     pub fn unsynced_moment(&self, chance: &mut Chance) -> u64 {
         let pieces = self.nodes.iter().filter_map(|node| match node {
             Node::File(file) => Some(file.pieces.iter().map(|piece| piece.at)),
@@ -210,24 +210,24 @@ fn set(tree: &mut BTreeMap<String, usize>, path: &str, node: Option<usize>) {
     };
 }
 
-impl Mood {
+impl SurvivingWrites {
     fn keeps(self, at: u64, chance: &mut Chance) -> bool {
         match self {
-            Mood::Everything => true,
-            Mood::Nothing => false,
-            Mood::Ordered(moment) => at <= moment,
-            Mood::Torn(percent) => chance.percent(percent),
+            SurvivingWrites::Everything => true,
+            SurvivingWrites::Nothing => false,
+            SurvivingWrites::Ordered(moment) => at <= moment,
+            SurvivingWrites::Torn(percent) => chance.percent(percent),
         }
     }
 
     /// How many of the successive states made at these moments are passed through.
     fn reached(self, moments: &[u64], chance: &mut Chance) -> usize {
         match self {
-            Mood::Everything => moments.len(),
-            Mood::Nothing => 0,
-            Mood::Ordered(moment) => moments.partition_point(|at| *at <= moment),
-            Mood::Torn(percent) if chance.percent(percent) => moments.len(),
-            Mood::Torn(_) => chance.below(moments.len() + 1),
+            SurvivingWrites::Everything => moments.len(),
+            SurvivingWrites::Nothing => 0,
+            SurvivingWrites::Ordered(moment) => moments.partition_point(|at| *at <= moment),
+            SurvivingWrites::Torn(percent) if chance.percent(percent) => moments.len(),
+            SurvivingWrites::Torn(_) => chance.below(moments.len() + 1),
         }
     }
 }
@@ -276,7 +276,7 @@ impl<'j> File<'j> {
         }
     }
 
-    fn cut(&self, mood: Mood, chance: &mut Chance) -> Vec<u8> {
+    fn cut(&self, surviving: SurvivingWrites, chance: &mut Chance) -> Vec<u8> {
         let mut sectors: BTreeMap<u64, Vec<&Piece>> = BTreeMap::new();
         for piece in &self.pieces {
             sectors.entry(piece.offset / SECTOR).or_default().push(piece);
@@ -284,11 +284,11 @@ impl<'j> File<'j> {
         let mut bytes = self.settled.clone();
         for pieces in sectors.values() {
             let moments: Vec<u64> = pieces.iter().map(|piece| piece.at).collect();
-            let reached = mood.reached(&moments, chance);
+            let reached = surviving.reached(&moments, chance);
             pieces[..reached].iter().for_each(|piece| piece.put(&mut bytes));
         }
         let moments: Vec<u64> = self.sizes.iter().map(|(at, _)| *at).collect();
-        let size = match mood.reached(&moments, chance) {
+        let size = match surviving.reached(&moments, chance) {
             0 => self.settled.len(),
             reached => self.sizes[reached - 1].1 as usize,
         };
@@ -327,13 +327,13 @@ mod tests {
     const FILE: u64 = 2;
 
     /// The bytes of `file` after a cut that follows `events`, each of which makes the journal longer by one.
-    fn left(events: &[Event<'static>], mood: Mood, seed: u64) -> Option<Vec<u8>> {
+    fn left(events: &[Event<'static>], surviving: SurvivingWrites, seed: u64) -> Option<Vec<u8>> {
         let mut disk = Disk::default();
         let made = [Event::Root { inode: FOLDER }, Event::Create { inode: FILE, path: "file" }];
         for (i, event) in made.iter().chain(events).enumerate() {
             disk.apply(&Record { end: i as u64, event: *event });
         }
-        disk.cut(mood, &mut Chance::new(seed)).remove("file").flatten()
+        disk.cut(surviving, &mut Chance::new(seed)).remove("file").flatten()
     }
 
     fn write(at: u64, bytes: &'static [u8]) -> Event<'static> {
@@ -346,26 +346,26 @@ mod tests {
 
     #[test]
     fn directory_entry_lasts_once_synced() {
-        assert_eq!(left(&[write(0, b"a"), sync(FILE, 2)], Mood::Nothing, 0), None);
+        assert_eq!(left(&[write(0, b"a"), sync(FILE, 2)], SurvivingWrites::Nothing, 0), None);
         let both = [write(0, b"a"), sync(FILE, 2), sync(FOLDER, 3)];
-        assert_eq!(left(&both, Mood::Nothing, 0), Some(b"a".to_vec()));
+        assert_eq!(left(&both, SurvivingWrites::Nothing, 0), Some(b"a".to_vec()));
     }
 
     #[test]
     fn sync_covers_only_earlier_writes() {
         let overlapping = [sync(FOLDER, 1), write(0, b"old"), write(0, b"new"), sync(FILE, 3)];
-        assert_eq!(left(&overlapping, Mood::Nothing, 0), Some(b"old".to_vec()));
-        assert_eq!(left(&overlapping, Mood::Everything, 0), Some(b"new".to_vec()));
-        assert_eq!(left(&overlapping, Mood::Ordered(3), 0), Some(b"old".to_vec()));
+        assert_eq!(left(&overlapping, SurvivingWrites::Nothing, 0), Some(b"old".to_vec()));
+        assert_eq!(left(&overlapping, SurvivingWrites::Everything, 0), Some(b"new".to_vec()));
+        assert_eq!(left(&overlapping, SurvivingWrites::Ordered(3), 0), Some(b"old".to_vec()));
     }
 
     #[test]
     fn failed_sync_loses_its_writes() {
         let failed = Event::SyncFailed { inode: FILE, began: 3 };
         let forgotten = [sync(FOLDER, 1), write(0, b"lost"), failed, sync(FILE, 4)];
-        assert_eq!(left(&forgotten, Mood::Nothing, 0), Some(b"\0\0\0\0".to_vec()));
+        assert_eq!(left(&forgotten, SurvivingWrites::Nothing, 0), Some(b"\0\0\0\0".to_vec()));
         let again = [sync(FOLDER, 1), write(0, b"lost"), failed, write(0, b"kept"), sync(FILE, 5)];
-        assert_eq!(left(&again, Mood::Nothing, 0), Some(b"kept".to_vec()));
+        assert_eq!(left(&again, SurvivingWrites::Nothing, 0), Some(b"kept".to_vec()));
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         let events = [sync(FOLDER, 1), write(100, &[1; 1200])];
         let mut seen = std::collections::HashSet::new();
         for seed in 0..200 {
-            let bytes = left(&events, Mood::Torn(50), seed).expect("the entry is synced");
+            let bytes = left(&events, SurvivingWrites::Torn(50), seed).expect("the entry is synced");
             let sector = |range: std::ops::Range<usize>| {
                 bytes.get(range).map(|part| part.iter().map(|b| *b as u32).sum())
             };

@@ -113,7 +113,9 @@ fn complaints(rig: &Rig, ready: u64, ledger: &Ledger) -> Vec<String> {
         let database = cut.restore();
         let database = database.folder().join(DATA).join("trefoil.db");
         let lines = check::complaints(&database, ledger, cut.moment);
-        found.extend(lines.into_iter().map(|line| format!("cut at {} ({:?}): {line}", cut.moment, cut.mood)));
+        found.extend(
+            lines.into_iter().map(|line| format!("cut at {} ({:?}): {line}", cut.moment, cut.surviving)),
+        );
     });
     found
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 use super::chance::Chance;
-use super::disk::{self, Disk, Image, Mood};
+use super::disk::{self, Disk, Image, SurvivingWrites};
 use super::journal::{Event, Journal, Record};
 
 pub const ENOSPC: u8 = 28;
@@ -107,7 +107,7 @@ impl Rig {
 /// A simulated power cut: when (a length of the journal), and what was left in the folder.
 pub struct Cut {
     pub moment: u64,
-    pub mood: Mood,
+    pub surviving: SurvivingWrites,
     pub image: Image,
 }
 
@@ -124,9 +124,9 @@ pub fn cuts(rig: &Rig, busy: u64, count: usize, seed: u64, mut each: impl FnMut(
     for place in places {
         records[done..place].iter().for_each(|record| disk.apply(record));
         done = place;
-        let mood = mood(&disk, &mut chance);
-        let image = disk.cut(mood, &mut chance);
-        each(Cut { moment: records[place - 1].end, mood, image });
+        let surviving = choose_surviving(&disk, &mut chance);
+        let image = disk.cut(surviving, &mut chance);
+        each(Cut { moment: records[place - 1].end, surviving, image });
     }
 }
 
@@ -164,14 +164,14 @@ fn backward_writes<'a>(records: &'a [Record]) -> impl Iterator<Item = usize> + '
     })
 }
 
-fn mood(disk: &Disk, chance: &mut Chance) -> Mood {
+fn choose_surviving(disk: &Disk, chance: &mut Chance) -> SurvivingWrites {
     match chance.below(6) {
-        0 => Mood::Nothing,
-        1 => Mood::Everything,
-        2 => Mood::Ordered(disk.unsynced_moment(chance)),
-        3 => Mood::Torn(10),
-        4 => Mood::Torn(50),
-        _ => Mood::Torn(90),
+        0 => SurvivingWrites::Nothing,
+        1 => SurvivingWrites::Everything,
+        2 => SurvivingWrites::Ordered(disk.unsynced_moment(chance)),
+        3 => SurvivingWrites::Torn(10),
+        4 => SurvivingWrites::Torn(50),
+        _ => SurvivingWrites::Torn(90),
     }
 }
 

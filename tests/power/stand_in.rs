@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use rusqlite::Connection;
 
 use super::chance::Chance;
-use super::disk::{Disk, Image, Mood};
+use super::disk::{Disk, Image, SurvivingWrites};
 use super::rig::{self, Rig};
 
 const CHILD: &str = "power::stand_in::child_that_writes_rows";
@@ -102,7 +102,7 @@ fn complaints(synchronous: &str, count: usize) -> Vec<String> {
     let mut found = Vec::new();
     rig::cuts(&rig, 0, count, rig::seed(), |cut| {
         let complaint = complaint(&cut.restore().folder(), &acknowledged, cut.moment);
-        found.extend(complaint.map(|text| format!("cut at {}, {:?}: {text}", cut.moment, cut.mood)));
+        found.extend(complaint.map(|text| format!("cut at {}, {:?}: {text}", cut.moment, cut.surviving)));
     });
     found
 }
@@ -150,7 +150,7 @@ pub fn assert_whole(rig: &Rig) {
     let without_maps = |image: Image| -> BTreeMap<_, _> {
         image.into_iter().filter(|(path, _)| !path.ends_with("-shm")).collect()
     };
-    let told = without_maps(disk.cut(Mood::Everything, &mut Chance::new(0)));
+    let told = without_maps(disk.cut(SurvivingWrites::Everything, &mut Chance::new(0)));
     let mut real = Image::new();
     gather(&rig.folder(), "", &mut real);
     let real = without_maps(real);

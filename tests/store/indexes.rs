@@ -86,7 +86,7 @@ fn child_limit_reads_no_more_rows() {
     let bench = Bench::new();
     let mut children = bench.select("User", "id orders(item)").children.clone();
     children[0].listing.slice = ListSlice::First { first: 3, after: None };
-    let selection = Arc::new(Selection::new(vec![], children));
+    let selection = PreparedSelection::new(Selection::new(vec![], children));
     let record = bench.record("User").0;
     let way = way(&bench, Operation::List { record, listing: Listing::default(), selection });
     assert!(way.contains("SEARCH o USING INTEGER PRIMARY KEY (rowid=?)"), "{way}");

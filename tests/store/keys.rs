@@ -13,7 +13,7 @@ both![
 fn keyed(bench: &Bench, name: &str, key: Option<IdempotencyKey>) -> StoreJob {
     let mut job = bench.job(vec![bench.create("User", &[("name", text(name)), ("email", text(name))], "id")]);
     let any: &mut dyn std::any::Any = job.sink.as_mut();
-    any.downcast_mut::<Told>().unwrap().kept = Some(name.as_bytes().to_vec());
+    any.downcast_mut::<TestSink>().unwrap().kept = Some(name.as_bytes().to_vec());
     StoreJob { idempotency_key: key, ..job }
 }
 

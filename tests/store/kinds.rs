@@ -125,7 +125,7 @@ async fn every_kind_filters_and_sorts(bench: Bench) {
     assert_eq!(ids(listing).await, "1 2 3");
 }
 
-struct Shown<'a>(&'a Told1);
+struct Shown<'a>(&'a ReadRow);
 
 impl Row for Shown<'_> {
     fn cell(&self, column: usize) -> CellValue<'_> {
@@ -139,7 +139,7 @@ async fn forged_cursor_value_fails_only_its_own_list(bench: Bench) {
     things(&bench).await;
     let order = bench.order("Thing", &["day"]);
     let forged =
-        Told1 { cells: vec![StoredValue::Text("no day".into()), StoredValue::Int(1)], children: vec![] };
+        ReadRow { cells: vec![StoredValue::Text("no day".into()), StoredValue::Int(1)], children: vec![] };
     let after = Some(bench.cursor("Thing", &order, &Shown(&forged), 0));
     let listing = || Listing {
         sort_keys: order.clone(),

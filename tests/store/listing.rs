@@ -214,7 +214,7 @@ async fn cursor_stays_short_for_long_text(bench: Bench) {
     assert_eq!(bench.rows(by_cursor(&bench, "Thing", &order, 100, after)).await.len(), 10 - 1);
 }
 
-struct Shown<'a>(&'a Told1);
+struct Shown<'a>(&'a ReadRow);
 
 impl Row for Shown<'_> {
     fn cell(&self, column: usize) -> trefoil_model::CellValue<'_> {

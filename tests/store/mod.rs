@@ -22,7 +22,8 @@ use tempfile::TempDir;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{
     CancelFlag, ChildSelection, ComparisonOp, Condition, CountMode, IdempotencyKey, JobResult, Listing,
-    MissingFields, Operation, Outcome, Plan, Row, RowSink, Selection, SortKey, Store, StoreJob,
+    MissingFields, Operation, Outcome, Plan, PreparedSelection, Row, RowSink, Selection, SortKey, Store,
+    StoreJob,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, SourceFile, StoredValue, Value, parse_schema};
@@ -209,10 +210,12 @@ impl Bench {
     }
 
     /// `"id name orders(id parts(label))"`
-    fn select(&self, record: &str, text: &str) -> Arc<Selection> {
+    fn select(&self, record: &str, text: &str) -> Arc<PreparedSelection> {
         let mut words = text.replace('(', " ( ").replace(')', " ) ");
         words.push_str(" )");
-        Arc::new(self.selection(self.record(record).0, &mut words.split_whitespace().peekable()))
+        PreparedSelection::new(
+            self.selection(self.record(record).0, &mut words.split_whitespace().peekable()),
+        )
     }
 
     fn selection<'t>(
@@ -281,7 +284,7 @@ impl Bench {
     }
 
     fn job(&self, operations: Vec<Operation>) -> StoreJob {
-        let mut answer = Told::default();
+        let mut answer = TestSink::default();
         let mut plans = Vec::new();
         for (number, operation) in operations.into_iter().enumerate() {
             let (selection, extra) = shown(&operation);
@@ -299,24 +302,24 @@ impl Bench {
         }
     }
 
-    async fn run(&self, job: StoreJob) -> Result<Told> {
+    async fn run(&self, job: StoreJob) -> Result<TestSink> {
         match self.store.run(job).await? {
-            JobResult::Completed(answer) => Ok(told(answer)),
+            JobResult::Completed(answer) => Ok(into_test_sink(answer)),
             JobResult::Replayed(bytes) => panic!("replayed {bytes:?}"),
         }
     }
 
-    async fn all(&self, operations: Vec<Operation>) -> Told {
+    async fn all(&self, operations: Vec<Operation>) -> TestSink {
         self.run(self.job(operations)).await.unwrap()
     }
 
-    async fn one(&self, operation: Operation) -> Result<(Outcome, Vec<Told1>)> {
+    async fn one(&self, operation: Operation) -> Result<(Outcome, Vec<ReadRow>)> {
         let mut told = self.all(vec![operation]).await;
         let rows = told.rows.remove(&0).unwrap_or_default();
         told.outcomes.remove(&0).unwrap().map(|outcome| (outcome, rows))
     }
 
-    async fn rows(&self, operation: Operation) -> Vec<Told1> {
+    async fn rows(&self, operation: Operation) -> Vec<ReadRow> {
         self.one(operation).await.unwrap().1
     }
 
@@ -352,7 +355,7 @@ fn model() -> Arc<Model> {
     Arc::new(model)
 }
 
-fn shown(operation: &Operation) -> (Arc<Selection>, usize) {
+fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
     match operation {
         Operation::List { selection, listing, .. } => {
             (selection.clone(), if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 })
@@ -379,11 +382,11 @@ fn key(key: &str, fingerprint: u128) -> Option<IdempotencyKey> {
     Some(IdempotencyKey { key: key.into(), fingerprint })
 }
 
-/// Everything an answer was told.
+/// A sink that keeps everything it receives.
 #[derive(Default)]
-struct Told {
-    shapes: HashMap<usize, (Arc<Selection>, usize)>,
-    rows: HashMap<usize, Vec<Told1>>,
+struct TestSink {
+    shapes: HashMap<usize, (Arc<PreparedSelection>, usize)>,
+    rows: HashMap<usize, Vec<ReadRow>>,
     outcomes: HashMap<usize, Result<Outcome>>,
     /// What `keep` gives.
     kept: Option<Vec<u8>>,
@@ -391,25 +394,25 @@ struct Told {
 
 /// A row: its cells, and for each child its rows.
 #[derive(Debug, Clone, PartialEq)]
-struct Told1 {
+struct ReadRow {
     cells: Vec<StoredValue>,
-    children: Vec<Vec<Told1>>,
+    children: Vec<Vec<ReadRow>>,
 }
 
-impl Told1 {
-    fn copy(row: &dyn Row, selection: &Selection, extra: usize) -> Told1 {
+impl ReadRow {
+    fn copy(row: &dyn Row, selection: &Selection, extra: usize) -> ReadRow {
         let cells = (0..selection.columns.len() + extra).map(|i| row.cell(i).to_stored()).collect();
         let children = selection.children.iter().enumerate().map(|(i, child)| {
             let mut rows = Vec::new();
-            row.each_child(i, &mut |row| rows.push(Told1::copy(row, &child.selection, 0)));
+            row.each_child(i, &mut |row| rows.push(ReadRow::copy(row, &child.selection, 0)));
             rows
         });
-        Told1 { cells, children: children.collect() }
+        ReadRow { cells, children: children.collect() }
     }
 }
 
 /// `1 Ada [2 [] | 3 [7]]`: cells, then children.
-impl std::fmt::Display for Told1 {
+impl std::fmt::Display for ReadRow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let cells = self.cells.iter().map(|cell| match cell {
             StoredValue::Null => "null".into(),
@@ -422,15 +425,15 @@ impl std::fmt::Display for Told1 {
     }
 }
 
-fn show(rows: &[Told1]) -> String {
-    rows.iter().map(Told1::to_string).collect::<Vec<_>>().join(" | ")
+fn show(rows: &[ReadRow]) -> String {
+    rows.iter().map(ReadRow::to_string).collect::<Vec<_>>().join(" | ")
 }
 
-impl RowSink for Told {
+impl RowSink for TestSink {
     fn row(&mut self, plan: usize, row: &dyn Row) {
         assert!(!self.outcomes.contains_key(&plan), "a row after the end of plan {plan}");
         let (selection, extra) = &self.shapes[&plan];
-        self.rows.entry(plan).or_default().push(Told1::copy(row, selection, *extra));
+        self.rows.entry(plan).or_default().push(ReadRow::copy(row, selection, *extra));
     }
 
     fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>) {
@@ -447,7 +450,7 @@ impl RowSink for Told {
     }
 }
 
-fn told(answer: Box<dyn RowSink>) -> Told {
+fn into_test_sink(answer: Box<dyn RowSink>) -> TestSink {
     let any: Box<dyn std::any::Any> = answer;
     *any.downcast().unwrap()
 }

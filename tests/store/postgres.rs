@@ -293,7 +293,7 @@ async fn concurrent_nodes_append_to_one_list() {
     let rows = bench.rows(on(PlainListAction::Read { from: None, max_bytes: usize::MAX })).await;
     assert_eq!(rows.len(), 8 * 20 - 8 * 5);
     for i in 0..8 {
-        let own = rows.iter().map(Told1::to_string).filter(|value| value.starts_with(&format!("{i}-")));
+        let own = rows.iter().map(ReadRow::to_string).filter(|value| value.starts_with(&format!("{i}-")));
         let own: Vec<i64> = own.map(|value| value[2..].parse().unwrap()).collect();
         assert!(own.is_sorted(), "{own:?}");
     }

@@ -98,7 +98,7 @@ async fn each_parent_has_its_own_order_filter_and_slice(bench: Bench) {
     let child = |listing: Listing| {
         let mut children = selection.children.clone();
         children[0].listing = listing;
-        let selection = Arc::new(Selection::new(selection.columns.clone(), children));
+        let selection = PreparedSelection::new(Selection::new(selection.columns.clone(), children));
         Operation::List { record: bench.record("User").0, listing: Listing::default(), selection }
     };
     let order = bench.order("Order", &["-item"]);

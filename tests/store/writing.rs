@@ -247,19 +247,20 @@ async fn atomic_job_is_all_or_nothing(bench: Bench) {
 async fn atomic_request_with_an_invalid_part_never_starts(bench: Bench) {
     let engine = Engine::new(
         bench.model.clone(),
+        Vec::new(),
         ResolverRegistry::default(),
         ChangeFeed::new(bench.store.clone()),
         PlanLimits::default(),
     );
     let user = bench.create("User", &[("name", text("Ada"))], "id");
     let operations = vec![Ok(user), Err(Error::invalid("x", "X", "refused"))];
-    let request = EngineRequest { atomic: true, ..EngineRequest::new(Box::new(Told::default())) };
+    let request = EngineRequest { atomic: true, ..EngineRequest::new(Box::new(TestSink::default())) };
     let Ok(JobResult::Completed(answer)) = engine.run(operations, request).await else {
         panic!("not answered")
     };
-    let told = told(answer);
-    assert!(matches!(told.outcomes[&0], Err(Error::Cancelled)));
-    assert!(matches!(told.outcomes[&1], Err(Error::Invalid(_))));
+    let sink = into_test_sink(answer);
+    assert!(matches!(sink.outcomes[&0], Err(Error::Cancelled)));
+    assert!(matches!(sink.outcomes[&1], Err(Error::Invalid(_))));
     assert_eq!(bench.count("User").await, 0);
 }
 

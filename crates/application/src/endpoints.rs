@@ -7,7 +7,6 @@ use toml::de::DeTable;
 use trefoil_model::sdl::resource_paths::{RESERVED_PATHS, is_reserved, is_reserved_below};
 
 use crate::endpoint_path;
-use crate::manifest::Manifest;
 use crate::manifest_reader::ManifestReader;
 
 /// `[[text]]`: a path that responds with a fixed text or a view.
@@ -228,8 +227,7 @@ fn read_line(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<
 }
 
 /// Reports every endpoint whose path an earlier one has.
-pub(crate) fn report_path_clashes(reader: &mut ManifestReader, manifest: &Manifest) {
-    let (texts, lists) = (&manifest.text_endpoints, &manifest.plain_lists);
+pub(crate) fn report_path_clashes(reader: &mut ManifestReader, texts: &[TextEndpoint], lists: &[PlainList]) {
     for (i, text) in texts.iter().enumerate() {
         let same = |other: &&TextEndpoint| other.path == text.path && other.methods.overlap(&text.methods);
         if let Some(other) = texts[..i].iter().find(same) {
@@ -271,6 +269,7 @@ fn report_taken_path(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::Manifest;
 
     fn read(text: &str) -> Manifest {
         let (manifest, mistakes) = Manifest::parse(text);

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trefoil_config::{ResolvedConfig, Setting, SettingLayers};
-use trefoil_model::{Diagnostic, SourceFile};
+use trefoil_model::{Diagnostic, Model, SourceFile};
 
 use crate::manifest_reader::MANIFEST_FILE;
 
@@ -94,6 +94,14 @@ impl App {
     /// The application's views as endpoints name them: `about` for `views/about.html`.
     pub fn view_names(&self) -> impl Iterator<Item = &str> {
         self.views.iter().filter_map(|view| view.name.strip_prefix("views/")?.strip_suffix(".html"))
+    }
+
+    /// The resource settings that do not fit the schema.
+    pub fn schema_mismatches(&self, model: &Model) -> Vec<Diagnostic> {
+        let file = self.other_files.iter().find(|file| file.name == MANIFEST_FILE);
+        let text = file.map_or("", |file| file.text.as_str());
+        let resources = self.manifest.resources.iter();
+        resources.filter_map(|resource| resource.schema_mismatch(text, model)).collect()
     }
 
     /// The settings from flags, the environment and `trefoil.toml`, or one line per mistake.

@@ -45,7 +45,7 @@ impl Manifest {
             plain_lists: endpoints::read_plain_lists(&mut reader, &root),
             resources: resource_settings::read_resource_settings(&mut reader, &root),
         };
-        endpoints::report_path_clashes(&mut reader, &manifest);
+        endpoints::report_path_clashes(&mut reader, &manifest.text_endpoints, &manifest.plain_lists);
         (manifest, reader.into_diagnostics())
     }
 }

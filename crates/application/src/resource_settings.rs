@@ -8,8 +8,8 @@ use trefoil_model::naming::names::nearest_name;
 use trefoil_model::values::coerce;
 use trefoil_model::{Diagnostic, Field, FieldId, FieldKind, Model, RecordType, Scalar, Value};
 
+use crate::endpoints;
 use crate::manifest_reader::{MANIFEST_FILE, ManifestReader};
-use crate::{App, endpoints};
 
 /// The settings of one collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,22 +47,14 @@ pub(crate) fn read_resource_settings(reader: &mut ManifestReader, root: &DeTable
     found
 }
 
-/// The resource settings that do not fit the schema.
-pub fn schema_mismatches(app: &App, model: &Model) -> Vec<Diagnostic> {
-    let text =
-        app.other_files.iter().find(|file| file.name == MANIFEST_FILE).map_or("", |file| file.text.as_str());
-    let mismatches = app.manifest.resources.iter().filter_map(|resource| {
-        let reason = resource.check(model).err()?;
-        Some(Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", reason).with_span(
-            MANIFEST_FILE,
-            text,
-            resource.span.clone(),
-        ))
-    });
-    mismatches.collect()
-}
-
 impl ResourceSettings {
+    /// The mistake if it does not fit the schema; `text` is the manifest.
+    pub(crate) fn schema_mismatch(&self, text: &str, model: &Model) -> Option<Diagnostic> {
+        let reason = self.check(model).err()?;
+        let mistake = Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", reason);
+        Some(mistake.with_span(MANIFEST_FILE, text, self.span.clone()))
+    }
+
     fn check(&self, model: &Model) -> Result<(), String> {
         let Some(record) = model.find_record_by_path(&self.collection) else {
             let nearest =
@@ -91,7 +83,7 @@ impl ResourceSettings {
                 continue;
             }
             let accepts_blank =
-                is_string_field(other) && coerce::field(model, other, &Value::from("")).is_ok();
+                is_string_field(other) && coerce::coerce_field(model, other, &Value::from("")).is_ok();
             if !accepts_blank {
                 let (record, other) = (&record.name, &other.name);
                 return Err(format!(

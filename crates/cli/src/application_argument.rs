@@ -9,7 +9,9 @@ use trefoil_config::ResolvedConfig;
 use trefoil_model::Diagnostic;
 use trefoil_server::StartError;
 
-use crate::{CommandError, print_note, setting_flags};
+use crate::command_error::CommandError;
+use crate::setting_flags;
+use crate::terminal_output::print_note;
 
 pub fn folder_argument() -> Arg {
     Arg::new("folder").value_name("FOLDER").value_parser(value_parser!(PathBuf)).help(

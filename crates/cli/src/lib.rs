@@ -10,9 +10,10 @@ mod application_argument;
 mod setting_flags;
 mod store_arguments;
 
-// Errors and progress on the terminal.
+// Errors, output and progress on the terminal.
 mod command_error;
 mod progress_bar;
+mod terminal_output;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -22,7 +23,6 @@ use clap::{ArgMatches, Command};
 
 use trefoil_engine::ResolverRegistry;
 
-use crate::application_argument::{AppSource, folder_argument, open_app, open_app_and_config};
 use crate::commands::{
     backup, check, export, import, migrate, move_store, new_app, reset, restore, seed, serve, views,
 };
@@ -93,23 +93,6 @@ fn default_to_serve(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments.insert(arguments.len().min(1), "serve".into());
     }
     arguments
-}
-
-/// Writes the output of a command to standard output; a closed pipe is not an error.
-fn print_output(text: &str) -> Result<(), CommandError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::failed(error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// Writes a message to standard error, since standard output is for the output of the command.
-fn print_note(text: &str) {
-    if !text.is_empty() {
-        // If standard error is closed, there is nowhere to report it.
-        let _ = writeln!(io::stderr().lock(), "{text}");
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ use trefoil_server::load_application::load_application;
 use trefoil_server::{StartError, lifecycle};
 use trefoil_sql::transfer::{ExpectedSchema, StoreLocation};
 
-use crate::{CommandError, setting_flags};
+use crate::application_argument::open_app_and_config;
+use crate::command_error::CommandError;
+use crate::setting_flags;
 
 /// The command with the flags that locate a store.
 pub fn add_store_flags(command: Command) -> Command {
@@ -22,7 +24,7 @@ pub fn overwrite_argument(help: &'static str) -> Arg {
 
 /// The application and its settings.
 pub fn load_app_and_config(matches: &ArgMatches) -> Result<(App, Config), CommandError> {
-    let (app, resolved) = crate::open_app_and_config(matches)?;
+    let (app, resolved) = open_app_and_config(matches)?;
     Ok((app, resolved.config))
 }
 
@@ -31,7 +33,8 @@ pub fn transfer_application(app: &App, registry: &ResolverRegistry) -> Result<Ex
     let application = load_application(app, registry)
         .map_err(|diagnostics| CommandError::Start(StartError::from_diagnostics(app, &diagnostics)))?;
     let subscribed_changes = resolvers::subscribed_changes(&application.bindings);
-    Ok(ExpectedSchema::new(application.model, &subscribed_changes).called(&app.name, app.origin.argument()))
+    Ok(ExpectedSchema::new(application.model, &subscribed_changes)
+        .with_name(&app.name, app.origin.argument()))
 }
 
 /// The configured store.

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::Config;
 use crate::setting_syntax::{
     CountOrZeroSyntax, CountSyntax, DatabaseSyntax, DurationOrOffSyntax, DurationSyntax, FolderSyntax,
-    HostNames, HostSyntax, LogFormatSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax, RateLimitSyntax,
-    SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax,
+    HostListSyntax, HostSyntax, LogFormatSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
+    RateLimitSyntax, SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax,
 };
 
 /// One setting. Flag, variable and file key derive from its name; see [`Setting::flag`], [`Setting::variable`] and
@@ -29,7 +29,7 @@ macro_rules! setting {
             name: $name,
             hint: <$kind as SettingSyntax>::HINT,
             help: $help,
-            is_switch: <$kind as SettingSyntax>::STANDS_ALONE,
+            is_switch: <$kind as SettingSyntax>::IS_SWITCH,
             read: |config, text| {
                 config.$($field).+ = <$kind as SettingSyntax>::read(text)?;
                 Ok(())
@@ -78,7 +78,7 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!(
         "allowed-hosts",
-        HostNames,
+        HostListSyntax,
         allowed_hosts,
         "Names that requests may call this server by (Host), beside localhost and the host above"
     ),

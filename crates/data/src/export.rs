@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use trefoil_engine::{
-    CountMode, Engine, EngineRequest, ListSlice, Listing, Operation, Outcome, Row, RowSink, Selection,
+    CountMode, Engine, EngineRequest, ListSlice, Listing, Operation, Outcome, PreparedSelection, Row, RowSink,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, Model};
@@ -232,7 +232,7 @@ async fn count_rows(engine: &Engine, resources: &[DataResource]) -> ProgressTota
         let DataResource::Records(record) = resource else { continue };
         let slice = ListSlice::Page { page: 1, size: 1 };
         let listing = Listing { count: CountMode::Exact, slice, ..Listing::default() };
-        let selection: Arc<Selection> = Arc::default();
+        let selection: Arc<PreparedSelection> = Arc::default();
         let operation = Operation::List { record: *record, listing, selection: selection.clone() };
         match engine.collect(operation, selection).await.map(|found| found.outcome) {
             Ok(Some(Ok(Outcome::Listed { total: Some(total), .. }))) => rows += total,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{ChildSelection, Listing, Selection};
+use trefoil_engine::{ChildSelection, Listing, PreparedSelection, Selection};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, ValueSource};
 
@@ -24,7 +24,7 @@ pub enum ColumnSource {
 /// All columns of a record type.
 pub struct FileColumns {
     pub columns: Vec<FileColumn>,
-    pub selection: Arc<Selection>,
+    pub selection: Arc<PreparedSelection>,
 }
 
 impl FileColumns {
@@ -44,7 +44,7 @@ impl FileColumns {
                 cells.push(id);
             }
         }
-        FileColumns { columns, selection: Arc::new(Selection::new(cells, children)) }
+        FileColumns { columns, selection: PreparedSelection::new(Selection::new(cells, children)) }
     }
 }
 

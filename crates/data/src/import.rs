@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use trefoil_engine::{
     BulkStep, BulkWrite, Engine, ImportRecord, Operation, Outcome, PlainListAction, PlainListOperation,
-    Selection,
+    PreparedSelection, Selection,
 };
 use trefoil_model::error::Error;
 use trefoil_model::values::thousands::group_thousands;
@@ -18,7 +18,7 @@ use trefoil_model::{FieldId, RecordTypeId};
 use crate::export::error_text;
 use crate::import_source::ImportSource;
 use crate::progress_line::{ProgressLine, ProgressTotal};
-use crate::row_errors::RowErrors;
+use crate::row_errors::{RowErrors, RowLocation};
 use crate::row_parser::{ParsedRow, ReadError, RowContent};
 use crate::source_reader::{self, MAX_BATCH_ROWS, SourceBatch};
 use crate::upsert::UpsertKey;
@@ -44,9 +44,6 @@ pub struct ImportReport {
     /// One line per row left out, up to `max_errors`.
     pub errors: Vec<String>,
 }
-
-/// A row: the index of its source, and its line.
-pub type RowLocation = (usize, u64);
 
 /// Runs an import. The error has one line per mistake, and then the store is unchanged.
 pub async fn run(
@@ -115,7 +112,7 @@ struct ImportPass<'a> {
     counts: BTreeMap<String, u64>,
     /// Lists already checked for existing values.
     checked_lists: Vec<Arc<str>>,
-    empty_selection: Arc<Selection>,
+    empty_selection: Arc<PreparedSelection>,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -346,7 +343,7 @@ impl<'a> ImportPass<'a> {
         record: RecordTypeId,
         imported: &[(i64, RowLocation)],
     ) -> Result<(), String> {
-        if imported.is_empty() || !self.job.catalog.model.leads_on(record) {
+        if imported.is_empty() || !self.job.catalog.model.has_relations(record) {
             return Ok(());
         }
         let ids = imported.iter().map(|(id, _)| *id).collect();
@@ -378,7 +375,7 @@ impl<'a> ImportPass<'a> {
             let ids: BTreeSet<i64> = batch.iter().map(|(_, id, _)| *id).collect();
             let references = bulk_write.dangling_references(record, ids.into_iter().collect()).await;
             for reference in references.map_err(|error| vec![error_text(error)])? {
-                let (target, reason) = reference.told(&self.job.catalog.model, record);
+                let (target, reason) = reference.describe(&self.job.catalog.model, record);
                 let is_known = self.rejected_ids.contains(&(target, reference.missing_id));
                 for (_, _, location) in batch.iter().filter(|(_, id, _)| *id == reference.id && !is_known) {
                     found.entry(*location).or_insert_with(|| reason.clone());
@@ -400,7 +397,7 @@ fn chosen_id(step: &BulkStep) -> Option<i64> {
 /// Values of a list have no ids, so that importing them again would duplicate them.
 async fn refuse_filled_list(bulk_write: &mut BulkWrite<'_>, name: &Arc<str>) -> Result<(), String> {
     let action = PlainListAction::Read { from: None, max_bytes: 1 };
-    let selection = Arc::new(Selection::new(vec![FieldId(0)], Vec::new()));
+    let selection = PreparedSelection::new(Selection::new(vec![FieldId(0)], Vec::new()));
     let operation = Operation::PlainList(PlainListOperation { list: name.clone(), action });
     match bulk_write.read(operation, selection).await {
         Ok(found) if found.is_empty() => Ok(()),

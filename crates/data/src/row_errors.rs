@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use trefoil_model::values::thousands::group_thousands;
 
-use crate::import::RowLocation;
 use crate::import_source::ImportSource;
+
+/// A row: the index of its source, and its line.
+pub type RowLocation = (usize, u64);
 
 /// The first errors by location, and how many there are in all.
 pub struct RowErrors {

@@ -1,11 +1,10 @@
 //! `--by FIELD`: finds the rows of a batch whose records exist already, to update those.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use trefoil_engine::{
     BulkStep, BulkWrite, ComparisonOp, Condition, ImportRecord, Listing, MissingFields, Operation, OwnedRow,
-    Selection,
+    PreparedSelection, Selection,
 };
 use trefoil_model::values::coerce;
 use trefoil_model::{
@@ -52,7 +51,7 @@ impl UpsertKey {
             true => Value::Int((*id)?),
             false => fields.iter().find(|(field, _)| *field == self.field)?.1.clone(),
         };
-        let stored = coerce::comparable(model, field, &value).ok()?;
+        let stored = coerce::coerce_comparable(model, field, &value).ok()?;
         (stored != StoredValue::Null).then_some((value, stored))
     }
 
@@ -93,7 +92,7 @@ impl UpsertKey {
             return Ok(HashMap::new());
         }
         let columns = vec![model.record(self.record).id_field(), self.field];
-        let selection = Arc::new(Selection::new(columns, Vec::new()));
+        let selection = PreparedSelection::new(Selection::new(columns, Vec::new()));
         let condition = Condition { field: self.field, op: ComparisonOp::In, value: Value::List(values) };
         let listing = Listing { conditions: vec![condition], ..Listing::default() };
         let operation = Operation::List { record: self.record, listing, selection: selection.clone() };

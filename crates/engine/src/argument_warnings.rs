@@ -3,7 +3,8 @@
 use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Argument, Field, FieldKind, Model, RecordType, RootField};
 
-use crate::arguments::{self, ArgumentRole};
+use crate::arguments;
+use crate::builtin_operation::ArgumentRole;
 use crate::{OperationVerb, ResolverBinding};
 
 /// Warnings about arguments of built-in operations and of relations.

@@ -6,31 +6,10 @@ use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names;
 use trefoil_model::{Argument, FieldId, Model, RecordType, Value, ValueSource};
 
+use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::list_window;
-use crate::operation::{
-    ComparisonOp, Condition, ListSlice, Listing, MissingFields, Operation, Selection, SortKey,
-};
-use crate::plan::{self, PlanLimits, Predicate};
-use crate::resolvers::{BuiltinOperation, OperationVerb};
-
-/// The role of an argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ArgumentRole {
-    Id,
-    /// Filters by equality in lists and subscriptions, sets the field in writes.
-    Field(FieldId),
-    /// An object with the fields to set.
-    Input,
-    ExpectedVersion,
-    Page,
-    Size,
-    First,
-    After,
-    OrderBy,
-    Where,
-    /// No role: `check` warns about it and a request that uses it is refused.
-    Unknown,
-}
+use crate::operation::{ComparisonOp, Condition, ListSlice, Listing, MissingFields, Operation, SortKey};
+use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 
 /// The role of each argument. A field's name wins over a paging word, so `size` filters if there is such a field.
 pub fn argument_roles(
@@ -122,7 +101,7 @@ impl BuiltinOperation {
         model: &Model,
         limits: &PlanLimits,
         arguments: Vec<(usize, Value)>,
-        selection: Arc<Selection>,
+        selection: Arc<PreparedSelection>,
     ) -> Result<Operation> {
         let mut parsed = self.parse_arguments(model, arguments)?;
         let record = self.record;

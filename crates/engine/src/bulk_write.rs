@@ -5,11 +5,12 @@ use std::sync::Arc;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordTypeId};
 
-use crate::operation::{Operation, Outcome, Selection};
+use crate::engine::{Engine, downcast_sink};
+use crate::operation::{Operation, Outcome};
 use crate::owned_records::OwnedRow;
-use crate::plan::{ImportRecord, Plan};
-use crate::store::{BulkTransaction, CancelFlag, DanglingReference, Row, RowSink, StoreJob};
-use crate::{Engine, downcast_sink};
+use crate::plan::{ImportRecord, Plan, PreparedSelection};
+use crate::row::{Row, RowSink};
+use crate::store::{BulkTransaction, CancelFlag, DanglingReference, StoreJob};
 
 /// A bulk write in progress. If dropped before [`BulkWrite::commit`], nothing of it is kept.
 pub struct BulkWrite<'e> {
@@ -28,7 +29,7 @@ pub enum BulkStep {
 impl Engine {
     pub async fn begin_bulk_write(&self) -> Result<BulkWrite<'_>> {
         self.check_tables()?;
-        let transaction = self.0.store.begin_bulk_write(self.model()).await?;
+        let transaction = self.store().begin_bulk_write(self.model()).await?;
         Ok(BulkWrite { model: self.model().clone(), transaction, cancel_flag: CancelFlag::default() })
     }
 }
@@ -45,7 +46,11 @@ impl BulkWrite<'_> {
     }
 
     /// Reads rows, including what earlier batches wrote.
-    pub async fn read(&mut self, operation: Operation, selection: Arc<Selection>) -> Result<Vec<OwnedRow>> {
+    pub async fn read(
+        &mut self,
+        operation: Operation,
+        selection: Arc<PreparedSelection>,
+    ) -> Result<Vec<OwnedRow>> {
         let mut results = self.run_steps(vec![BulkStep::Run(operation)], selection).await?;
         match results.outcomes.pop().flatten() {
             Some(Err(error)) => Err(error),
@@ -69,7 +74,7 @@ impl BulkWrite<'_> {
     async fn run_steps(
         &mut self,
         steps: Vec<BulkStep>,
-        selection: Arc<Selection>,
+        selection: Arc<PreparedSelection>,
     ) -> Result<Box<BulkResults>> {
         let now = jiff::Timestamp::now();
         let mut results = BulkResults { selection, rows: Vec::new(), outcomes: Vec::new() };
@@ -102,7 +107,7 @@ impl BulkWrite<'_> {
 
 /// The outcome of each step, and the rows of a read.
 struct BulkResults {
-    selection: Arc<Selection>,
+    selection: Arc<PreparedSelection>,
     rows: Vec<OwnedRow>,
     outcomes: Vec<Option<Result<Outcome>>>,
 }

@@ -9,7 +9,7 @@ use trefoil_model::{CellValue, FieldKind, RecordType, Scalar, StoredValue};
 
 use crate::operation::SortKey;
 use crate::plan::is_text_kind;
-use crate::store::Row;
+use crate::row::Row;
 
 /// Longer texts are cut in a cursor, which must fit into the head of a request …
 const MAX_TEXT_BYTES: usize = 1_024;

@@ -7,7 +7,8 @@ use trefoil_model::{
     Argument, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, RootField, RootKind,
 };
 
-use crate::arguments::{ArgumentRole, FilterOperator};
+use crate::arguments::FilterOperator;
+use crate::builtin_operation::ArgumentRole;
 use crate::{
     BuiltinOperation, ComparisonOp, Condition, Engine, ListSlice, Listing, OperationVerb, ResolverBinding,
     ResultShape, SortKey,

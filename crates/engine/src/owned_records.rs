@@ -7,9 +7,11 @@ use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, FieldId, Model, RecordType, RecordTypeId, StoredValue, Value};
 
 use crate::arguments::fields_from_object;
+use crate::engine::{Engine, EngineRequest, downcast_sink};
 use crate::operation::{Listing, MissingFields, Operation, Outcome, Selection};
-use crate::store::{JobResult, Row, RowSink};
-use crate::{Engine, EngineRequest, downcast_sink};
+use crate::plan::PreparedSelection;
+use crate::row::{Row, RowSink};
+use crate::store::JobResult;
 
 /// A row that outlives the query that read it.
 #[derive(Debug, Clone, Default)]
@@ -43,13 +45,13 @@ impl Row for OwnedRow {
 
 /// A sink that collects the rows of one plan.
 pub struct RowCollector {
-    pub selection: Arc<Selection>,
+    pub selection: Arc<PreparedSelection>,
     pub rows: Vec<OwnedRow>,
     pub outcome: Option<Result<Outcome>>,
 }
 
 impl RowCollector {
-    fn new(selection: Arc<Selection>) -> RowCollector {
+    fn new(selection: Arc<PreparedSelection>) -> RowCollector {
         RowCollector { selection, rows: Vec::new(), outcome: None }
     }
 }
@@ -127,7 +129,11 @@ impl Engine {
     }
 
     /// Runs one operation and collects its rows.
-    pub async fn collect(&self, operation: Operation, selection: Arc<Selection>) -> Result<RowCollector> {
+    pub async fn collect(
+        &self,
+        operation: Operation,
+        selection: Arc<PreparedSelection>,
+    ) -> Result<RowCollector> {
         let sink = Box::new(RowCollector::new(selection));
         match self.run(vec![Ok(operation)], EngineRequest::new(sink)).await? {
             JobResult::Completed(sink) => {
@@ -146,19 +152,19 @@ impl Engine {
         record: RecordTypeId,
         type_name: &str,
         operation: Operation,
-        selection: Arc<Selection>,
+        selection: Arc<PreparedSelection>,
     ) -> Result<Value> {
         let rows = self.collect(operation, selection).await?;
         let row = rows.rows.first().ok_or_else(|| Error::not_found(type_name))?;
         Ok(row_to_object(self.model().record(record), &rows.selection, row))
     }
 
-    fn select_all_stored(&self, type_name: &str) -> Result<(RecordTypeId, Arc<Selection>)> {
+    fn select_all_stored(&self, type_name: &str) -> Result<(RecordTypeId, Arc<PreparedSelection>)> {
         let record = self
             .model()
             .find_record(type_name)
             .ok_or_else(|| Error::not_found(format!("record type `{type_name}`")))?;
-        Ok((record, Arc::new(stored_fields_selection(self.model(), record))))
+        Ok((record, PreparedSelection::new(stored_fields_selection(self.model(), record))))
     }
 }
 

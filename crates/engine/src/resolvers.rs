@@ -1,108 +1,15 @@
 //! Binds every root field by name to a built-in operation or a registered resolver.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-
-use trefoil_model::error::Result;
 use trefoil_model::naming::names;
-use trefoil_model::{Model, RecordTypeId, RootField, RootKind, TypeRef, Value};
+use trefoil_model::{Model, RecordTypeId, RootField, RootKind, TypeRef};
 
-use crate::Engine;
-use crate::arguments::{ArgumentRole, argument_roles};
-use crate::operation::ChangeKind;
-
-/// The resolver of a root field.
-#[derive(Clone)]
-pub enum ResolverBinding {
-    Builtin(Arc<BuiltinOperation>),
-    Registered(ResolverFn),
-    /// No resolver; requests get an error with this explanation.
-    Missing(String),
-}
-
-/// A root field that the naming rules bind to an operation on a record type.
-#[derive(Debug)]
-pub struct BuiltinOperation {
-    pub record: RecordTypeId,
-    pub verb: OperationVerb,
-    /// Name and role of each argument, in schema order.
-    pub argument_roles: Vec<(String, ArgumentRole)>,
-    pub result_shape: ResultShape,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OperationVerb {
-    List,
-    Get,
-    Create,
-    Update,
-    Delete,
-    Subscribe(ChangeKind),
-}
-
-/// The shape of the result, read from the declared type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResultShape {
-    Record,
-    List,
-    Connection,
-    Id,
-    Boolean,
-}
-
-/// A resolver written in Rust.
-pub type ResolverFn = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Resolved>> + Send + Sync>;
-
-/// The input of a registered resolver.
-pub struct Call {
-    /// The object of the field with its stored fields by name; null for root fields.
-    pub parent: Value,
-    /// Arguments as coerced by the schema: with defaults, without absent ones.
-    pub arguments: Value,
-    pub actor: Actor,
-    pub engine: Engine,
-}
-
-/// The result of a registered resolver.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Resolved {
-    /// A value; objects have their fields by name, and `__typename` where the type is an interface or union.
-    Value(Value),
-    /// A record of the store, read with the fields that the request selects.
-    Record { type_name: String, id: i64 },
-    /// A list of values or records.
-    List(Vec<Resolved>),
-}
-
-/// The caller of an operation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Actor {
-    /// The client's address, if the request came over a network.
-    pub address: Option<IpAddr>,
-}
-
-/// Resolvers that a program registered, by type and field name.
-#[derive(Clone, Default)]
-pub struct ResolverRegistry(HashMap<String, ResolverFn>);
-
-impl ResolverRegistry {
-    /// `field` is written as in the schema: `Query.search`, `User.avatar`.
-    pub fn register(&mut self, field: &str, resolver: ResolverFn) {
-        self.0.insert(field.to_owned(), resolver);
-    }
-
-    pub fn get(&self, type_name: &str, field: &str) -> Option<&ResolverFn> {
-        if self.0.is_empty() { None } else { self.0.get(&format!("{type_name}.{field}")) }
-    }
-
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
-    }
-}
+use crate::arguments::argument_roles;
+use crate::builtin_operation::{BuiltinOperation, OperationVerb, ResultShape};
+use crate::changes::ChangeKind;
+use crate::engine::{ResolverBinding, ResolverRegistry};
 
 /// The bindings of [`Model::root_fields`], by position.
 pub fn bind_root_fields(model: &Model, registry: &ResolverRegistry) -> Vec<ResolverBinding> {
@@ -292,15 +199,5 @@ fn operation_keyword(root: RootKind) -> &'static str {
         RootKind::Query => "query",
         RootKind::Mutation => "mutation",
         RootKind::Subscription => "subscription",
-    }
-}
-
-impl fmt::Debug for ResolverBinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ResolverBinding::Builtin(builtin) => write!(f, "{:?} of {:?}", builtin.verb, builtin.record),
-            ResolverBinding::Registered(_) => f.write_str("registered"),
-            ResolverBinding::Missing(why) => write!(f, "missing: {why}"),
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! The interface of a store: runs plans, passes rows to a sink, and keeps acknowledged writes.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,11 +9,11 @@ use tokio::sync::watch;
 
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names;
-use trefoil_model::{CellValue, FieldId, Model, RecordTypeId};
+use trefoil_model::{FieldId, Model, RecordTypeId};
 
 use crate::changes::{ChangeLog, RecordChange};
-use crate::plan::relation_target;
-use crate::{Outcome, Plan};
+use crate::plan::{Plan, relation_target};
+use crate::row::RowSink;
 
 /// A database of records.
 pub trait Store: Send + Sync {
@@ -89,7 +88,7 @@ pub struct DanglingReference {
 
 impl DanglingReference {
     /// The type of the missing record, and a message for the author of the reference.
-    pub fn told(&self, model: &Model, record: RecordTypeId) -> (RecordTypeId, String) {
+    pub fn describe(&self, model: &Model, record: RecordTypeId) -> (RecordTypeId, String) {
         let field = model.record(record).field(self.field);
         let target = relation_target(field).unwrap_or(record);
         let name = names::display_label(&model.record(target).name).to_lowercase();
@@ -142,33 +141,6 @@ pub enum JobResult {
     Completed(Box<dyn RowSink>),
     /// A request with the same key was answered before; these are the bytes of [`RowSink::bytes_to_replay`].
     Replayed(Vec<u8>),
-}
-
-/// Receives rows while they are read, so that responses are encoded without copying rows.
-pub trait RowSink: Any + Send {
-    /// One record of plan number `plan`; plans come in order.
-    fn row(&mut self, plan: usize, row: &dyn Row);
-
-    /// Called exactly once for each plan, after its rows.
-    fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>);
-
-    /// Marks the state that [`RowSink::reset`] returns to.
-    fn checkpoint(&mut self) {}
-
-    /// The bytes to store under the idempotency key; with `None` a retry runs again.
-    fn bytes_to_replay(&mut self) -> Option<Vec<u8>>;
-
-    /// Drops everything since [`RowSink::checkpoint`]: the plans are run again.
-    fn reset(&mut self);
-}
-
-/// One record, borrowed from the store while it is read.
-pub trait Row {
-    /// The selected column at this position.
-    fn cell(&self, column: usize) -> CellValue<'_>;
-
-    /// Visits the records of the selected child at this position, in order.
-    fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row));
 }
 
 /// Set when the caller disconnected or ran out of time; a running query stops soon after.

@@ -4,16 +4,20 @@
 //! the same records and each can be generated without the others. References point to records that are created before.
 //! `trefoil seed` fills a store with them; the forms of the pages show single values.
 
+// Random numbers.
+mod seeded_random;
+
 // Names, places, sentences, dates and numbers.
 mod plausible_text;
 
 // Texts that match a regular expression.
 mod pattern_text;
 
-use serde_json::{Value as Json, json};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use std::sync::Arc;
 
-use trefoil_engine::{Operation, Selection};
+use serde_json::{Value as Json, json};
+
+use trefoil_engine::Operation;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
 use trefoil_model::{
@@ -21,34 +25,12 @@ use trefoil_model::{
 };
 
 use crate::plausible_text::typical_range;
+use crate::seeded_random::SeededRandom;
 
 /// Maximum nesting of generated values, which may contain themselves.
 const MAX_DEPTH: usize = 3;
 /// Attempts to find a value that satisfies all rules.
 const MAX_ATTEMPTS: u64 = 20;
-
-/// A deterministic source of random numbers, derived from names and numbers.
-#[derive(Debug, Clone, Copy)]
-pub struct SeededRandom(u64);
-
-impl SeededRandom {
-    fn derive(&self, label: &str) -> SeededRandom {
-        SeededRandom(xxh3_64_with_seed(label.as_bytes(), self.0))
-    }
-
-    fn derive_number(&self, number: u64) -> SeededRandom {
-        SeededRandom(xxh3_64_with_seed(&number.to_le_bytes(), self.0))
-    }
-
-    /// A number below `limit`, which must not be 0.
-    fn below(&self, limit: u64) -> u64 {
-        xxh3_64_with_seed(b"below", self.0) % limit
-    }
-
-    fn pick<'a, T>(&self, choices: &'a [T]) -> &'a T {
-        &choices[self.below(choices.len() as u64) as usize]
-    }
-}
 
 /// Generates `count` records of every type, with ids after the existing ones.
 #[derive(Debug)]
@@ -93,7 +75,7 @@ impl<'m> FakeRecords<'m> {
             };
             fields.extend(value.map(|value| (FieldId(position), value)));
         }
-        Ok(Operation::Create { record, id: Some(id), fields, selection: Selection::default().into() })
+        Ok(Operation::Create { record, id: Some(id), fields, selection: Arc::default() })
     }
 
     fn is_created_before(&self, one: RecordTypeId, other: RecordTypeId) -> bool {
@@ -162,7 +144,7 @@ impl<'m> FakeRecords<'m> {
             self.candidate_value(owner, field, &field.kind, id, random.derive_number(attempt), 0)
                 .map(Value::from)
         };
-        let passes = |value: &Value| coerce::field(self.model, field, value).is_ok();
+        let passes = |value: &Value| coerce::coerce_field(self.model, field, value).is_ok();
         (0..MAX_ATTEMPTS).map_while(candidate).find(passes)
     }
 

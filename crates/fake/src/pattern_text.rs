@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::SeededRandom;
+use crate::seeded_random::SeededRandom;
 
 /// Maximum number of repetitions beyond the required ones.
 const MAX_EXTRA_REPETITIONS: u32 = 4;

@@ -1,6 +1,6 @@
 //! Plausible names, places, sentences, dates and numbers, chosen by the name of a field.
 
-use crate::SeededRandom;
+use crate::seeded_random::SeededRandom;
 
 const FIRST_NAMES: [&str; 24] = [
     "Ada",

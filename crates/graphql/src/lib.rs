@@ -11,13 +11,13 @@ mod service;
 // The transport of queries and mutations.
 mod over_http;
 
-// The stages of an operation: the document is parsed and planned once, then executed for each request. `resolve`
-// takes over where a field has a registered resolver.
+// The stages of an operation: the document is parsed and planned once, then executed for each request. `registered_resolvers`
+// takes over where a field has one.
 mod document;
 mod plan;
 
 mod execute;
-mod resolve;
+mod registered_resolvers;
 
 // Operations that go on, with their transports.
 pub mod subscribe;

@@ -1,10 +1,9 @@
 //! The context and the result of one GraphQL request, independent of its transport.
 
-use trefoil_engine::{Actor, IdempotencyKey};
+use trefoil_engine::{Actor, DataVersion, IdempotencyKey};
 use trefoil_http::errors::error_log::LogScope;
-use trefoil_model::error::Error;
+use trefoil_model::error::{Cause, Error};
 
-use crate::execute::run::ExecutedResponse;
 use crate::response_error::{self, ResponseError};
 
 /// The sender of a request and the conditions under which it runs.
@@ -25,6 +24,19 @@ pub enum GraphqlReply {
     Failed(Error),
     /// A mutation in a request that must not change anything.
     PostRequired,
+}
+
+/// The response of an operation that was executed.
+pub struct ExecutedResponse {
+    pub body: Vec<u8>,
+    /// It has no `errors`.
+    pub error_free: bool,
+    /// The data version from before the read, if the response may be cached.
+    pub data_version: Option<DataVersion>,
+    /// The response of an earlier request with the same idempotency key.
+    pub replayed: bool,
+    /// The causes of its errors, for the log.
+    pub causes: Vec<Cause>,
 }
 
 impl GraphqlReply {

@@ -94,6 +94,14 @@ pub fn write_errors<'a>(out: &mut Vec<u8>, failures: impl IntoIterator<Item = &'
     out.push(b']');
 }
 
+/// The body of a response without `data`.
+pub fn rejection_body(failures: &[ResponseError]) -> Vec<u8> {
+    let mut out = b"{\"errors\":".to_vec();
+    write_errors(&mut out, failures);
+    out.push(b'}');
+    out
+}
+
 fn write_violation(out: &mut Vec<u8>, violation: &Violation) {
     out.extend_from_slice(b"{\"path\":");
     write_path(out, &violation.path);

@@ -13,11 +13,11 @@ use trefoil_http::shutdown::Shutdown;
 
 use crate::document::cache::{DocumentCache, DocumentResult};
 use crate::document::parse::{GraphqlSettings, ParsedDocument};
-use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
+use crate::execute::execution::{Execution, ExecutionError};
 use crate::over_http::request::GraphqlRequest;
 use crate::plan::roots::OperationPlan;
 use crate::plan::variables;
-use crate::reply::{GraphqlReply, RequestContext};
+use crate::reply::{ExecutedResponse, GraphqlReply, RequestContext};
 use crate::response_error::ResponseError;
 use crate::subscribe::stream_context::StreamContext;
 use crate::subscribe::{ChannelMap, SubscriptionRegistry};
@@ -28,7 +28,7 @@ pub struct GraphqlState {
     pub(crate) document_cache: DocumentCache,
     pub(crate) settings: GraphqlSettings,
     pub(crate) response_cache: Option<Arc<ResponseCache>>,
-    pub(crate) channels: ChannelMap,
+    pub(crate) channels: Arc<ChannelMap>,
 }
 
 /// The GraphQL API of a server; outlives reloads.
@@ -50,7 +50,7 @@ impl GraphqlState {
             document_cache: DocumentCache::new(settings.limits.document_cache),
             settings,
             response_cache: None,
-            channels: ChannelMap::default(),
+            channels: Arc::default(),
         }
     }
 
@@ -176,7 +176,7 @@ impl GraphqlService {
 
     /// Replaces the state for all later requests. Subscriptions are planned again and go on if they are still valid.
     pub fn swap(&self, state: GraphqlState) {
-        self.state.store(Arc::new(state));
+        self.state.swap(Arc::new(state)).channels.retire();
         self.subscriptions.schema_swapped();
     }
 

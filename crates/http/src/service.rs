@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -23,7 +23,7 @@ use crate::errors::error_log::LogScope;
 use crate::errors::problem::Problem;
 use crate::errors::render::{FormatPolicy, render_error};
 use crate::host_check::AllowedHosts;
-use crate::monitoring::access_log::{AccessLog, LoggedBody, LoggedRoute};
+use crate::monitoring::access_log::{AccessLog, LoggedBody, LoggedRoute, MatchedRoute};
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
 use crate::rate_limit::{ClientMeter, ClientRateLimiter, RateAllowance};
@@ -32,7 +32,7 @@ use crate::response_headers::{self, RequestId};
 use crate::shutdown::Shutdown;
 use crate::{compression, cross_origin, etags};
 
-pub use crate::errors::render::ErrorContext;
+pub use crate::errors::render::{ErrorContext, ErrorPageRenderer};
 
 /// The owner of a path that the router does not list, such as a resource of the schema.
 #[derive(Debug, Clone)]
@@ -44,9 +44,6 @@ pub struct RouteInfo {
 
 /// Finds the owner of a path.
 pub type RouteLookup = Arc<dyn Fn(&str) -> Option<RouteInfo> + Send + Sync>;
-
-/// Renders the HTML page of an error, from the problem, its request and the request id.
-pub type ErrorPageRenderer = Arc<dyn Fn(&Problem, &ErrorContext, &str) -> String + Send + Sync>;
 
 /// Handles a request; every failure is part of the response.
 pub type RequestHandler = Arc<dyn Fn(Request, ClientInfo) -> HandlerResponse + Send + Sync>;
@@ -122,21 +119,11 @@ pub fn build_service(
     }))
 }
 
-/// The route template that matched, filled in by the router and read by the access log.
-#[derive(Clone, Default)]
-pub(crate) struct MatchedRoute(Arc<OnceLock<MatchedPath>>);
-
-impl MatchedRoute {
-    pub(crate) fn path(&self) -> Option<&str> {
-        self.0.get().map(MatchedPath::as_str)
-    }
-}
-
 async fn record_matched_route(request: Request, next: Next) -> Response {
     if let (Some(matched), Some(path)) =
-        (request.extensions().get::<MatchedRoute>(), request.extensions().get())
+        (request.extensions().get::<MatchedRoute>(), request.extensions().get::<MatchedPath>())
     {
-        let _ = matched.0.set(MatchedPath::clone(path));
+        matched.set(path);
     }
     next.run(request).await
 }

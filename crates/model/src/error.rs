@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone)]
 pub enum Error {
     /// A record or another named thing does not exist.
-    NotFound { what: Missing },
+    NotFound { what: MissingItem },
     /// The input breaks rules; all broken rules are listed.
     Invalid(Vec<Violation>),
     /// A unique value is taken, or other records still need this one.
@@ -39,18 +39,18 @@ pub enum Error {
 
 /// The thing that was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingItem {
     /// The record that a write names; `type_name` is the label for people.
     Record { type_name: String, id: i64 },
     /// Anything else, described in words.
     Named(String),
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Missing::Record { type_name, id } => write!(f, "{type_name} {id}"),
-            Missing::Named(what) => f.write_str(what),
+            MissingItem::Record { type_name, id } => write!(f, "{type_name} {id}"),
+            MissingItem::Named(what) => f.write_str(what),
         }
     }
 }
@@ -78,13 +78,13 @@ impl Eq for Cause {}
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&chain(&**self.0))
+        f.write_str(&error_chain(&**self.0))
     }
 }
 
 /// An error and its sources, outermost first. Many errors repeat their source in their own text: it is written
 /// once.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -134,7 +134,7 @@ impl Error {
 
     /// A missing thing, described in words.
     pub fn not_found(what: impl Into<String>) -> Self {
-        Error::NotFound { what: Missing::Named(what.into()) }
+        Error::NotFound { what: MissingItem::Named(what.into()) }
     }
 
     /// For the log and the command line: the cause where there is one. Never for a client.
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(error.full_text(), "the page cannot be kept: writing failed: no space left");
         assert_eq!(error.to_string(), "an unexpected error occurred");
         assert_eq!(
-            chain(&error),
+            error_chain(&error),
             "an unexpected error occurred: the page cannot be kept: writing failed: no space left"
         );
         assert_eq!(Error::internal("in words").full_text(), "in words");

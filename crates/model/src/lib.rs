@@ -30,7 +30,8 @@ use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
 
 pub use crate::diagnostic::{Diagnostic, Severity};
-pub use crate::sdl::parse::{ReservedPath, parse_schema};
+pub use crate::sdl::parse::parse_schema;
+pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::source_file::SourceFile;
 pub use crate::values::json_number::JsonNumber;
 pub use crate::values::value::{CellValue, StoredValue, Value};
@@ -280,7 +281,7 @@ impl TypeRef {
 
 impl Model {
     /// True if records of this type hold references or links to others.
-    pub fn leads_on(&self, record: RecordTypeId) -> bool {
+    pub fn has_relations(&self, record: RecordTypeId) -> bool {
         let fields = &self.record(record).fields;
         fields.iter().any(|field| matches!(field.kind, FieldKind::Reference { .. } | FieldKind::Link { .. }))
     }

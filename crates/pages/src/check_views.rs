@@ -7,14 +7,14 @@ use trefoil_model::SourceFile;
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::naming::names;
 
-use crate::custom_pages;
+use crate::declared_pages;
 use crate::views::{BUILT_IN_VIEWS, TemplateError, ViewTemplates};
 
 const CODE: &str = "VIEW";
 
 /// All diagnostics. A view that does not compile is an error; an unused or missing one is a warning.
 pub fn check_views(app: &App) -> Vec<Diagnostic> {
-    let views = ViewTemplates::with_files(app.views.iter().map(custom_pages::template_source));
+    let views = ViewTemplates::with_files(app.views.iter().map(declared_pages::template_source));
     let broken = views.broken().map(|broken| template_diagnostic(app, broken));
     let unused = app.views.iter().filter_map(|view| unused_view(app, view));
     broken.chain(unused).chain(missing_views(app)).collect()
@@ -41,7 +41,7 @@ fn line_span(text: &str, line: usize) -> Range<usize> {
 
 /// A warning if the view replaces no built-in one, no endpoint names it and no other view includes it.
 fn unused_view(app: &App, view: &SourceFile) -> Option<Diagnostic> {
-    let (name, _) = custom_pages::template_source(view);
+    let (name, _) = declared_pages::template_source(view);
     let known = || BUILT_IN_VIEWS.iter().map(|(name, _)| *name);
     let stem = name.strip_suffix(".html")?;
     let is_shown = app

@@ -7,7 +7,6 @@ use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
 
-use trefoil_application::{AllowedMethods, EndpointReply, Manifest};
 use trefoil_engine::{
     CountMode, ListSlice, Listing, Operation, OperationVerb, Outcome, ResolverBinding, ResultShape,
 };
@@ -19,9 +18,9 @@ use trefoil_resources::ServedResources;
 use crate::Pages;
 use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
 use crate::labels::title_field;
-use crate::multi_read::read_all;
+use crate::multi_read::read_snapshot;
 use crate::phrases::{MAX_COUNT, bounded_count};
-use crate::view::{HomeView, PageHead, PageLink, ResourceCard, ShellExample};
+use crate::view::{HomeView, PageHead, ResourceCard, ShellExample};
 
 /// The page is shown without counts if the store does not answer within this time.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -63,7 +62,8 @@ impl Pages {
             Operation::List { record: RecordTypeId(position), listing, selection }
         };
         let operations = (0..self.labels.len()).map(count).collect();
-        let found = tokio::time::timeout(COUNT_TIMEOUT, read_all(&resources.engine, operations, 0)).await;
+        let found =
+            tokio::time::timeout(COUNT_TIMEOUT, read_snapshot(&resources.engine, operations, 0)).await;
         let total = |outcome: &Outcome| {
             if let Outcome::Listed { total, .. } = outcome { *total } else { None }
         };
@@ -120,18 +120,4 @@ fn request_origin(head: &Parts) -> String {
     let is_plain =
         |origin: &String| origin.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]/".contains(&b));
     origin.filter(is_plain).unwrap_or_else(|| "http://localhost:8080".to_owned())
-}
-
-/// Links to plain lists, and to text endpoints that respond to GET.
-pub fn other_links(manifest: &Manifest) -> Vec<PageLink> {
-    let lists = manifest.plain_lists.iter().map(|list| &list.path);
-    let texts = manifest.text_endpoints.iter().filter(|text| {
-        let responds_to_get = match &text.methods {
-            AllowedMethods::Any => true,
-            AllowedMethods::Only(methods) => methods.iter().any(|method| method == "GET"),
-        };
-        responds_to_get && matches!(text.reply, EndpointReply::Text(_))
-    });
-    let paths = lists.chain(texts.map(|text| &text.path));
-    paths.map(|path| PageLink { label: path.clone(), href: path.clone() }).collect()
 }

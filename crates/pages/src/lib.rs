@@ -43,6 +43,7 @@ mod plain_list;
 
 // Pages that the application declares.
 mod custom_pages;
+mod declared_pages;
 
 // The same request in GraphQL, REST and HTML, shown below a page.
 mod examples;

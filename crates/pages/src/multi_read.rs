@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use trefoil_engine::{
-    Engine, EngineRequest, JobResult, Operation, Outcome, OwnedRow, Row, RowSink, Selection, downcast_sink,
+    Engine, EngineRequest, JobResult, Operation, Outcome, OwnedRow, PreparedSelection, Row, RowSink,
+    Selection, downcast_sink,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, StoredValue};
@@ -19,7 +20,7 @@ pub struct FoundRows {
 pub const TEXT_PREVIEW_BYTES: usize = 2_048;
 
 /// Runs read operations in one snapshot. Texts are cut to `max_text_bytes`.
-pub async fn read_all(
+pub async fn read_snapshot(
     engine: &Engine,
     operations: Vec<Operation>,
     max_text_bytes: usize,
@@ -35,7 +36,7 @@ pub async fn read_all(
 }
 
 /// The selection of an operation, and the number of cells after its columns: the version and the cells of a cursor.
-fn row_layout(operation: &Operation) -> (Arc<Selection>, usize) {
+fn row_layout(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
     match operation {
         Operation::List { selection, listing, .. } => {
             let cursor_cells = if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 };
@@ -54,7 +55,7 @@ fn row_layout(operation: &Operation) -> (Arc<Selection>, usize) {
 }
 
 struct MultiReadSink {
-    row_layouts: Vec<(Arc<Selection>, usize)>,
+    row_layouts: Vec<(Arc<PreparedSelection>, usize)>,
     max_text_bytes: usize,
     /// By operation.
     rows: Vec<Vec<OwnedRow>>,

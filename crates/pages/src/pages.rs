@@ -7,18 +7,18 @@ use minijinja::value::Serde;
 
 use trefoil_application::App;
 use trefoil_config::Config;
-use trefoil_engine::Selection;
+use trefoil_engine::PreparedSelection;
 use trefoil_model::RecordTypeId;
 use trefoil_resources::ServedResources;
 
 use crate::assets::ASSETS;
-use crate::detail::page::DetailLayout;
+use crate::declared_pages;
+use crate::detail::layout::DetailLayout;
 use crate::labels::{ResourceLabels, path_heading};
 use crate::list::fragments::FragmentCache;
 use crate::record_reading::{self, RecordReading};
 use crate::view::{PageLink, SiteView};
 use crate::views::ViewTemplates;
-use crate::{custom_pages, home};
 
 /// The pages of one application, prepared at start-up or reload.
 pub struct Pages {
@@ -33,7 +33,7 @@ pub struct Pages {
     /// The names of the application's own views.
     pub(crate) custom_views: Vec<String>,
     /// Id and title of a record, by [`RecordTypeId`].
-    pub(crate) name_selections: Vec<Arc<Selection>>,
+    pub(crate) name_selections: Vec<Arc<PreparedSelection>>,
     /// The columns of a list, by [`RecordTypeId`].
     pub(crate) row_readings: Vec<RecordReading>,
     /// By [`RecordTypeId`].
@@ -61,15 +61,15 @@ impl Pages {
             site_view,
             fragments: FragmentCache::new(config.limits.page_parts),
             name_selections: types()
-                .map(|record| Arc::new(record_reading::name_selection(model, &labels, record)))
+                .map(|record| PreparedSelection::new(record_reading::name_selection(model, &labels, record)))
                 .collect(),
             detail_layouts: types()
                 .map(|record| DetailLayout::new(model, &labels, &row_readings, record))
                 .collect(),
             row_readings,
             labels,
-            custom_views: custom_pages::custom_view_names(app),
-            other_links: home::other_links(&app.manifest),
+            custom_views: declared_pages::custom_view_names(app),
+            other_links: declared_pages::other_links(&app.manifest),
         }
     }
 
@@ -100,7 +100,7 @@ fn site_view(app: &App, labels: &[ResourceLabels], config: &Config) -> SiteView 
     let lists = lists.map(|list| PageLink { label: path_heading(list.name()), href: list.path.clone() });
     SiteView {
         name: app.name.clone(),
-        nav: records.chain(lists).chain(custom_pages::navigation_links(app)).collect(),
+        nav: records.chain(lists).chain(declared_pages::navigation_links(app)).collect(),
         css: ASSETS.fill_placeholders("{{css}}"),
         js: ASSETS.fill_placeholders("{{js}}"),
         icon: ASSETS.fill_placeholders("{{icon}}"),
@@ -113,7 +113,7 @@ fn compile_views(app: &App) -> Option<ViewTemplates> {
     if app.views.is_empty() {
         return None;
     }
-    let views = ViewTemplates::with_files(app.views.iter().map(custom_pages::template_source));
+    let views = ViewTemplates::with_files(app.views.iter().map(declared_pages::template_source));
     for broken in views.broken() {
         tracing::warn!("{broken}");
     }

@@ -23,7 +23,7 @@ use crate::flash::{self, FlashKind};
 use crate::form::errors::capitalize;
 use crate::form::keys;
 use crate::labels::path_heading;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
+use crate::multi_read::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::phrases::{counted_noun, cut_text, group_thousands};
 use crate::view::{
     ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListView,
@@ -97,7 +97,7 @@ impl Pages {
         let (page, size) = page_and_size(&head.uri, resources.engine.limits())?;
         let index = page.saturating_sub(1).saturating_mul(size);
         let read = list.operation(PlainListAction::Slice { index, count: size });
-        let found = read_all(&resources.engine, vec![read], TEXT_PREVIEW_BYTES).await?.pop();
+        let found = read_snapshot(&resources.engine, vec![read], TEXT_PREVIEW_BYTES).await?.pop();
         let Some((Outcome::PlainList { length, .. }, rows)) = found.map(|found| (found.outcome, found.rows))
         else {
             return Err(Error::internal("a plain list ended as something else").into());

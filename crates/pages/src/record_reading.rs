@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{ChildSelection, Listing, OwnedRow, Selection};
+use trefoil_engine::{ChildSelection, Listing, OwnedRow, PreparedSelection, Selection};
 use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId};
 
 use crate::detail::display::{DisplaySize, display_cell, fit_text};
@@ -14,7 +14,7 @@ use crate::view::{DisplayValue, LabelledValue};
 pub struct RecordReading {
     pub record: RecordTypeId,
     /// The id, then the title if the type has one, then the other columns.
-    pub selection: Arc<Selection>,
+    pub selection: Arc<PreparedSelection>,
     fields: Vec<(FieldId, CellSource)>,
     has_title: bool,
 }
@@ -61,15 +61,15 @@ impl RecordReading {
             };
             fields.push((*field, source));
         }
-        let selection = Arc::new(Selection::new(columns, children));
+        let selection = PreparedSelection::new(Selection::new(columns, children));
         RecordReading { record, selection, fields, has_title: title.is_some() }
     }
 
     /// The same with the version after the columns and more children after the references.
     pub fn with_children(self, more: Vec<ChildSelection>) -> RecordReading {
-        let Selection { columns, children, .. } = &*self.selection;
+        let Selection { columns, children, .. } = &**self.selection;
         let children = children.iter().cloned().chain(more).collect();
-        let selection = Arc::new(Selection::new(columns.clone(), children).with_version());
+        let selection = PreparedSelection::new(Selection::new(columns.clone(), children).with_version());
         RecordReading { selection, ..self }
     }
 

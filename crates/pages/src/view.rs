@@ -79,7 +79,8 @@ pub enum DisplayValue {
     Number {
         text: String,
     },
-    Truth {
+    #[serde(rename = "truth")]
+    Boolean {
         yes: bool,
     },
     /// An enum value. `tone` is its position among the values and determines its colour.

@@ -92,14 +92,14 @@ pub fn unsupported_media(detail: &str) -> Problem {
 }
 
 /// Reads the whole body, because a connection with unread bytes cannot be reused.
-pub async fn taken(body: Body) -> Result<Bytes, Problem> {
+pub async fn read_body(body: Body) -> Result<Bytes, Problem> {
     let body = axum::body::to_bytes(body, usize::MAX).await;
     // If a size or time limit cut the body off, the layers around this handler replace the error by a better one.
     body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
 }
 
 /// Reads and drops a body, because a connection with unread bytes cannot be reused.
-pub async fn ignore(body: Body) {
+pub async fn drain_body(body: Body) {
     let mut body = body.into_data_stream();
     while let Some(Ok(_)) = body.next().await {}
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use trefoil_engine::{Row, Selection};
+use trefoil_engine::{PreparedSelection, Row, Selection};
 use trefoil_model::values::{csv_cell, json_text};
 use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordTypeId};
 
@@ -13,7 +13,7 @@ use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordTypeId};
 pub struct RecordShape {
     columns: Vec<ShapeColumn>,
     /// Includes the version after the columns.
-    pub selection: Arc<Selection>,
+    pub selection: Arc<PreparedSelection>,
     /// A hash of the store, schema and fields, on which the bytes of a version depend.
     fingerprint: u32,
 }
@@ -59,7 +59,7 @@ impl RecordShape {
             let (name, kind) = (field.input_name.clone(), field.kind.clone());
             columns.push(ShapeColumn { key, name, kind, blank: csv_cell::EmptyCell::for_field(field) });
         }
-        let selection = Arc::new(Selection::new(fields, Vec::new()).with_version());
+        let selection = PreparedSelection::new(Selection::new(fields, Vec::new()).with_version());
         RecordShape { columns, selection, fingerprint: fingerprint.digest() as u32 }
     }
 

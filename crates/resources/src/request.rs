@@ -10,7 +10,7 @@ use http::request::Parts;
 use trefoil_engine::{Engine, EngineRequest, IdempotencyKey, JobResult, Operation, Outcome, downcast_sink};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format::{self, FormatChoice};
-use trefoil_model::error::{Error, Missing, Result};
+use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::naming::names;
 use trefoil_model::{RecordType, RecordTypeId};
 
@@ -114,12 +114,12 @@ impl ResourceRequest<'_> {
     }
 
     pub fn not_found(&self, record: RecordTypeId, id: i64) -> Problem {
-        self.no_record(record, id).into()
+        self.not_found_error(record, id).into()
     }
 
-    pub fn no_record(&self, record: RecordTypeId, id: i64) -> Error {
+    pub fn not_found_error(&self, record: RecordTypeId, id: i64) -> Error {
         let type_name = names::display_label(&self.resources.engine.model().record(record).name);
-        Error::NotFound { what: Missing::Record { type_name, id } }
+        Error::NotFound { what: MissingItem::Record { type_name, id } }
     }
 }
 

@@ -79,7 +79,7 @@ impl RowWriter {
     }
 
     /// Writes only the rows of operations from this number on.
-    pub fn show_from(self, first_shown: usize) -> RowWriter {
+    pub fn skip_operations_before(self, first_shown: usize) -> RowWriter {
         RowWriter { first_shown, ..self }
     }
 

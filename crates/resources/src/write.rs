@@ -7,7 +7,7 @@ use http::header::{HeaderName, IF_NONE_MATCH, LOCATION};
 use http::{HeaderValue, StatusCode};
 
 use trefoil_engine::{
-    IdempotencyKey, JobResult, MissingFields, Operation, Outcome, Selection, downcast_sink,
+    IdempotencyKey, JobResult, MissingFields, Operation, Outcome, PreparedSelection, downcast_sink,
 };
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::{etags, idempotency};
@@ -25,7 +25,7 @@ const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-re
 pub const IMPOSSIBLE_VERSION: i64 = i64::MIN;
 
 impl ResourceRequest<'_> {
-    pub fn create_operation(&self, fields: FieldValues, selection: &Arc<Selection>) -> Operation {
+    pub fn create_operation(&self, fields: FieldValues, selection: &Arc<PreparedSelection>) -> Operation {
         let (record, selection) = (self.collection.record, selection.clone());
         Operation::Create { record, id: None, fields, selection }
     }
@@ -110,14 +110,14 @@ impl ResourceRequest<'_> {
                     Outcome::Deleted { id } => (id, 0),
                     Outcome::NotFound => {
                         let id = target_id.ok_or_else(|| Error::internal("a creation found no record"))?;
-                        return Err(self.no_record(self.collection.record, id));
+                        return Err(self.not_found_error(self.collection.record, id));
                     }
                     other @ (Outcome::Found | Outcome::Listed { .. } | Outcome::PlainList { .. }) => {
                         return Err(Error::internal(format!("a write ended as {other:?}")));
                     }
                 };
                 Ok(CompletedWrite {
-                    written: WrittenRecord { id, version, bytes: encoded.bytes },
+                    record: WrittenRecord { id, version, bytes: encoded.bytes },
                     replayed: false,
                 })
             }
@@ -138,14 +138,14 @@ pub fn write_problem(error: Error) -> Problem {
 
 /// The result of a write, done now or by an earlier request with the same key.
 pub struct CompletedWrite {
-    pub written: WrittenRecord,
+    pub record: WrittenRecord,
     replayed: bool,
 }
 
 impl CompletedWrite {
     /// The stored result of an earlier request.
     pub fn replayed(stored: &[u8]) -> Result<CompletedWrite> {
-        Ok(CompletedWrite { written: WrittenRecord::from_replay(stored)?, replayed: true })
+        Ok(CompletedWrite { record: WrittenRecord::from_replay(stored)?, replayed: true })
     }
 
     pub fn mark_replayed(&self, response: Response) -> Response {

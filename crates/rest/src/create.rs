@@ -39,14 +39,14 @@ pub async fn create_one(
         )
         .await
         .map_err(write_problem)?;
-    let location = format!("{}/{}", request.collection.path, write.written.id);
-    let tag = shape.etag(write.written.version);
+    let location = format!("{}/{}", request.collection.path, write.record.id);
+    let tag = shape.etag(write.record.version);
     let headers = [
         (CONTENT_TYPE, ResponseFormat::Json.content_type()),
         (LOCATION, header_value(&location)),
         (ETAG, header_value(&tag)),
     ];
-    Ok(write.mark_replayed((StatusCode::CREATED, headers, write.written.bytes.clone()).into_response()))
+    Ok(write.mark_replayed((StatusCode::CREATED, headers, write.record.bytes.clone()).into_response()))
 }
 
 /// Creates all records or none. The response lists them in the order they were sent.
@@ -106,11 +106,11 @@ pub async fn create_from_text(
     let operation = request.create_operation(fields, &request.collection.full_shape.selection);
     let write =
         request.execute_write(operation, request.idempotency_key(bytes)?).await.map_err(write_problem)?;
-    let location = format!("{}/{}", request.collection.path, write.written.id);
+    let location = format!("{}/{}", request.collection.path, write.record.id);
     let headers = [
         (CONTENT_TYPE, ResponseFormat::TextLines.content_type()),
         (LOCATION, header_value(&location)),
-        (ETAG, header_value(&request.collection.full_shape.etag(write.written.version))),
+        (ETAG, header_value(&request.collection.full_shape.etag(write.record.version))),
     ];
     Ok(write.mark_replayed((StatusCode::CREATED, headers, message).into_response()))
 }

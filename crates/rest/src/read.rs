@@ -10,7 +10,9 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderName, LINK};
 use xxhash_rust::xxh3::Xxh3;
 
 use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{Condition, CountMode, Engine, ListSlice, Listing, Operation, Outcome, Selection};
+use trefoil_engine::{
+    Condition, CountMode, Engine, ListSlice, Listing, Operation, Outcome, PreparedSelection, Selection,
+};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::ResponseFormat;
@@ -166,7 +168,7 @@ async fn list_response(
     let parent = parent_id.map(|id| Operation::Get {
         record: request.collection.record,
         id,
-        selection: Arc::new(Selection::new(vec![request.record().id_field()], Vec::new())),
+        selection: PreparedSelection::new(Selection::new(vec![request.record().id_field()], Vec::new())),
     });
     let data_version = request.resources.response_cache.data_version();
     let model = request.resources.engine.model();
@@ -275,7 +277,7 @@ impl ListReader {
         let first_shown = usize::from(parent.is_some());
         let format = CursorFormat::of(self.engine.model().record(self.record), &self.listing.sort_keys);
         let rows = RowWriter::new(&self.shape, self.encoding)
-            .show_from(first_shown)
+            .skip_operations_before(first_shown)
             .with_cursors(format)
             .continued(continued);
         let selection = self.shape.selection.clone();

@@ -93,7 +93,7 @@ async fn merge_patch_once(
     let (record, selection) = (request.collection.record, &request.collection.full_shape.selection);
     let operation = Operation::Get { record, id, selection: selection.clone() };
     let found = request.resources.engine.collect(operation, selection.clone()).await?;
-    let row = found.rows.first().ok_or_else(|| request.no_record(record, id))?;
+    let row = found.rows.first().ok_or_else(|| request.not_found_error(record, id))?;
     let version = request.collection.full_shape.version(row);
     let version = version.ok_or_else(|| Error::internal("a record has no readable version"))?;
     let merged = merge_patch::merge_fields(request.record(), selection, row, object);
@@ -170,9 +170,9 @@ pub fn checked_operation(
 
 /// The response with the changed record.
 fn change_response(write: &CompletedWrite, shape: &RecordShape) -> Response {
-    let tag = shape.etag(write.written.version);
+    let tag = shape.etag(write.record.version);
     let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type()), (ETAG, header_value(&tag))];
-    write.mark_replayed((headers, write.written.bytes.clone()).into_response())
+    write.mark_replayed((headers, write.record.bytes.clone()).into_response())
 }
 
 /// A change to a record, without its fields.

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use trefoil_application::{App, AppOrigin};
 use trefoil_config::{Config, DatabaseLocation, LogFormat};
-use trefoil_engine::{CountMode, Engine, ListSlice, Listing, Operation, Outcome, Selection};
+use trefoil_engine::{CountMode, Engine, ListSlice, Listing, Operation, Outcome, PreparedSelection};
 use trefoil_model::RecordTypeId;
 use trefoil_model::error::Result;
 
@@ -104,7 +105,7 @@ async fn count_records(engine: &Engine, record: RecordTypeId) -> Result<Option<u
         slice: ListSlice::First { first: 1, after: None },
         ..Listing::default()
     };
-    let selection = std::sync::Arc::new(Selection::default());
+    let selection = Arc::<PreparedSelection>::default();
     let operation = Operation::List { record, listing, selection: selection.clone() };
     Ok(match engine.collect(operation, selection).await?.outcome.transpose()? {
         Some(Outcome::Listed { total, .. }) => total,

@@ -355,7 +355,13 @@ pub(crate) fn build_engine(
         max_page_size: clamp(config.limits.max_page_size),
         conditions: config.limits.conditions,
     };
-    Engine::new(application.model.clone(), registry.clone(), feed.clone(), limits)
+    Engine::new(
+        application.model.clone(),
+        application.bindings.clone(),
+        registry.clone(),
+        feed.clone(),
+        limits,
+    )
 }
 
 /// The server is ready if the store responds and all tables could be read at the start.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_application::{App, resource_settings};
+use trefoil_application::App;
 use trefoil_engine::{ResolverBinding, ResolverRegistry, argument_warnings, resolvers};
 use trefoil_model::diagnostic::Diagnostic;
 use trefoil_model::{Model, ReservedPath, parse_schema};
@@ -21,7 +21,7 @@ pub fn load_application(
     registry: &ResolverRegistry,
 ) -> Result<LoadedApplication, Vec<Diagnostic>> {
     let (model, mut warnings) = parse_schema(&app.schema, &reserved_paths(app))?;
-    let mistakes = resource_settings::schema_mismatches(app, &model);
+    let mistakes = app.schema_mismatches(&model);
     if !mistakes.is_empty() {
         return Err(mistakes);
     }

@@ -4,12 +4,11 @@
 //! for at the end.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use trefoil_application::{App, SeedFile, SeedRecord, SeedRows, seed};
 use trefoil_engine::arguments::fields_from_object;
-use trefoil_engine::{
-    BulkStep, BulkWrite, Engine, Operation, Outcome, PlainListAction, PlainListOperation, Selection,
-};
+use trefoil_engine::{BulkStep, BulkWrite, Engine, Operation, Outcome, PlainListAction, PlainListOperation};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{Diagnostic, Model, RecordTypeId, Value};
@@ -166,13 +165,13 @@ impl SeedLoader<'_> {
             })
             .collect();
         let mut created = std::mem::take(&mut self.created);
-        created.retain(|(record, ..)| model.leads_on(*record));
+        created.retain(|(record, ..)| model.has_relations(*record));
         created.sort_unstable();
         for batch in created.chunk_by(|a, b| a.0 == b.0).flat_map(|same| same.chunks(BATCH_SIZE)) {
             let Some((record, ..)) = batch.first().copied() else { continue };
             let ids = batch.iter().map(|(_, id, _)| *id).collect();
             for dangling in self.bulk_write.dangling_references(record, ids).await? {
-                let (target, reason) = dangling.told(&model, record);
+                let (target, reason) = dangling.describe(&model, record);
                 if !failed.contains(&(target, dangling.missing_id)) {
                     let sources = batch.iter().filter(|(_, id, _)| *id == dangling.id);
                     self.failures.extend(sources.map(|(_, _, number)| (*number, reason.clone())));
@@ -188,7 +187,7 @@ fn create_operation(model: &Model, record: RecordTypeId, row: &SeedRecord) -> Re
     let id = fields.iter().position(|(name, _)| name == "id").map(|position| fields.remove(position).1);
     let id = id.map(|id| parse_id(&id)).transpose()?;
     let fields = fields_from_object(model.record(record), Value::Object(fields))?;
-    Ok(Operation::Create { record, id, fields, selection: Selection::default().into() })
+    Ok(Operation::Create { record, id, fields, selection: Arc::default() })
 }
 
 fn append_operation(list: &str, value: &str) -> Operation {

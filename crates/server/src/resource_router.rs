@@ -294,7 +294,7 @@ impl ResourceRouter {
             None
         } else if self.has_path(head.uri.path()).await {
             // Read before the gate is entered, so that a reload does not wait for slow senders.
-            Some(body_text::taken(body).await)
+            Some(body_text::read_body(body).await)
         } else {
             return not_found().into_response();
         };
@@ -353,7 +353,7 @@ impl ResourceRouter {
 /// The start page: HTML for browsers, text for others.
 async fn serve_home(State(router): State<ResourceRouter>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    body_text::ignore(body).await;
+    body_text::drain_body(body).await;
     let _lease = router.0.gate.enter().await;
     let state = router.0.current.load_full();
     if AcceptHeader::from_headers(&head.headers).prefers_html() {

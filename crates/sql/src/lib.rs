@@ -11,6 +11,8 @@ pub mod statements;
 mod change_log;
 mod idempotency_key;
 mod job_completion;
+mod move_record;
+mod options;
 mod plain_list;
 
 // The two stores, and the enum of both that the server uses.
@@ -26,6 +28,7 @@ mod data_lock;
 pub mod transfer;
 
 pub use crate::data_lock::DataLock;
+pub use crate::options::SqliteOptions;
 pub use crate::postgres::PostgresStore;
 pub use crate::sql_store::SqlStore;
-pub use crate::sqlite::{SqliteOptions, SqliteStore};
+pub use crate::sqlite::SqliteStore;

@@ -8,8 +8,11 @@ use heck::ToKebabCase;
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_sql::transfer;
 
+use crate::application_argument::folder_argument;
+use crate::command_error::CommandError;
 use crate::progress_bar::TransferProgress;
-use crate::{CommandError, folder_argument, print_output, store_arguments};
+use crate::store_arguments;
+use crate::terminal_output::print_output;
 
 /// The ending of a backup's name in a folder, after its time.
 const BACKUP_SUFFIX: &str = ".backup.db";

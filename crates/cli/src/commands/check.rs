@@ -14,7 +14,9 @@ use trefoil_model::{SourceFile, SourceLocation};
 use trefoil_server::load_application::{LoadedApplication, load_application};
 use trefoil_server::{StartError, lifecycle};
 
-use crate::{AppSource, CommandError, folder_argument, print_output};
+use crate::application_argument::{AppSource, folder_argument};
+use crate::command_error::CommandError;
+use crate::terminal_output::print_output;
 
 pub fn command() -> Command {
     let format = Arg::new("format")

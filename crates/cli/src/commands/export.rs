@@ -14,7 +14,10 @@ use trefoil_server::StartError;
 use trefoil_server::command_store::{self, CommandAccess};
 use trefoil_server::load_application::{LoadedApplication, load_application};
 
-use crate::{CommandError, folder_argument, open_app_and_config, print_note, setting_flags};
+use crate::application_argument::{folder_argument, open_app_and_config};
+use crate::command_error::CommandError;
+use crate::setting_flags;
+use crate::terminal_output::print_note;
 
 pub fn command() -> Command {
     let to = Arg::new("to").long("to").value_name("FILE|FOLDER|-").help(

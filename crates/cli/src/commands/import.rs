@@ -12,8 +12,11 @@ use trefoil_data::{DataFormat, ResourceCatalog};
 use trefoil_engine::ResolverRegistry;
 use trefoil_server::command_store::{self, CommandAccess};
 
+use crate::application_argument::{folder_argument, open_app_and_config};
+use crate::command_error::CommandError;
 use crate::commands::export::{format_argument, load_catalog, requested_format, resource_argument};
-use crate::{CommandError, folder_argument, open_app_and_config, print_note, setting_flags};
+use crate::setting_flags;
+use crate::terminal_output::print_note;
 
 /// How many bad rows are reported.
 const DEFAULT_MAX_ERRORS: &str = "100";

@@ -9,7 +9,10 @@ use trefoil_server::load_application::load_application;
 use trefoil_server::{StartError, lifecycle};
 use trefoil_sql::migrate::MigrationMode;
 
-use crate::{CommandError, folder_argument, open_app_and_config, print_output, setting_flags};
+use crate::application_argument::{folder_argument, open_app_and_config};
+use crate::command_error::CommandError;
+use crate::setting_flags;
+use crate::terminal_output::print_output;
 
 pub fn command() -> Command {
     let plan = Arg::new("plan")

@@ -7,7 +7,8 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 
 use trefoil_application::shell_quoting;
 
-use crate::{CommandError, print_output};
+use crate::command_error::CommandError;
+use crate::terminal_output::print_output;
 
 const STARTER_FILES: [(&str, &str); 5] = [
     ("graphql/library.graphqls", include_str!("starter/graphql/library.graphqls")),

@@ -11,9 +11,12 @@ use trefoil_config::Config;
 use trefoil_engine::ResolverRegistry;
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_server::lifecycle;
-use trefoil_sql::transfer::{self, Contents, ExpectedSchema, StoreLocation};
+use trefoil_sql::transfer::{self, ExpectedSchema, StoreContents, StoreLocation};
 
-use crate::{CommandError, folder_argument, print_output, store_arguments};
+use crate::application_argument::folder_argument;
+use crate::command_error::CommandError;
+use crate::store_arguments;
+use crate::terminal_output::print_output;
 
 pub fn command() -> Command {
     let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Do not ask");
@@ -34,7 +37,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
         return Err(CommandError::usage("reset removes every record: --yes says that this is meant"));
     }
     let application = store_arguments::transfer_application(&app, registry)?;
-    let contents = store_arguments::block_on(transfer::examine(&location, &application))?;
+    let contents = store_arguments::block_on(transfer::examine_store(&location, &application))?;
     let records = check_removable(contents, &location, &application, matches.get_flag("overwrite"))?;
     let records = match records {
         None => "what is there".to_owned(),
@@ -56,7 +59,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
 /// The number of records to remove, if that is allowed: those of a store that the application can serve, or anything
 /// with `--overwrite`; `None` if they cannot be counted.
 fn check_removable(
-    contents: Result<Option<Contents>, transfer::TransferError>,
+    contents: Result<Option<StoreContents>, transfer::TransferError>,
     location: &StoreLocation,
     application: &ExpectedSchema,
     overwrite: bool,
@@ -65,7 +68,7 @@ fn check_removable(
     match contents {
         Ok(None) => Ok(Some(0)),
         Ok(Some(contents)) if overwrite || contents.foreign.is_empty() => Ok(Some(contents.records)),
-        Ok(Some(Contents { records, foreign })) => Err(CommandError::failed(format_args!(
+        Ok(Some(StoreContents { records, foreign })) => Err(CommandError::failed(format_args!(
             "{location}: this store keeps {} records of another schema than that of {name}, perhaps another application's, \
              and nothing was changed:\n{foreign}\
              name the right folder or store; if this is the right one, and all of it may go, add --overwrite",

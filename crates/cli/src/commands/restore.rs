@@ -9,8 +9,11 @@ use trefoil_engine::ResolverRegistry;
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_sql::transfer;
 
+use crate::application_argument::folder_argument;
+use crate::command_error::CommandError;
 use crate::progress_bar::TransferProgress;
-use crate::{CommandError, folder_argument, print_output, store_arguments};
+use crate::store_arguments;
+use crate::terminal_output::print_output;
 
 pub fn command() -> Command {
     let file = Arg::new("file")

@@ -13,7 +13,10 @@ use trefoil_model::values::thousands::group_thousands;
 use trefoil_server::lifecycle;
 use trefoil_sql::transfer::{self, StoreLocation};
 
-use crate::{CommandError, folder_argument, print_output, store_arguments};
+use crate::application_argument::folder_argument;
+use crate::command_error::CommandError;
+use crate::store_arguments;
+use crate::terminal_output::print_output;
 
 /// Records per batch.
 const BATCH_SIZE: usize = 500;

@@ -8,7 +8,10 @@ use trefoil_engine::ResolverRegistry;
 use trefoil_server::embed::Trefoil;
 use trefoil_server::logging;
 
-use crate::{AppSource, CommandError, folder_argument, print_output, setting_flags};
+use crate::application_argument::{AppSource, folder_argument};
+use crate::command_error::CommandError;
+use crate::setting_flags;
+use crate::terminal_output::print_output;
 
 pub fn command() -> Command {
     let command = Command::new("serve")

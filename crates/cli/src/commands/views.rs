@@ -9,7 +9,9 @@ use trefoil_application::{App, EndpointReply};
 use trefoil_model::naming::names;
 use trefoil_pages::views::BUILT_IN_VIEWS;
 
-use crate::{CommandError, folder_argument, open_app, print_output};
+use crate::application_argument::{folder_argument, open_app};
+use crate::command_error::CommandError;
+use crate::terminal_output::print_output;
 
 pub fn command() -> Command {
     let name = Arg::new("name").value_name("NAME").required(true).help("The template, such as `list`");

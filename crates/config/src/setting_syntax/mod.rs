@@ -15,7 +15,7 @@ pub use crate::setting_syntax::amounts::{
     SizeSyntax,
 };
 pub use crate::setting_syntax::network::{
-    HostNames, HostSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
+    HostListSyntax, HostSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
 };
 
 /// The text form of a type of value: `read` accepts what `show` writes, as flag, variable and file key.
@@ -24,7 +24,7 @@ pub trait SettingSyntax {
     /// Placeholder of the value in a usage line.
     const HINT: &'static str;
     /// True if the flag needs no value.
-    const STANDS_ALONE: bool = false;
+    const IS_SWITCH: bool = false;
     fn read(text: &str) -> Result<Self::Value, String>;
     fn show(value: &Self::Value) -> String;
 }
@@ -35,7 +35,7 @@ pub struct SwitchSyntax;
 impl SettingSyntax for SwitchSyntax {
     type Value = bool;
     const HINT: &'static str = "BOOL";
-    const STANDS_ALONE: bool = true;
+    const IS_SWITCH: bool = true;
 
     fn read(text: &str) -> Result<bool, String> {
         match text.to_ascii_lowercase().as_str() {

@@ -96,9 +96,9 @@ fn network_start(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-pub struct HostNames;
+pub struct HostListSyntax;
 
-impl SettingSyntax for HostNames {
+impl SettingSyntax for HostListSyntax {
     type Value = Vec<String>;
     const HINT: &'static str = "NAME,…";
 
@@ -200,15 +200,18 @@ mod tests {
 
     #[test]
     fn host_names() {
-        assert_reads::<HostNames>("App.Example.org., 10.0.0.5,[FD00::1]", "app.example.org,10.0.0.5,fd00::1");
-        assert_reads::<HostNames>("b\u{fc}cher.example", "xn--bcher-kva.example");
-        assert_reads::<HostNames>("", "");
-        assert_refuses::<HostNames>("https://app.example.org", "without scheme and path");
-        assert_refuses::<HostNames>("app.example.org/x", "without scheme and path");
-        assert_refuses::<HostNames>("app.example.org:443", "without a port");
-        assert_refuses::<HostNames>("*.example.org", "list each name on its own");
-        assert_refuses::<HostNames>("a b", "is no host name");
-        assert_refuses::<HostNames>(".", "is no host name");
+        assert_reads::<HostListSyntax>(
+            "App.Example.org., 10.0.0.5,[FD00::1]",
+            "app.example.org,10.0.0.5,fd00::1",
+        );
+        assert_reads::<HostListSyntax>("b\u{fc}cher.example", "xn--bcher-kva.example");
+        assert_reads::<HostListSyntax>("", "");
+        assert_refuses::<HostListSyntax>("https://app.example.org", "without scheme and path");
+        assert_refuses::<HostListSyntax>("app.example.org/x", "without scheme and path");
+        assert_refuses::<HostListSyntax>("app.example.org:443", "without a port");
+        assert_refuses::<HostListSyntax>("*.example.org", "list each name on its own");
+        assert_refuses::<HostListSyntax>("a b", "is no host name");
+        assert_refuses::<HostListSyntax>(".", "is no host name");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use trefoil_model::error::{Error, Result};
 
-use crate::changes::{ChangeBatch, ChangeLog, RecordChange, SharedWork};
+use crate::changes::{ChangeBatch, ChangeLog, RecordChange, SharedComputation};
 use crate::schema_gate::SchemaGate;
 use crate::store::{LogReadLimits, Store};
 
@@ -32,7 +32,7 @@ pub struct ChangeFeed(Arc<FeedInner>);
 
 struct FeedInner {
     store: Arc<dyn Store>,
-    batches: Arc<SharedWork<i64, ChangeBatch>>,
+    batches: Arc<SharedComputation<i64, ChangeBatch>>,
     /// The last known change number.
     head: watch::Sender<i64>,
     followers: Mutex<FollowerCount>,
@@ -53,7 +53,7 @@ struct FollowerCount {
 /// Reads of the log's state. Callers that ask before a read begins share it.
 struct LogReads {
     /// Running reads by number; results are not cached.
-    running: Arc<SharedWork<u64, ChangeLog>>,
+    running: Arc<SharedComputation<u64, ChangeLog>>,
     /// The number of the last read that has begun.
     last_started: AtomicU64,
     /// Allows one read at a time, so that all who ask during a read share the next one.
@@ -70,11 +70,11 @@ impl ChangeFeed {
     pub fn with_cache_bytes(store: Arc<dyn Store>, bytes: usize) -> ChangeFeed {
         ChangeFeed(Arc::new(FeedInner {
             store,
-            batches: SharedWork::new(bytes),
+            batches: SharedComputation::new(bytes),
             head: watch::Sender::new(-1),
             followers: Mutex::default(),
             log_reads: LogReads {
-                running: SharedWork::new(0),
+                running: SharedComputation::new(0),
                 last_started: AtomicU64::new(0),
                 read_lock: tokio::sync::Mutex::default(),
                 latest: RwLock::default(),

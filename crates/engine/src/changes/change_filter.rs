@@ -4,11 +4,11 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
 use trefoil_model::{CellValue, FieldKind, Model, RecordTypeId, Scalar, Value};
 
+use crate::builtin_operation::{BuiltinOperation, OperationVerb};
+use crate::changes::ChangeKind;
 use crate::changes::RecordChange;
-use crate::changes::image::image_cell;
-use crate::operation::ChangeKind;
+use crate::changes::record_image::image_cell;
 use crate::plan::Predicate;
-use crate::resolvers::{BuiltinOperation, OperationVerb};
 
 /// A validated filter, evaluated on record images only.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use trefoil_model::naming::names;
 use trefoil_model::{CellValue, FieldKind, Model, RecordType, StoredValue};
 
-use crate::changes::image::image_cell;
+use crate::changes::record_image::image_cell;
 use crate::plan::{PlanAction, PlannedChild, PlannedSelection};
-use crate::store::Row;
+use crate::row::Row;
 
 /// The row of a change if only its own columns and ids of referenced records are selected.
 pub struct ImageRow<'a> {

@@ -6,28 +6,25 @@
 
 // Following the log.
 pub(crate) mod change_feed;
-pub(crate) mod shared_work;
+pub(crate) mod shared_computation;
 
 // The changes that one subscription receives, and where it continues.
 pub(crate) mod change_filter;
 pub(crate) mod event_id;
 
 // The record in a change.
-pub mod image;
 pub(crate) mod image_row;
+pub mod record_image;
 
-use std::sync::Arc;
-
-use trefoil_model::error::Result;
-
-use crate::changes::image::cell_memory_size;
-use crate::operation::ChangeKind;
+use crate::changes::record_image::cell_memory_size;
 
 pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
 pub use crate::changes::change_filter::ChangeFilter;
-pub use crate::changes::image::{RecordImage, image_cell, parse_image};
 pub(crate) use crate::changes::image_row::ImageRow;
-pub use crate::changes::shared_work::{MemorySize, SharedWork, WorkFuture, WorkItem};
+pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};
+pub use crate::changes::shared_computation::{
+    MemorySize, SharedComputation, SharedResult, WorkFuture, WorkItem,
+};
 
 /// The current state of the change log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,6 +58,24 @@ pub struct RecordChange {
     pub image: RecordImage,
 }
 
+/// The kind of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChangeKind {
+    Created,
+    Updated,
+    Deleted,
+}
+
+impl ChangeKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            ChangeKind::Created => "created",
+            ChangeKind::Updated => "updated",
+            ChangeKind::Deleted => "deleted",
+        }
+    }
+}
+
 /// Consecutive changes without a gap.
 #[derive(Debug)]
 pub struct ChangeBatch {
@@ -85,6 +100,3 @@ impl MemorySize for ChangeBatch {
         size_of::<ChangeBatch>() + changes.sum::<usize>()
     }
 }
-
-/// The result of work that several tasks wait for.
-pub type SharedResult<T> = Result<Arc<T>>;

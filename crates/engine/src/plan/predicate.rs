@@ -87,7 +87,7 @@ fn plan_predicate(
             Err(vec![Violation::new(&field.input_name, "OPERATOR", message)])
         }
         (ComparisonOp::Contains, _) => {
-            let value = coerce::text_part(field, value).map_err(|list| under_field(field, list))?;
+            let value = coerce::coerce_text_part(field, value).map_err(|list| under_field(field, list))?;
             Ok(Predicate::Compare { field: id, op: *op, value })
         }
         (
@@ -99,7 +99,8 @@ fn plan_predicate(
             | ComparisonOp::Gte,
             _,
         ) => {
-            let value = coerce::comparable(model, field, value).map_err(|list| under_field(field, list))?;
+            let value =
+                coerce::coerce_comparable(model, field, value).map_err(|list| under_field(field, list))?;
             Ok(Predicate::Compare { field: id, op: *op, value })
         }
     }
@@ -115,7 +116,8 @@ fn plan_one_of(
         return Ok(Predicate::Never);
     }
     let non_null = items.iter().filter(|item| !item.is_null());
-    let values = non_null.map(|item| coerce::comparable(model, field, item)).collect::<Result<Vec<_>, _>>();
+    let values =
+        non_null.map(|item| coerce::coerce_comparable(model, field, item)).collect::<Result<Vec<_>, _>>();
     let values = values.map_err(|list| under_field(field, list))?;
     Ok(Predicate::OneOf { field: id, or_null: values.len() < items.len(), values })
 }

@@ -1,7 +1,7 @@
 //! Values of one write: coerced, completed by defaults and timestamps, every violation collected.
 
 use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::values::{coerce, scalars};
+use trefoil_model::values::{coerce, date_times};
 use trefoil_model::{
     Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue, Value, ValueSource,
 };
@@ -102,7 +102,7 @@ impl<'a> WritePlanner<'a> {
             }
             return;
         }
-        match coerce::field(self.model, field, value) {
+        match coerce::coerce_field(self.model, field, value) {
             Ok(stored) => self.values.push((id, stored)),
             Err(violations) => self.violations.extend(under_field(field, violations)),
         }
@@ -126,7 +126,7 @@ impl<'a> WritePlanner<'a> {
     fn set_timestamps(&mut self, kinds: &[ValueSource]) {
         for (i, field) in self.record.fields.iter().enumerate() {
             if kinds.contains(&field.value_source) {
-                self.values.push((FieldId(i), StoredValue::Text(scalars::format_timestamp(self.now))));
+                self.values.push((FieldId(i), StoredValue::Text(date_times::format_timestamp(self.now))));
             }
         }
     }

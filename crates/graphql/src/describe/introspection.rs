@@ -15,7 +15,7 @@ use crate::execute::path::FieldPosition;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::input;
 use crate::plan::shape::{FieldShape, FieldSource, OutputShape, ValueSlot};
-use crate::plan::variables::VariableValues;
+use crate::plan::variable_values::VariableValues;
 use crate::response_error;
 
 /// The schema, and the variables of the request for arguments.

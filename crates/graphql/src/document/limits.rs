@@ -9,7 +9,7 @@ use trefoil_config::ServerLimits;
 
 use crate::document::tokens::tokens;
 use crate::plan::input::VariableNode;
-use crate::plan::variables::VariableValues;
+use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
 
 /// The assumed length of a list without a length argument.

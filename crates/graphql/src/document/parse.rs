@@ -16,7 +16,8 @@ use trefoil_model::Value;
 use crate::document::{limits, rules, suggest, tokens};
 use crate::plan::input;
 use crate::plan::roots::OperationPlan;
-use crate::plan::variables::{DeclaredVariable, VariableValues};
+use crate::plan::variable_values::VariableValues;
+use crate::plan::variables::DeclaredVariable;
 use crate::response_error::{DocumentLocation, ResponseError};
 
 /// Maximum nesting of brackets and braces for the parser, far above limits.depth.

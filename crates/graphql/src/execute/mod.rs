@@ -1,6 +1,7 @@
 //! Runs a planned operation and writes its JSON response from the rows of the store.
 
 // The run, and the response that collects the results of its root fields.
+pub(crate) mod execution;
 pub(crate) mod response;
 pub(crate) mod run;
 

@@ -9,14 +9,14 @@ use apollo_compiler::executable::OperationType;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
 use trefoil_model::Model;
-use trefoil_model::error::{Error, Missing, Result};
+use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
 use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::run::ExecutedResponse;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
+use crate::reply::ExecutedResponse;
 use crate::response_error::{self, ResponseError};
 
 const RESPONSE_START: &[u8] = b"{\"data\":{";
@@ -352,8 +352,9 @@ fn finish_root(
             | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
             OperationVerb::Update | OperationVerb::Delete => {
                 let id = pending.record_id.unwrap_or_default();
-                let missing =
-                    Error::NotFound { what: Missing::Record { type_name: builtin.record_name.clone(), id } };
+                let missing = Error::NotFound {
+                    what: MissingItem::Record { type_name: builtin.record_name.clone(), id },
+                };
                 writer.fail_with(root.required, &missing, at)
             }
         },

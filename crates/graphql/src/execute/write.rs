@@ -7,8 +7,8 @@ use trefoil_model::{CellValue, FieldKind, Value};
 
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, OutputShape, ValueSlot};
-use crate::resolve::complete;
-use crate::resolve::tree::{NodeSource, ResolvedNode, ResolvedTree};
+use crate::registered_resolvers::complete;
+use crate::registered_resolvers::tree::{NodeSource, ResolvedNode, ResolvedTree};
 use crate::response_error::ResponseError;
 
 /// The response written so far.

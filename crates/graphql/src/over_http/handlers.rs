@@ -23,6 +23,7 @@ use trefoil_http::response_headers::RequestId;
 use trefoil_http::service::{DirectRoute, HandlerResponse, RequestHandler};
 
 use crate::describe::{assets, graphiql, graphiql_tabs, schema};
+use crate::over_http::json_input;
 use crate::over_http::negotiate::AcceptedTransports;
 use crate::over_http::request::{self, GraphqlRequest, ParsedRequest};
 use crate::over_http::response::respond;
@@ -49,7 +50,7 @@ impl GraphqlService {
         let (Parts { headers, .. }, body) = request.into_parts();
         // If a size or time limit cut the body off, the layers around this handler replace the error by a better one.
         let body = body::to_bytes(body, usize::MAX).await;
-        let body = body.map_err(|_| request::malformed_request("the body ended early"))?;
+        let body = body.map_err(|_| json_input::malformed_request("the body ended early"))?;
         let _lease = self.gate.enter().await;
         let state = self.state.load_full();
         let cache_key = CacheKey::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])

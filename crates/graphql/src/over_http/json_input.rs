@@ -7,8 +7,6 @@ use serde_json::value::RawValue;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::Value;
 
-use crate::over_http::request::malformed_request;
-
 /// A text parameter; null counts as absent.
 pub fn read_text<'a>(name: &str, raw: &'a RawValue) -> Result<Option<Cow<'a, str>>, Problem> {
     match raw.get().as_bytes().first() {
@@ -36,6 +34,10 @@ pub fn read_object(name: &str, json: &str) -> Result<Vec<(String, Value)>, Probl
         ))),
         Err(error) => Err(malformed_request(format!("the parameter `{name}` cannot be read: {error}"))),
     }
+}
+
+pub fn malformed_request(detail: impl Into<String>) -> Problem {
+    Problem::bad_request("MALFORMED_REQUEST", detail)
 }
 
 #[cfg(test)]

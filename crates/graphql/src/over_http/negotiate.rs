@@ -7,10 +7,10 @@ use http::{HeaderMap, StatusCode};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::accept::AcceptHeader;
 
-use crate::over_http::response::ResponseMedia;
-
 pub const EVENT_STREAM: &str = "text/event-stream";
 const MULTIPART: &str = "multipart/mixed";
+const GRAPHQL_RESPONSE: &str = "application/graphql-response+json";
+const JSON: &str = "application/json";
 
 /// The transports that a client accepts for a single response and for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,28 @@ pub enum ResponseTransport {
     Whole(ResponseMedia),
     /// An event stream with one event, for clients that accept nothing else.
     SingleEvent,
+}
+
+/// The two media types of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseMedia {
+    /// The status says whether the request was executed.
+    GraphqlResponse,
+    /// Every well-formed request gets 200.
+    Json,
+}
+
+impl ResponseMedia {
+    /// The type that the client prefers: JSON if it has no preference, `None` if it accepts neither. Stream types are
+    /// ignored, since clients list them on every request.
+    pub fn negotiate(accept: &AcceptHeader<'_>) -> Option<ResponseMedia> {
+        let (graphql, json) = (accept.quality(GRAPHQL_RESPONSE), accept.quality(JSON));
+        if graphql == 0 && json == 0 {
+            return None;
+        }
+        let prefers_graphql = accept.names_type(GRAPHQL_RESPONSE) && graphql >= json;
+        Some(if prefers_graphql || json == 0 { ResponseMedia::GraphqlResponse } else { ResponseMedia::Json })
+    }
 }
 
 /// The transport of a stream of responses in an HTTP body.
@@ -148,6 +170,48 @@ mod tests {
         }
         for accept in ["image/png", "multipart/mixed", "multipart/mixed;subscriptionSpec=2.0", "*/*;q=0"] {
             assert_eq!(accepted(Some(accept)), None, "{accept}");
+        }
+    }
+
+    #[test]
+    fn media_type_follows_accept() {
+        let table = [
+            (None, Some(ResponseMedia::Json)),
+            (Some("*/*"), Some(ResponseMedia::Json)),
+            (Some("application/json"), Some(ResponseMedia::Json)),
+            (Some("application/graphql-response+json"), Some(ResponseMedia::GraphqlResponse)),
+            (
+                Some("application/graphql-response+json, application/json;q=0.9"),
+                Some(ResponseMedia::GraphqlResponse),
+            ),
+            (Some("application/graphql-response+json;q=0.8, application/json"), Some(ResponseMedia::Json)),
+            // urql
+            (
+                Some(
+                    "application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed",
+                ),
+                Some(ResponseMedia::GraphqlResponse),
+            ),
+            // Apollo Client
+            (Some("multipart/mixed;q=0.9, application/json"), Some(ResponseMedia::Json)),
+            (
+                Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+                Some(ResponseMedia::Json),
+            ),
+            (Some("application/json;q=0, application/*"), Some(ResponseMedia::GraphqlResponse)),
+            (Some("image/png"), None),
+            (Some("text/event-stream"), None),
+        ];
+        for (accept, expected) in table {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            }
+            assert_eq!(
+                ResponseMedia::negotiate(&AcceptHeader::from_headers(&headers)),
+                expected,
+                "{accept:?}"
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_model::Value;
 
 use crate::document::limits;
-use crate::over_http::json_input;
+use crate::over_http::json_input::{self, malformed_request};
 
 /// A well-formed GraphQL request.
 #[derive(Debug)]
@@ -154,10 +154,6 @@ pub fn parse_query(query: &str) -> Result<Option<ParsedRequest<'_>>, Problem> {
 
 pub fn missing_query() -> Problem {
     malformed_request("the parameter `query` is missing: it holds the GraphQL document as text")
-}
-
-pub fn malformed_request(detail: impl Into<String>) -> Problem {
-    Problem::bad_request("MALFORMED_REQUEST", detail)
 }
 
 /// True for `application/json` without a charset or with UTF-8.

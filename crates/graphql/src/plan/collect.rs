@@ -7,7 +7,7 @@ use apollo_compiler::{Name, Node, ast};
 use indexmap::IndexMap;
 
 use crate::document::rules;
-use crate::plan::roots::OperationPlanner;
+use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::ResponseLabel;
 use crate::response_error::{DocumentLocation, ResponseError};
 

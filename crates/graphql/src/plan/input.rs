@@ -7,7 +7,7 @@ use apollo_compiler::{Name, Node, Schema};
 use trefoil_model::Value;
 use trefoil_model::error::{Error, Result};
 
-use crate::plan::variables::VariableValues;
+use crate::plan::variable_values::VariableValues;
 
 /// The arguments of a field, in the order of its definition.
 #[derive(Debug, Clone, Default)]

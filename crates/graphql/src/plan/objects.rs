@@ -12,7 +12,7 @@ use trefoil_model::{FieldId, FieldKind, RecordTypeId};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
-use crate::plan::roots::OperationPlanner;
+use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
     AbstractShape, ChildRead, ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape,
     EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, RecordReads,

@@ -8,14 +8,16 @@ use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::{Field, Operation, OperationType};
 
 use trefoil_engine::{
-    BuiltinOperation, Engine, OperationVerb, ResolverBinding, ResolverFn, ResultShape, Selection,
+    BuiltinOperation, Engine, OperationVerb, PreparedSelection, ResolverBinding, ResolverFn, ResultShape,
+    Selection,
 };
 use trefoil_model::RootKind;
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
-use crate::plan::input::{FieldArguments, VariableNode};
+use crate::plan::input::FieldArguments;
+use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{ConnectionShape, ObjectShape, OutputShape, RecordReads, ResponseLabel, ValueSlot};
-use crate::plan::variables::VariableValues;
+use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
 
 /// A planned operation.
@@ -64,7 +66,7 @@ pub struct BuiltinRoot {
     pub record_name: String,
     pub arguments: FieldArguments,
     pub shape: RootShape,
-    pub selection: Arc<Selection>,
+    pub selection: Arc<PreparedSelection>,
 }
 
 /// The result of a built-in operation.
@@ -107,20 +109,6 @@ fn is_cacheable(roots: &[PlannedRoot]) -> bool {
         RootAction::Typename(_) | RootAction::Registered { .. } | RootAction::Missing(_) => false,
     };
     !roots.iter().any(PlannedRoot::uses_resolvers) && roots.iter().any(is_expensive)
-}
-
-/// The state of planning; `variables` are used for `@skip`, `@include` and arguments of relations.
-pub struct OperationPlanner<'a> {
-    pub engine: &'a Engine,
-    pub document: &'a ExecutableDocument,
-    pub variable_definitions: &'a [VariableNode],
-    pub variables: &'a VariableValues,
-    pub single_use: bool,
-    /// Number of fields planned so far.
-    pub field_count: usize,
-    /// Conflicting arguments that validation does not detect.
-    pub conflict: Option<ResponseError>,
-    pub objects: HashMap<(String, Vec<usize>), Arc<ObjectShape>>,
 }
 
 impl OperationPlan {
@@ -240,7 +228,7 @@ impl<'a> OperationPlanner<'a> {
         };
         debug_assert!(builtin.result_shape != ResultShape::Connection || builtin.verb == OperationVerb::List);
         let arguments = self.read_arguments(first);
-        BuiltinRoot { builtin, record_name, arguments, shape, selection: Arc::new(selection) }
+        BuiltinRoot { builtin, record_name, arguments, shape, selection: PreparedSelection::new(selection) }
     }
 
     pub fn read_arguments(&self, field: &Field) -> FieldArguments {

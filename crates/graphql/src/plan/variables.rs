@@ -8,18 +8,9 @@ use trefoil_model::Value;
 use trefoil_model::naming::names;
 
 use crate::plan::input::{self, VariableNode};
-use crate::resolve::complete;
+use crate::plan::variable_values::VariableValues;
+use crate::registered_resolvers::complete;
 use crate::response_error::{DocumentLocation, ResponseError};
-
-/// The variables of a request by position in the operation's definitions; `None` if absent.
-#[derive(Debug, Clone, Default)]
-pub struct VariableValues(Vec<Option<Value>>);
-
-impl VariableValues {
-    pub fn get(&self, position: usize) -> Option<&Value> {
-        self.0.get(position)?.as_ref()
-    }
-}
 
 /// A variable of an operation.
 #[derive(Debug)]

@@ -1,18 +1,20 @@
 //! The channel of all subscribers with the same request under one schema: each event is found and encoded once.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use trefoil_engine::changes::{MemorySize, WorkItem};
-use trefoil_engine::{ChangeFeed, RecordChange};
+use trefoil_engine::changes::WorkItem;
+use trefoil_engine::{ChangeFeed, Engine, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
 
-use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
-use crate::response_error::{self, ResponseError};
-use crate::service::{GraphqlService, GraphqlState};
-use crate::subscribe::event::SubscriptionEvent;
+use crate::execute::execution::{Execution, ExecutionError};
+use crate::reply::ExecutedResponse;
+use crate::response_error;
+use crate::subscribe::event::{EventBatch, SubscriptionEvent};
 use crate::subscribe::registry::SubscriptionRegistry;
 use crate::subscribe::request::{PlannedSubscription, SubscriptionRequest};
 
@@ -30,66 +32,40 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 pub struct SubscriptionChannel {
     number: u64,
     key: String,
-    service: GraphqlService,
-    state: Arc<GraphqlState>,
+    engine: Engine,
+    registry: Arc<SubscriptionRegistry>,
+    /// The channels that it is one of.
+    channels: Arc<ChannelMap>,
     request: SubscriptionRequest,
     planned: PlannedSubscription,
     /// The batch that waits at the end of the log, with its start; later subscribers share it.
     waiting_at_end: Mutex<Option<(i64, Weak<WorkItem<EventBatch>>)>>,
 }
 
-/// The events of a range of the log.
-pub struct EventBatch {
-    pub events: Vec<Arc<SubscriptionEvent>>,
-    /// The last change number of the range.
-    pub until: i64,
-    /// The event id of `until`.
-    pub id: Arc<str>,
-    /// The schema was swapped: later events must be taken from a channel of the new one.
-    pub schema_changed: bool,
-}
-
-impl MemorySize for EventBatch {
-    fn memory_size(&self) -> usize {
-        self.events.iter().map(|event| event.estimated_bytes() + 32).sum()
-    }
-}
-
 impl SubscriptionChannel {
-    /// The channel of this request; planned if there is none yet.
-    pub fn join(
-        service: &GraphqlService,
-        state: &Arc<GraphqlState>,
+    /// The channel of a planned request, or the one that another subscriber added first.
+    pub fn add(
+        registry: &Arc<SubscriptionRegistry>,
+        channels: &Arc<ChannelMap>,
+        engine: &Engine,
         request: SubscriptionRequest,
-    ) -> Result<Arc<SubscriptionChannel>, Vec<ResponseError>> {
-        let (shared_key, actor_key) = (request.shared_key(), request.actor_key());
-        let existing = state.channels.get(&shared_key).or_else(|| state.channels.get(&actor_key));
-        if let Some(channel) = existing {
-            return Ok(channel);
-        }
-        let planned = request.plan(state)?;
+        planned: PlannedSubscription,
+    ) -> Arc<SubscriptionChannel> {
         let channel = SubscriptionChannel {
-            number: service.subscriptions.next_channel_number(),
-            key: if planned.plan.uses_resolvers { actor_key } else { shared_key },
-            service: service.clone(),
-            state: state.clone(),
+            number: registry.next_channel_number(),
+            key: if planned.plan.uses_resolvers { request.actor_key() } else { request.shared_key() },
+            engine: engine.clone(),
+            registry: registry.clone(),
+            channels: channels.clone(),
             request,
             planned,
             waiting_at_end: Mutex::default(),
         };
-        Ok(state.channels.insert(Arc::new(channel)))
+        channels.insert(Arc::new(channel))
     }
 
     pub fn key(&self) -> &str {
         &self.key
-    }
-
-    pub fn service(&self) -> &GraphqlService {
-        &self.service
-    }
-
-    pub fn registry(&self) -> &SubscriptionRegistry {
-        &self.service.subscriptions
     }
 
     pub fn request(&self) -> &SubscriptionRequest {
@@ -97,7 +73,7 @@ impl SubscriptionChannel {
     }
 
     fn feed(&self) -> &ChangeFeed {
-        self.state.engine.feed()
+        self.engine.feed()
     }
 
     /// The events after `position`. A shared batch may start earlier; the subscriber skips the events before `position`.
@@ -111,7 +87,7 @@ impl SubscriptionChannel {
         }
         let channel = self.clone();
         let batch =
-            self.registry().event_cache.join((self.number, position), move || channel.next_events(position));
+            self.registry.event_cache.join((self.number, position), move || channel.next_events(position));
         if waiting.is_none() && position >= self.feed().known_head() {
             *waiting_at_end = Some((position, Arc::downgrade(&batch)));
         }
@@ -128,9 +104,8 @@ impl SubscriptionChannel {
 
     /// The next batch, or an empty one with `schema_changed` after a swap.
     async fn next_events(self: Arc<Self>, start: i64) -> Result<Arc<EventBatch>> {
-        let mut swapped = self.registry().schema_swaps.subscribe();
-        let is_current = Arc::ptr_eq(&self.service.state.load(), &self.state);
-        if is_current {
+        let mut swapped = self.registry.schema_swaps.subscribe();
+        if !self.channels.is_retired() {
             tokio::select! {
                 biased;
                 _ = swapped.changed() => {}
@@ -194,7 +169,7 @@ impl SubscriptionChannel {
         body.extend_from_slice(b",\"extensions\":{\"eventId\":");
         response_error::write_json_string(&mut body, &id);
         body.extend_from_slice(b"}}");
-        self.registry().encoded_events.inc();
+        self.registry.encoded_events.inc();
         Ok(SubscriptionEvent::new(change.number, id.into(), &body, causes))
     }
 
@@ -202,7 +177,7 @@ impl SubscriptionChannel {
     async fn execute_change(&self, change: &RecordChange) -> (Vec<u8>, Vec<Cause>) {
         loop {
             let execution = Execution {
-                engine: &self.state.engine,
+                engine: &self.engine,
                 plan: self.planned.plan.clone(),
                 variables: self.planned.variables.clone(),
                 key: None,
@@ -234,6 +209,60 @@ fn unfinished(batch: &Weak<WorkItem<EventBatch>>) -> Option<Arc<WorkItem<EventBa
 
 impl Drop for SubscriptionChannel {
     fn drop(&mut self) {
-        self.state.channels.remove(&self.key);
+        self.channels.remove(&self.key);
+    }
+}
+
+/// The channels of one schema by request key. A channel is dropped with its last subscriber.
+#[derive(Default)]
+pub struct ChannelMap {
+    by_key: Mutex<HashMap<String, Weak<SubscriptionChannel>>>,
+    /// The schema was swapped.
+    is_retired: AtomicBool,
+}
+
+impl ChannelMap {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<SubscriptionChannel>>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<SubscriptionChannel>> {
+        self.lock().get(key)?.upgrade()
+    }
+
+    /// Adds the channel, or returns the one that was added first.
+    pub(crate) fn insert(&self, channel: Arc<SubscriptionChannel>) -> Arc<SubscriptionChannel> {
+        let mut channels = self.lock();
+        if let Some(existing) = channels.get(channel.key()).and_then(Weak::upgrade) {
+            // Release the lock before `channel` is dropped: its `Drop` takes the lock.
+            drop(channels);
+            return existing;
+        }
+        channels.insert(channel.key().to_owned(), Arc::downgrade(&channel));
+        channel
+    }
+
+    pub(crate) fn remove(&self, key: &str) {
+        let mut channels = self.lock();
+        if channels.get(key).is_some_and(|channel| channel.strong_count() == 0) {
+            channels.remove(key);
+        }
+    }
+
+    /// Marks the channels as those of a former schema.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire)
+    }
+
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use trefoil_engine::changes::MemorySize;
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::Cause;
 
@@ -70,6 +71,23 @@ impl SubscriptionEvent {
             + self.sse_block.len()
             + self.payload.len()
             + PART_OVERHEAD
+    }
+}
+
+/// The events of a range of the log.
+pub struct EventBatch {
+    pub events: Vec<Arc<SubscriptionEvent>>,
+    /// The last change number of the range.
+    pub until: i64,
+    /// The event id of `until`.
+    pub id: Arc<str>,
+    /// The schema was swapped: later events must be taken from a channel of the new one.
+    pub schema_changed: bool,
+}
+
+impl MemorySize for EventBatch {
+    fn memory_size(&self) -> usize {
+        self.events.iter().map(|event| event.estimated_bytes() + 32).sum()
     }
 }
 

@@ -35,15 +35,18 @@ use trefoil_model::error::Error;
 use crate::over_http::request::GraphqlRequest;
 use crate::reply::{GraphqlReply, RequestContext};
 use crate::response_error::ResponseError;
-use crate::service::GraphqlService;
-use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
+use crate::service::{GraphqlService, GraphqlState};
+use crate::subscribe::channel::SubscriptionChannel;
+use crate::subscribe::event::EventBatch;
 use crate::subscribe::request::SubscriptionRequest;
 
+pub use crate::subscribe::channel::ChannelMap;
 pub use crate::subscribe::event::SubscriptionEvent;
-pub use crate::subscribe::registry::{ChannelMap, SubscriptionRegistry};
+pub use crate::subscribe::registry::SubscriptionRegistry;
 
 /// An open subscription, at a position in the change log.
 pub struct Subscription {
+    service: GraphqlService,
     channel: Arc<SubscriptionChannel>,
     /// Number of the last change that was delivered or skipped.
     position: i64,
@@ -75,7 +78,7 @@ impl GraphqlService {
             return Err(state.execute_request(request, context).await);
         }
         let request = SubscriptionRequest::new(request, context.actor);
-        let channel = SubscriptionChannel::join(self, &state, request).map_err(GraphqlReply::Rejected)?;
+        let channel = join_channel(self, &state, request).map_err(GraphqlReply::Rejected)?;
         let feed = state.engine.feed();
         let position = match last_event_id {
             Some(id) => feed.number_of_event(id).await,
@@ -83,7 +86,8 @@ impl GraphqlService {
         };
         let position = position.map_err(subscribe_error)?;
         let last_event_id = feed.event_id(position).await.map_err(subscribe_error)?.into();
-        Ok(Subscription { channel, position, last_event_id, events: None, pending_events: None })
+        let service = self.clone();
+        Ok(Subscription { service, channel, position, last_event_id, events: None, pending_events: None })
     }
 
     /// The id of the last event in the log, after which a new subscription starts.
@@ -92,6 +96,21 @@ impl GraphqlService {
         let feed = state.engine.feed();
         Ok(feed.event_id(feed.last_change_number().await?).await?.into())
     }
+}
+
+/// The channel of this request; planned if there is none yet.
+fn join_channel(
+    service: &GraphqlService,
+    state: &GraphqlState,
+    request: SubscriptionRequest,
+) -> Result<Arc<SubscriptionChannel>, Vec<ResponseError>> {
+    let channels = &state.channels;
+    let existing = channels.get(&request.shared_key()).or_else(|| channels.get(&request.actor_key()));
+    if let Some(channel) = existing {
+        return Ok(channel);
+    }
+    let planned = request.plan(&state.engine, &state.settings, &state.document_cache)?;
+    Ok(SubscriptionChannel::add(&service.subscriptions, channels, &state.engine, request, planned))
 }
 
 fn subscribe_error(error: Error) -> GraphqlReply {
@@ -176,9 +195,8 @@ impl Subscription {
 
     /// Continues the same request at its position under the new schema, if it is still valid there.
     fn rejoin(&mut self) -> Result<(), Vec<ResponseError>> {
-        let service = self.channel.service().clone();
-        let state = service.state.load_full();
-        self.channel = SubscriptionChannel::join(&service, &state, self.channel.request().clone())?;
+        let state = self.service.state.load_full();
+        self.channel = join_channel(&self.service, &state, self.channel.request().clone())?;
         Ok(())
     }
 }

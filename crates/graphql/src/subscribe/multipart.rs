@@ -6,7 +6,6 @@
 
 use bytes::Bytes;
 
-use crate::over_http::response;
 use crate::response_error::{self, ResponseError};
 
 pub const CONTENT_TYPE: &str = "multipart/mixed;boundary=\"graphql\";subscriptionSpec=1.0";
@@ -38,7 +37,7 @@ pub fn failure(failures: &[ResponseError]) -> Bytes {
 
 /// The whole body of a subscription that was rejected: request errors as in any other response.
 pub fn rejection(failures: &[ResponseError]) -> Bytes {
-    let body = response::rejection_body(failures);
+    let body = response_error::rejection_body(failures);
     [BOUNDARY, &encode_part(None, &[b"{\"payload\":", &body, b"}"]), CLOSING].concat().into()
 }
 

@@ -1,20 +1,19 @@
-//! State shared by all subscriptions of a server: the event cache, counters, and the channels of each schema.
+//! State shared by all subscriptions of a server: the event cache and the counters.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 
-use trefoil_engine::changes::SharedWork;
+use trefoil_engine::changes::SharedComputation;
 
-use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
+use crate::subscribe::event::EventBatch;
 
 /// One per server; outlives reloads.
 pub struct SubscriptionRegistry {
     /// Event batches by channel number and start position.
-    pub(crate) event_cache: Arc<SharedWork<(u64, i64), EventBatch>>,
+    pub(crate) event_cache: Arc<SharedComputation<(u64, i64), EventBatch>>,
     /// Notified when the schema is swapped.
     pub(crate) schema_swaps: watch::Sender<()>,
     /// Events encoded, each once for all subscribers of its channel.
@@ -26,7 +25,7 @@ impl SubscriptionRegistry {
     /// Caches up to `cache_bytes` of events for late subscribers.
     pub fn new(cache_bytes: usize) -> SubscriptionRegistry {
         SubscriptionRegistry {
-            event_cache: SharedWork::new(cache_bytes),
+            event_cache: SharedComputation::new(cache_bytes),
             schema_swaps: watch::Sender::new(()),
             encoded_events: Counter::default(),
             channel_count: AtomicU64::new(0),
@@ -46,46 +45,5 @@ impl SubscriptionRegistry {
     /// Bytes of cached events.
     pub fn bytes(&self) -> usize {
         self.event_cache.bytes()
-    }
-}
-
-/// The channels of one schema by request key. A channel is dropped with its last subscriber.
-#[derive(Default)]
-pub struct ChannelMap(Mutex<HashMap<String, Weak<SubscriptionChannel>>>);
-
-impl ChannelMap {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<SubscriptionChannel>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn get(&self, key: &str) -> Option<Arc<SubscriptionChannel>> {
-        self.lock().get(key)?.upgrade()
-    }
-
-    /// Adds the channel, or returns the one that was added first.
-    pub(crate) fn insert(&self, channel: Arc<SubscriptionChannel>) -> Arc<SubscriptionChannel> {
-        let mut channels = self.lock();
-        if let Some(existing) = channels.get(channel.key()).and_then(Weak::upgrade) {
-            // Release the lock before `channel` is dropped: its `Drop` takes the lock.
-            drop(channels);
-            return existing;
-        }
-        channels.insert(channel.key().to_owned(), Arc::downgrade(&channel));
-        channel
-    }
-
-    pub(crate) fn remove(&self, key: &str) {
-        let mut channels = self.lock();
-        if channels.get(key).is_some_and(|channel| channel.strong_count() == 0) {
-            channels.remove(key);
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }

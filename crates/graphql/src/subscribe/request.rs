@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use apollo_compiler::executable::OperationType;
 
-use trefoil_engine::{Actor, ChangeFilter, OperationVerb};
+use trefoil_engine::{Actor, ChangeFilter, Engine, OperationVerb};
 use trefoil_model::Value;
 use trefoil_model::error::PathSegment;
 
-use crate::execute::run::ExecutionError;
+use crate::document::cache::DocumentCache;
+use crate::document::parse::{GraphqlSettings, ParsedDocument};
+use crate::execute::execution::ExecutionError;
 use crate::over_http::request::GraphqlRequest;
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
-use crate::plan::variables::{self, VariableValues};
-use crate::resolve::complete;
+use crate::plan::variable_values::VariableValues;
+use crate::plan::variables;
+use crate::registered_resolvers::complete;
 use crate::response_error::ResponseError;
-use crate::service::GraphqlState;
 
 /// A subscription request by one actor.
 #[derive(Debug, Clone)]
@@ -57,8 +59,14 @@ impl SubscriptionRequest {
         format!("{:?} {}", self.actor, self.shared_key())
     }
 
-    pub fn plan(&self, state: &GraphqlState) -> Result<PlannedSubscription, Vec<ResponseError>> {
-        let parsed = state.document_cache.get_or_parse(&self.query, || state.parse_document(&self.query));
+    pub fn plan(
+        &self,
+        engine: &Engine,
+        settings: &GraphqlSettings,
+        document_cache: &DocumentCache,
+    ) -> Result<PlannedSubscription, Vec<ResponseError>> {
+        let parsed =
+            document_cache.get_or_parse(&self.query, || ParsedDocument::parse(engine, settings, &self.query));
         let document = parsed.as_ref().as_ref().map_err(Clone::clone)?;
         let single = |failure: ResponseError| vec![failure];
         let prepared = document.operation(self.operation_name.as_deref()).map_err(single)?;
@@ -68,20 +76,19 @@ impl SubscriptionRequest {
                 "the operation is no subscription",
             )));
         }
-        let schema = &state.engine.model().schema;
+        let schema = &engine.model().schema;
         let variables = variables::coerce(schema, &prepared.declared_variables, self.variables.clone())?;
-        let on_planned = |plan: &OperationPlan| state.document_cache.record_plan(&self.query, plan);
-        let plan =
-            prepared.plan(&state.engine, &state.settings, &document.executable, &variables, on_planned);
+        let on_planned = |plan: &OperationPlan| document_cache.record_plan(&self.query, plan);
+        let plan = prepared.plan(engine, settings, &document.executable, &variables, on_planned);
         let plan = plan.map_err(single)?;
-        let filter = change_filter(state, &plan, &variables).map_err(single)?;
+        let filter = change_filter(engine, &plan, &variables).map_err(single)?;
         Ok(PlannedSubscription { plan, variables, filter })
     }
 }
 
 /// The filter for the changes of the one root field, or the reason why it cannot be subscribed to.
 fn change_filter(
-    state: &GraphqlState,
+    engine: &Engine,
     plan: &OperationPlan,
     variables: &VariableValues,
 ) -> Result<ChangeFilter, ResponseError> {
@@ -97,9 +104,8 @@ fn change_filter(
     let name = &root.label.name;
     match &root.action {
         RootAction::Builtin(builtin) => match builtin.builtin.verb {
-            OperationVerb::Subscribe(_) => {
-                builtin_filter(state, builtin, variables).map_err(|failure| with_root_location(root, failure))
-            }
+            OperationVerb::Subscribe(_) => builtin_filter(engine, builtin, variables)
+                .map_err(|failure| with_root_location(root, failure)),
             OperationVerb::List
             | OperationVerb::Get
             | OperationVerb::Create
@@ -120,12 +126,12 @@ fn change_filter(
 }
 
 fn builtin_filter(
-    state: &GraphqlState,
+    engine: &Engine,
     root: &BuiltinRoot,
     variables: &VariableValues,
 ) -> Result<ChangeFilter, ResponseError> {
     let arguments = root.arguments.values_by_position(variables);
-    let filter = arguments.and_then(|values| root.builtin.change_filter(state.engine.model(), values));
+    let filter = arguments.and_then(|values| root.builtin.change_filter(engine.model(), values));
     filter.map_err(|error| ResponseError::from_error(&error))
 }
 

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::over_http::response;
-use crate::response_error::ResponseError;
+use crate::response_error::{ResponseError, rejection_body};
 
 /// The data line is required: browsers do not dispatch an event without one.
 const COMPLETE: &[u8] = b"event: complete\ndata:\n\n";
@@ -30,7 +29,7 @@ pub fn heartbeat(id: &str) -> Bytes {
 
 /// The end of a stream that failed.
 pub fn failure(failures: &[ResponseError]) -> Bytes {
-    single_event(&response::rejection_body(failures))
+    single_event(&rejection_body(failures))
 }
 
 /// A single response and the end of the stream.

@@ -1,5 +1,7 @@
 //! The bodies of a [`Problem`]: GraphQL errors, an HTML page, problem+json or plain text.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, VARY};
@@ -12,7 +14,9 @@ use crate::client::ClientInfo;
 use crate::errors::problem::{ErrorFormat, Problem, RequestPart};
 use crate::negotiation::accept::AcceptHeader;
 use crate::negotiation::format::{FormatChoice, chosen};
-use crate::service::ErrorPageRenderer;
+
+/// Renders the HTML page of an error, from the problem, its request and the request id.
+pub type ErrorPageRenderer = Arc<dyn Fn(&Problem, &ErrorContext, &str) -> String + Send + Sync>;
 
 /// The parts of a request that determine the body of an error, saved before a handler takes the request.
 ///

@@ -3,28 +3,41 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
 
-use trefoil_model::error::chain;
+use trefoil_model::error::error_chain;
 
 use crate::client::ClientInfo;
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
 use crate::response_headers::RequestId;
-use crate::service::MatchedRoute;
 
 /// The client left before the response; nginx's status for it, used in logs and metrics only.
 const CLIENT_GONE_STATUS: u16 = 499;
 
 /// Longer paths are cut in the log.
 const MAX_PATH_BYTES: usize = 256;
+
+/// The route template that matched, filled in by the router and read by the access log.
+#[derive(Clone, Default)]
+pub(crate) struct MatchedRoute(Arc<OnceLock<MatchedPath>>);
+
+impl MatchedRoute {
+    pub(crate) fn set(&self, path: &MatchedPath) {
+        let _ = self.0.set(path.clone());
+    }
+
+    fn path(&self) -> Option<&str> {
+        self.0.get().map(MatchedPath::as_str)
+    }
+}
 
 /// The route label of a request in metrics.
 pub(crate) enum LoggedRoute {
@@ -91,7 +104,7 @@ impl AccessLog {
 
     /// The status is already sent, so an error in the body can only end the response.
     fn broke_off(&self, error: &axum::Error) {
-        tracing::error!(request_id = self.id.as_str(), cause = chain(error), "the answer broke off");
+        tracing::error!(request_id = self.id.as_str(), cause = error_chain(error), "the answer broke off");
     }
 
     fn write_line(&self, status: u16, ms: f64) {

@@ -59,7 +59,7 @@ fn set_defaults(fields: &mut [Field], defaults: Vec<Option<Value>>) {
 fn default_literal<'a>(schema: &'a Schema, owner: &str, field: &Field) -> Option<&'a Node<ast::Value>> {
     let definition = schema.get_object(owner)?.fields.get(field.name.as_str())?;
     let literal = directives::directive_argument(definition.directives.get("default")?, "value")?;
-    let fits = !literal.is_null() && directives::unfit_reason("default", &field.kind).is_none();
+    let fits = !literal.is_null() && directives::expected_kind("default", &field.kind).is_none();
     fits.then_some(literal)
 }
 
@@ -78,7 +78,7 @@ fn checked_default(
         reason
     } else if is_recursive_default(types, owner, field, &mut Vec::new()) {
         "it never ends: the value it makes takes a default that makes it again".to_owned()
-    } else if let Err(violations) = coerce::field_with_types(types, field, &default) {
+    } else if let Err(violations) = coerce::coerce_with_types(types, field, &default) {
         violations.into_iter().map(|violation| violation.message).collect::<Vec<_>>().join("; ")
     } else {
         return Some(default);

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use apollo_compiler::Schema;
 use apollo_compiler::parser::{FileId, SourceMap, SourceSpan};
 
-use crate::SourceLocation;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::naming::names;
+use crate::{RecordType, SourceLocation};
 
 pub(crate) struct DiagnosticLog {
     sources: SourceMap,
@@ -109,4 +110,9 @@ pub(crate) fn suggest_or_else<'a>(
         Some(near) => format!("did you mean `{near}`?"),
         None => otherwise(),
     }
+}
+
+/// The span of a type's name.
+pub(crate) fn type_span(schema: &Schema, record: &RecordType) -> Option<SourceSpan> {
+    schema.get_object(&record.name)?.name.location()
 }

@@ -343,7 +343,7 @@ pub fn compile_pattern(source: &str) -> Result<Regex, String> {
 }
 
 /// The fields that a directive is for, if this kind of field is not one of them.
-pub(crate) fn unfit_reason(directive: &str, kind: &FieldKind) -> Option<&'static str> {
+pub(crate) fn expected_kind(directive: &str, kind: &FieldKind) -> Option<&'static str> {
     let is_text =
         matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
     let is_number =

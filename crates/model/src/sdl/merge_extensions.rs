@@ -1,5 +1,4 @@
-//! Merges every `extend` into the extended definition, so that the schema prints as plain definitions that all
-//! tools read.
+//! Merges every `extend` into the extended definition, so that all tools read the printed schema.
 
 use apollo_compiler::Schema;
 use apollo_compiler::collections::IndexSet;

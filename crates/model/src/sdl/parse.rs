@@ -9,20 +9,12 @@ use apollo_compiler::validation::{DiagnosticList, Valid};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::sdl::diagnostic_log::DiagnosticLog;
+use crate::sdl::resource_paths::ReservedPath;
 use crate::sdl::{
     default_values, directives, graphql_errors, merge_extensions, record_types, relations, root_fields,
     schema_checks, syntax_errors,
 };
 use crate::{Model, SourceFile};
-
-/// A path of the application that does not belong to a record type: a text endpoint or a plain list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReservedPath {
-    /// The path with its leading slash: `/api/info`.
-    pub path: String,
-    /// The owner, for messages: `the list items`.
-    pub owner: String,
-}
 
 /// Reads a schema. On success the diagnostics are warnings, such as fields that are not stored.
 pub fn parse_schema(

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else};
-use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive, unfit_reason};
+use crate::sdl::directives::{DirectiveReader, FieldDirectives, expected_kind, is_builtin_directive};
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
@@ -376,7 +376,7 @@ impl<'a> RecordTypeReader<'a> {
                 (format!("`@reference` stands on {place}, which refers to no record"), help)
             } else if *kind == FieldKind::Id && !matches!(name, "unique" | "renamedFrom") {
                 (format!("`@{name}` means nothing on {place}: the store gives ids"), "remove it".to_owned())
-            } else if let Some(purpose) = unfit_reason(name, kind) {
+            } else if let Some(purpose) = expected_kind(name, kind) {
                 (format!("`@{name}` is for {purpose}; {place} is `{}`", def.ty), better_directive(name, kind))
             } else {
                 continue;
@@ -476,7 +476,7 @@ fn better_directive(directive: &str, kind: &FieldKind) -> String {
         matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
     match directive {
         "range" if is_text => "use `@length` for text".into(),
-        "length" if unfit_reason("range", kind).is_none() => "use `@range` for numbers".into(),
+        "length" if expected_kind("range", kind).is_none() => "use `@range` for numbers".into(),
         "createdAt" | "updatedAt" => "declare `scalar DateTime` and make the field a `DateTime`".into(),
         "version" => "make the field an `Int`".into(),
         _ => "remove it".into(),

@@ -8,9 +8,16 @@ use heck::ToKebabCase;
 
 use crate::RecordType;
 use crate::naming::names;
-use crate::sdl::diagnostic_log::DiagnosticLog;
-use crate::sdl::parse::ReservedPath;
-use crate::sdl::schema_checks::type_span;
+use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
+
+/// A path of the application that does not belong to a record type: a text endpoint or a plain list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReservedPath {
+    /// The path with its leading slash: `/api/info`.
+    pub path: String,
+    /// The owner, for messages: `the list items`.
+    pub owner: String,
+}
 
 /// The server's own paths; one that ends in `…` means every path with that prefix.
 pub const RESERVED_PATHS: [&str; 7] =

@@ -8,11 +8,11 @@ use apollo_compiler::schema::DirectiveDefinition;
 
 use crate::diagnostic::Diagnostic;
 use crate::naming::names;
-use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else};
+use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else, type_span};
 use crate::sdl::directives::{self, BuiltinDirective, DirectiveReader};
-use crate::sdl::parse::ReservedPath;
 use crate::sdl::record_types::{PartialModel, is_record_type};
-use crate::sdl::{resource_paths, syntax_errors};
+use crate::sdl::resource_paths::{self, ReservedPath};
+use crate::sdl::syntax_errors;
 use crate::{Field, FieldId, FieldKind, RecordType, SourceFile, ValueSource};
 
 pub(crate) fn check_schema(
@@ -111,11 +111,6 @@ fn underlined_name<'a>(diagnostic: &Diagnostic, files: &'a [SourceFile]) -> &'a 
     let file = files.iter().find(|file| file.name == diagnostic.file);
     let text = file.and_then(|file| file.text.get(diagnostic.span.clone())).unwrap_or_default();
     text.split('(').next().unwrap_or_default().trim_end()
-}
-
-/// The span of a type's name.
-pub(crate) fn type_span(schema: &Schema, record: &RecordType) -> Option<SourceSpan> {
-    schema.get_object(&record.name)?.name.location()
 }
 
 fn field_span(schema: &Schema, record: &RecordType, field: &Field) -> Option<SourceSpan> {

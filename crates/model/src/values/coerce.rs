@@ -1,13 +1,11 @@
-//! The only validation of field values: turns a [`Value`] into a [`StoredValue`], or lists everything that is
-//! wrong.
-
-use std::fmt;
+//! The only validator of field values: a [`Value`] becomes a [`StoredValue`], or all violations are listed.
 
 use indexmap::{IndexMap, IndexSet};
 
 use crate::error::{PathSegment, Violation};
 use crate::naming::names;
-use crate::values::{json_text, rule_checks, scalars};
+use crate::values::rule_checks::{self, FieldLabel};
+use crate::values::{json_text, scalars};
 use crate::{
     CellValue, EmbeddedType, EnumType, Field, FieldKind, ListItem, Model, Scalar, StoredValue, Value,
     ValueSource,
@@ -33,18 +31,8 @@ pub const MAX_VIOLATIONS: usize = 100;
 /// shown inside a record, so it must stay below that.
 pub const MAX_DEPTH: usize = 126;
 
-/// Label of a field, formatted only when a message needs it.
-#[derive(Clone, Copy)]
-pub(crate) struct FieldLabel<'a>(pub &'a str);
-
-impl fmt::Display for FieldLabel<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&names::display_label(self.0))
-    }
-}
-
 /// Validates a value to be written: type, null and every rule. Paths are relative to the field.
-pub fn field(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
+pub fn coerce_field(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     if value.depth() > MAX_DEPTH {
         let label = FieldLabel(&field.name);
         return Err(single_violation(
@@ -52,11 +40,11 @@ pub fn field(model: &Model, field: &Field, value: &Value) -> Result<StoredValue,
             format!("{label} must not be nested more than {MAX_DEPTH} levels deep"),
         ));
     }
-    field_with_types(model.into(), field, value)
+    coerce_with_types(model.into(), field, value)
 }
 
 /// Validates the operand of a condition or cursor: only the type; null is allowed and rules are ignored.
-pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
+pub fn coerce_comparable(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     if !field.kind.is_comparable() {
         return Err(single_violation("CONDITION", format!("{} cannot be compared", FieldLabel(&field.name))));
     }
@@ -67,13 +55,13 @@ pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<StoredV
 }
 
 /// Validates the operand of `contains`: part of an email address or URL need not be a valid one.
-pub fn text_part(field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
+pub fn coerce_text_part(field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     let scalar = if field.kind == FieldKind::Scalar(Scalar::Id) { Scalar::Id } else { Scalar::String };
     scalar_value(scalar, value, FieldLabel(&field.name))
 }
 
 /// Validates a value of an existing record: only the type, as today's rules may be newer than the record.
-pub fn type_only(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
+pub fn coerce_type_only(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     stored_for_kind(model.into(), &field.kind, value, FieldLabel(&field.name))
 }
 
@@ -115,8 +103,8 @@ pub fn link_ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>
     if violations.is_empty() { Ok(ids.into_iter().collect()) } else { Err(violations) }
 }
 
-/// [`field`] for use while the model is being built.
-pub(crate) fn field_with_types(
+/// [`coerce_field`] for use while the model is being built.
+pub(crate) fn coerce_with_types(
     types: CoercionTypes<'_>,
     field: &Field,
     value: &Value,
@@ -238,7 +226,7 @@ fn embedded_value(
     let mut text = vec![b'{'];
     for field in fields.iter().filter(|field| field.kind != FieldKind::Unstored) {
         let member = value.get(&field.name).or(field.default.as_ref()).unwrap_or(&Value::Null);
-        match field_with_types(types, field, member) {
+        match coerce_with_types(types, field, member) {
             Ok(stored) => {
                 if text.len() > 1 {
                     text.push(b',');

@@ -29,7 +29,7 @@ pub fn example_record(model: &Model, record: &RecordType) -> Option<Json> {
 
 /// The value as it looks after being stored and read back.
 pub fn as_response_json(model: &Model, field: &Field, value: Json) -> Option<Json> {
-    let stored = coerce::type_only(model, field, &Value::from(value)).ok()?;
+    let stored = coerce::coerce_type_only(model, field, &Value::from(value)).ok()?;
     let mut text = Vec::new();
     json_text::write_cell(&mut text, &field.kind, stored.as_cell()).ok()?;
     serde_json::from_slice(&text).ok()
@@ -62,7 +62,7 @@ pub fn example_value(model: &Model, field: &Field) -> Option<Json> {
         FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
         kind @ (FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_)) => {
             let value = value_for_kind(model, field, kind)?;
-            coerce::field(model, field, &Value::from(value.clone())).is_ok().then_some(value)
+            coerce::coerce_field(model, field, &Value::from(value.clone())).is_ok().then_some(value)
         }
     }
 }

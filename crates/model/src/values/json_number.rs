@@ -3,8 +3,6 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::Value;
-
 /// The text of a JSON number with all its digits. It can be copied into JSON as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonNumber(String);
@@ -65,17 +63,10 @@ impl fmt::Display for JsonNumber {
     }
 }
 
-impl Value {
-    /// The number that a JSON text denotes, an integer if it fits in 64 bits.
-    pub fn number(text: &str) -> Option<Value> {
-        let number = JsonNumber::parse(text)?;
-        Some(number.parse().map_or_else(|_| Value::Number(number), Value::Int))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Value;
 
     #[test]
     fn parse_accepts_only_json_numbers() {

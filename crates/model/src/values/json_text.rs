@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::values::{decimal, scalars};
+use crate::values::{date_times, decimal};
 use crate::{CellValue, FieldKind, Scalar, Value};
 
 /// The cell holds something that the field cannot: another program wrote it.
@@ -66,7 +66,9 @@ fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: CellValue<'_>) -> Resul
         (Scalar::Decimal, CellValue::Text(digits)) if decimal::is_canonical(digits) => {
             write_text(out, digits)
         }
-        (Scalar::Date, CellValue::Text(text)) if scalars::parse_date(text).is_some() => write_text(out, text),
+        (Scalar::Date, CellValue::Text(text)) if date_times::parse_date(text).is_some() => {
+            write_text(out, text)
+        }
         (Scalar::DateTime, CellValue::Text(text)) => write_date_time(out, text)?,
         (Scalar::Json, CellValue::Text(text)) => write_checked_json(out, text)?,
         (
@@ -277,10 +279,10 @@ fn nesting_depth(json: &str) -> usize {
 
 /// Writes a time without trailing zeros of the fraction.
 fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), UnreadableCellError> {
-    if !scalars::is_canonical_date_time(text) {
+    if !date_times::is_canonical_date_time(text) {
         // Other programs may have stored another format.
-        let moment = scalars::parse_date_time(text).ok_or(UnreadableCellError)?;
-        return write_date_time(out, &scalars::format_date_time(moment));
+        let moment = date_times::parse_date_time(text).ok_or(UnreadableCellError)?;
+        return write_date_time(out, &date_times::format_date_time(moment));
     }
     let trimmed = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
     // Zeros of whole seconds stay.

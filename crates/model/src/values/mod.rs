@@ -8,6 +8,7 @@ pub(crate) mod value_reader;
 
 // Validation: type, null and rules of a field.
 pub mod coerce;
+pub mod date_times;
 pub mod decimal;
 pub(crate) mod rule_checks;
 pub mod scalars;

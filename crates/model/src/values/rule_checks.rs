@@ -1,11 +1,12 @@
 //! Checks a value against the rules of its field.
 
+use std::fmt;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use crate::error::Violation;
-use crate::values::coerce::FieldLabel;
+use crate::naming::names;
 use crate::values::decimal;
 use crate::{FieldRule, StoredValue, Value};
 
@@ -20,6 +21,16 @@ static EMAIL_REGEX: LazyLock<Regex> = LazyLock::new(|| {
 
 pub(crate) fn is_email(text: &str) -> bool {
     EMAIL_REGEX.is_match(text)
+}
+
+/// Label of a field, formatted only when a message needs it.
+#[derive(Clone, Copy)]
+pub(crate) struct FieldLabel<'a>(pub &'a str);
+
+impl fmt::Display for FieldLabel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&names::display_label(self.0))
+    }
 }
 
 /// All violated rules. `value` is the input and `stored` its coerced form; neither is null.

@@ -68,6 +68,12 @@ impl CellValue<'_> {
 }
 
 impl Value {
+    /// The number that a JSON text denotes, an integer if it fits in 64 bits.
+    pub fn number(text: &str) -> Option<Value> {
+        let number = JsonNumber::parse(text)?;
+        Some(number.parse().map_or_else(|_| Value::Number(number), Value::Int))
+    }
+
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }

@@ -1,13 +1,14 @@
 //! The records that a deletion affects: deleted too, set to null, or preventing it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use trefoil_engine::{ComparisonOp, Condition, Engine, ListSlice, Listing, Operation, OwnedRow, Selection};
+use trefoil_engine::{
+    ComparisonOp, Condition, Engine, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
+};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, FieldKind, Model, OnDelete, RecordTypeId, Value};
 
-use crate::multi_read::{self, read_all};
+use crate::multi_read::{self, read_snapshot};
 
 /// Affected records are counted exactly up to this number.
 pub const MAX_COUNTED: usize = 1_000;
@@ -85,7 +86,7 @@ async fn find_referring(
         return Ok(found);
     }
     for (found, rows_found) in
-        found.iter_mut().zip(read_all(engine, operations, multi_read::TEXT_PREVIEW_BYTES).await?)
+        found.iter_mut().zip(read_snapshot(engine, operations, multi_read::TEXT_PREVIEW_BYTES).await?)
     {
         found.ids = rows_found.rows.iter().filter_map(row_id).collect();
     }
@@ -121,7 +122,7 @@ fn referring_operation(model: &Model, owner: RecordTypeId, field: FieldId, ids: 
     let slice = ListSlice::First { first: MAX_COUNTED as i64 + 1, after: None };
     let listing = Listing { conditions, slice, ..Listing::default() };
     let selection = Selection::new(vec![model.record(owner).id_field()], Vec::new());
-    Operation::List { record: owner, listing, selection: Arc::new(selection) }
+    Operation::List { record: owner, listing, selection: PreparedSelection::new(selection) }
 }
 
 fn row_id(row: &OwnedRow) -> Option<i64> {

@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
-use trefoil_engine::{Operation, Selection};
+use trefoil_engine::{Operation, PreparedSelection, Selection};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::FormPairs;
@@ -24,7 +24,7 @@ use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
 use crate::examples::page::PageSubject;
 use crate::flash::{self, FlashKind};
 use crate::form::keys;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
+use crate::multi_read::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::view::{DeleteView, EffectView, PageHead, PageLink};
 
 impl Pages {
@@ -89,8 +89,9 @@ impl Pages {
     ) -> Result<Response, Problem> {
         let (record, engine) = (request.collection.record, &request.resources.engine);
         let titles = Selection::clone(&self.title_selection(engine.model(), record)).with_version();
-        let operation = Operation::Get { record, id, selection: titles.into() };
-        let found = read_all(engine, vec![operation], TEXT_PREVIEW_BYTES).await.map_err(write_problem)?;
+        let operation = Operation::Get { record, id, selection: PreparedSelection::new(titles) };
+        let found =
+            read_snapshot(engine, vec![operation], TEXT_PREVIEW_BYTES).await.map_err(write_problem)?;
         let row =
             found.iter().flat_map(|found| &found.rows).next().ok_or_else(|| request.not_found(record, id))?;
         let (_, title) = self.row_title(record, row).ok_or_else(|| request.not_found(record, id))?;

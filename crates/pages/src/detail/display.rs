@@ -76,7 +76,7 @@ fn display_json(
 
 fn display_scalar(scalar: Scalar, value: &Value, size: DisplaySize) -> DisplayValue {
     match (scalar, value) {
-        (Scalar::Boolean, Value::Bool(yes)) => DisplayValue::Truth { yes: *yes },
+        (Scalar::Boolean, Value::Bool(yes)) => DisplayValue::Boolean { yes: *yes },
         (Scalar::Int | Scalar::Float, Value::Int(number)) => {
             DisplayValue::Number { text: number.to_string() }
         }

@@ -1,6 +1,7 @@
 //! The page of one record, with its fields and related records.
 
-// The page.
+// What the page reads, and the page.
+pub(crate) mod layout;
 pub(crate) mod page;
 
 // Values formatted for people.

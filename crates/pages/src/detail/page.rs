@@ -1,119 +1,25 @@
 //! The detail page of a record: its fields, the records that refer to it and those linked with it.
 
-use std::sync::Arc;
-
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_engine::{
-    ChildSelection, CountMode, ListSlice, Listing, Operation, Outcome, OwnedRow, Selection,
-};
+use trefoil_engine::{ListSlice, Listing, Operation, Outcome, OwnedRow};
 use trefoil_http::errors::problem::Problem;
-use trefoil_model::naming::names;
-use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId};
+use trefoil_model::{FieldId, RecordType, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{NestedCollection, equals_id};
 use trefoil_resources::list_query::query_problem;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
+use crate::detail::layout::{DetailLayout, RelatedList, RelationKind};
 use crate::examples::page::PageSubject;
 use crate::labels::ResourceLabels;
 use crate::list::table::TableColumns;
-use crate::multi_read::{FoundRows, read_all};
-use crate::phrases::{MAX_COUNT, bounded_count, counted_noun, group_thousands};
-use crate::record_reading::{RecordReading, record_name};
+use crate::multi_read::{FoundRows, read_snapshot};
+use crate::phrases::{bounded_count, counted_noun, group_thousands};
+use crate::record_reading::record_name;
 use crate::view::{DetailView, PageHead, PageLink, RelatedView, TableView};
-
-/// Number of referring records shown.
-const MAX_REFERRING: i64 = 5;
-
-/// Number of linked records shown: more, since they have no list page of their own.
-const MAX_LINKED: i64 = 50;
-
-/// The fields of a detail page and the lists below them.
-pub struct DetailLayout {
-    reading: RecordReading,
-    related_lists: Vec<RelatedList>,
-}
-
-/// A list of related records.
-struct RelatedList {
-    label: String,
-    record: RecordTypeId,
-    kind: RelationKind,
-}
-
-enum RelationKind {
-    /// Records that refer to the displayed one by this field; their list is at the segment.
-    Referring { reference: FieldId, segment: String },
-    /// Linked records: children at this position. The children at the next position are ids alone, for the count.
-    Linked { child: usize },
-}
-
-impl DetailLayout {
-    pub fn new(
-        model: &Model,
-        all_labels: &[ResourceLabels],
-        readings: &[RecordReading],
-        record: RecordTypeId,
-    ) -> DetailLayout {
-        let owner = model.record(record);
-        let stored = owner.fields.iter().enumerate().filter(|(_, field)| field.is_stored());
-        let stored: Vec<FieldId> = stored.map(|(i, _)| FieldId(i)).collect();
-        let reading = RecordReading::new(model, all_labels, record, &stored);
-        let (reference_count, mut children) = (reading.reference_count(), Vec::new());
-        let mut related_lists = Vec::new();
-        for (i, field) in owner.fields.iter().enumerate() {
-            let (record, kind) = match &field.kind {
-                FieldKind::Inverse { target, field: reference } => {
-                    let segment = names::path_segment(&field.name);
-                    (*target, RelationKind::Referring { reference: *reference, segment })
-                }
-                FieldKind::Link { target, .. } => {
-                    let child = reference_count + children.len();
-                    let rows = Arc::unwrap_or_clone(readings[target.0].selection.clone());
-                    children.push(linked_child(FieldId(i), MAX_LINKED, rows));
-                    let ids = Selection::new(vec![model.record(*target).id_field()], Vec::new());
-                    children.push(linked_child(FieldId(i), i64::from(MAX_COUNT) + 1, ids));
-                    (*target, RelationKind::Linked { child })
-                }
-                FieldKind::Id
-                | FieldKind::Scalar(_)
-                | FieldKind::Enum(_)
-                | FieldKind::Embedded(_)
-                | FieldKind::List(_)
-                | FieldKind::Reference { .. }
-                | FieldKind::Unstored => continue,
-            };
-            related_lists.push(RelatedList { label: names::display_label(&field.name), record, kind });
-        }
-        DetailLayout { reading: reading.with_children(children), related_lists }
-    }
-
-    /// The operations for referring records, read together with the record itself.
-    fn list_operations(&self, pages: &Pages, id: i64) -> Vec<Operation> {
-        let list = |related: &RelatedList| match &related.kind {
-            RelationKind::Linked { .. } => None,
-            RelationKind::Referring { reference, .. } => {
-                let listing = Listing {
-                    conditions: vec![equals_id(*reference, id)],
-                    slice: ListSlice::First { first: MAX_REFERRING, after: None },
-                    count: CountMode::UpTo(MAX_COUNT),
-                    ..Listing::default()
-                };
-                let selection = pages.row_readings[related.record.0].selection.clone();
-                Some(Operation::List { record: related.record, listing, selection })
-            }
-        };
-        self.related_lists.iter().filter_map(list).collect()
-    }
-}
-
-fn linked_child(field: FieldId, first: i64, selection: Selection) -> ChildSelection {
-    let listing = Listing { slice: ListSlice::First { first, after: None }, ..Listing::default() };
-    ChildSelection { field, listing, selection }
-}
 
 impl Pages {
     pub async fn detail_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
@@ -170,9 +76,9 @@ impl Pages {
         id: i64,
         mut operations: Vec<Operation>,
     ) -> Result<Vec<FoundRows>, Problem> {
-        operations.extend(self.detail_layouts[record.0].list_operations(self, id));
+        operations.extend(self.detail_layouts[record.0].list_operations(&self.row_readings, id));
         let found =
-            read_all(&request.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
+            read_snapshot(&request.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
         match found.first() {
             Some(own) if !own.rows.is_empty() => Ok(found),
             Some(_) | None => Err(request.not_found(record, id)),

@@ -132,7 +132,7 @@ impl ExampleBuilder<'_> {
                 values.iter().find(|(known, _)| *known == field_id).map(|(_, value)| value.clone())
             };
             let is_link = matches!(field.kind, FieldKind::Link { .. });
-            let passes = |value: &Value| is_link || coerce::field(model, field, value).is_ok();
+            let passes = |value: &Value| is_link || coerce::coerce_field(model, field, value).is_ok();
             let value = found(&typed).or_else(|| found(&stored.values).filter(passes));
             let value = match value {
                 Some(value) => Some(self.response_value(field, &value)),
@@ -167,7 +167,7 @@ impl ExampleBuilder<'_> {
                     .is_ok_and(|linked| linked.into_iter().all(|linked| is_known(*id, linked))),
                 FieldKind::Reference { .. } => {
                     let target_exists = value.as_i64().is_none_or(|target| is_known(*id, target));
-                    target_exists && coerce::field(model, field, value).is_ok()
+                    target_exists && coerce::coerce_field(model, field, value).is_ok()
                 }
                 FieldKind::Id
                 | FieldKind::Scalar(_)
@@ -175,7 +175,7 @@ impl ExampleBuilder<'_> {
                 | FieldKind::Embedded(_)
                 | FieldKind::List(_)
                 | FieldKind::Inverse { .. }
-                | FieldKind::Unstored => coerce::field(model, field, value).is_ok(),
+                | FieldKind::Unstored => coerce::coerce_field(model, field, value).is_ok(),
             };
             passes && !form.violations.iter().any(|violation| concerns_field(violation, &field.input_name))
         });

@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trefoil_engine::{ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, Selection};
+use trefoil_engine::{
+    ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
+};
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordTypeId, StoredValue, Value};
 use trefoil_resources::ServedResources;
 use trefoil_resources::form_input::FormInput;
 
 use crate::Pages;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 
 /// Records listed by a control; others are found by searching.
 pub const MAX_OPTIONS: usize = 50;
@@ -62,7 +64,7 @@ impl Pages {
         if operations.is_empty() {
             return Ok(ReferenceChoices::new());
         }
-        let mut results = read_all(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
+        let mut results = read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
         let mut choices = ReferenceChoices::new();
         for (id, field, target) in fields {
             let (Some(first), Some(by_id)) = (results.next(), results.next()) else { break };
@@ -89,10 +91,10 @@ impl Pages {
     }
 
     /// Selects the id and the title, if the type has one.
-    pub fn title_selection(&self, model: &Model, record: RecordTypeId) -> Arc<Selection> {
+    pub fn title_selection(&self, model: &Model, record: RecordTypeId) -> Arc<PreparedSelection> {
         let id = model.record(record).id_field();
         let columns = std::iter::once(id).chain(self.labels_of(record).title_field).collect();
-        Arc::new(Selection::new(columns, Vec::new()))
+        PreparedSelection::new(Selection::new(columns, Vec::new()))
     }
 
     fn offered_records(

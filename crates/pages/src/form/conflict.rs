@@ -32,7 +32,7 @@ fn control_value(control: &ControlView) -> DisplayValue {
         text => DisplayValue::Text { text: text.replace("\r\n", "\n"), cut: false },
     };
     match control.kind {
-        ControlKind::Checkbox => DisplayValue::Truth { yes: control.value == "true" },
+        ControlKind::Checkbox => DisplayValue::Boolean { yes: control.value == "true" },
         ControlKind::Radios | ControlKind::Select => {
             chosen().next().map_or(DisplayValue::Nothing, |option| text(&option.label))
         }

@@ -1,10 +1,9 @@
 //! `EditableRecord`: the stored values behind a form, and which of them a submitted form changes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use trefoil_engine::plan::relation_target;
-use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, Selection};
+use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordType, StoredValue, Value};
@@ -15,7 +14,7 @@ use trefoil_resources::typed_values::ControlReader;
 
 use crate::Pages;
 use crate::form::value_texts::value_node;
-use crate::multi_read::read_all;
+use crate::multi_read::read_snapshot;
 
 /// A link field with more records than this is left out of the form and stays as it is.
 const MAX_LINKS: usize = 1_000;
@@ -45,8 +44,8 @@ impl Pages {
         let link_fields: Vec<FieldId> = links.iter().map(|child| child.field).collect();
         let title = self.labels_of(record_type).title_field;
         let selected_columns = columns.iter().copied().chain(title).collect();
-        let selection = Arc::new(Selection::new(selected_columns, links).with_version());
-        let found = read_all(
+        let selection = PreparedSelection::new(Selection::new(selected_columns, links).with_version());
+        let found = read_snapshot(
             &request.resources.engine,
             vec![Operation::Get { record: record_type, id, selection }],
             usize::MAX,

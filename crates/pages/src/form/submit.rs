@@ -8,7 +8,7 @@ use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::RecordType;
-use trefoil_model::error::{Error, Missing, Violation};
+use trefoil_model::error::{Error, MissingItem, Violation};
 use trefoil_resources::field_values::FieldValues;
 use trefoil_resources::form_input::{FormInput, FormValues, concerns_field};
 use trefoil_resources::request::ResourceRequest;
@@ -78,7 +78,7 @@ impl Pages {
         match result {
             Ok(write) => {
                 let mut response = write.mark_replayed(see_other(&request.collection.path));
-                set_flash(request, &mut response, FlashKind::Created, write.written.id);
+                set_flash(request, &mut response, FlashKind::Created, write.record.id);
                 Ok(response)
             }
             Err(error) => self.form_with_errors(request, None, input, error).await,
@@ -130,7 +130,7 @@ impl Pages {
             (Err(Error::Stale { .. }), OverwriteVersion::FromForm(_)) => {
                 self.form_with_conflict(request, id, input).await
             }
-            (Err(Error::NotFound { what: Missing::Record { .. } }), OverwriteVersion::FromForm(_)) => {
+            (Err(Error::NotFound { what: MissingItem::Record { .. } }), OverwriteVersion::FromForm(_)) => {
                 self.form_for_deleted(request, input).await
             }
             (Err(error), OverwriteVersion::FromForm(_) | OverwriteVersion::FromHeaders(_)) => {

@@ -6,18 +6,34 @@ use http::StatusCode;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, OwnedRow};
 use trefoil_http::errors::problem::Problem;
+use trefoil_model::{FieldId, RecordTypeId};
 use trefoil_resources::request::ResourceRequest;
 
 use crate::examples::page::PageSubject;
 use crate::list::downloads::{PageCoverage, download_links};
 use crate::list::filters::ListFilters;
-use crate::list::query::{ListRows, ListTarget};
 use crate::list::table::{TableColumns, table_caption};
 use crate::multi_read::FoundRows;
 use crate::phrases::MAX_COUNT;
 use crate::record_reading::record_name;
 use crate::view::{DownloadLinks, EmptyView, ListView, PageHead, PageLink, PagerView, TableRow, TableView};
 use crate::{Pages, flash};
+
+/// The list that a page shows.
+pub struct ListTarget {
+    pub record: RecordTypeId,
+    pub path: String,
+    /// Id of the parent record, and the field that refers to it.
+    pub parent: Option<(i64, FieldId)>,
+}
+
+/// The rows of a list.
+#[derive(Default)]
+pub struct ListRows {
+    pub rows: Vec<OwnedRow>,
+    pub has_more: bool,
+    pub total: u64,
+}
 
 /// Everything that a list page is made of.
 pub struct ListPage<'l> {

@@ -8,32 +8,15 @@ use trefoil_engine::{CountMode, Listing, Operation, Outcome, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::response_cache::CacheableAt;
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, RecordTypeId};
 use trefoil_resources::collection::{NestedCollection, equals_id};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
 use crate::list::filters::ListFilters;
-use crate::list::page::ListPage;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
+use crate::list::page::{ListPage, ListRows, ListTarget};
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::phrases::MAX_COUNT;
-
-/// The list that a page shows.
-pub struct ListTarget {
-    pub record: RecordTypeId,
-    pub path: String,
-    /// Id of the parent record, and the field that refers to it.
-    pub parent: Option<(i64, FieldId)>,
-}
-
-/// The rows of a list.
-#[derive(Default)]
-pub struct ListRows {
-    pub rows: Vec<OwnedRow>,
-    pub has_more: bool,
-    pub total: u64,
-}
 
 impl Pages {
     pub async fn list_page(&self, request: &ResourceRequest<'_>) -> Result<Response, Problem> {
@@ -67,7 +50,7 @@ impl Pages {
         operations.extend(filters.errors.is_empty().then(|| self.list_operation(&target, &query)));
         let data_version = resources.response_cache.data_version();
         let mut found =
-            read_all(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
+            read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
         let rows = if filters.errors.is_empty() { list_rows(found.pop())? } else { ListRows::default() };
         let parent_row = match target.parent {
             Some((id, _)) => Some(expect_row(request, id, found.remove(0))?),

@@ -165,7 +165,7 @@ impl RandomValues {
                 values.push((FieldId(position), value));
                 continue;
             }
-            let stored = coerce::type_only(model, field, &value);
+            let stored = coerce::coerce_type_only(model, field, &value);
             let stored = if none { StoredValue::Null } else { stored.expect("a value of its kind") };
             values.push((FieldId(position), json_text::cell_to_value(&field.kind, stored.as_cell())));
         }
@@ -254,7 +254,7 @@ proptest! {
             let field = record.field(id);
             let before = stored_record.values.iter().find(|(known, _)| *known == id);
             let before = before.expect("it was shown").1.clone();
-            let coerced = |value: &Value| coerce::field(&model, field, value);
+            let coerced = |value: &Value| coerce::coerce_field(&model, field, value);
             if !matches!(field.kind, FieldKind::Link { .. }) {
                 prop_assert_eq!(coerced(&value), coerced(&before), "{}", field.name);
             }

@@ -227,7 +227,7 @@ fn detail() -> DetailView {
             ),
             labelled("Quantity", number("1")),
             labelled("Status", choice("New", 0)),
-            labelled("Paid", DisplayValue::Truth { yes: false }),
+            labelled("Paid", DisplayValue::Boolean { yes: false }),
             labelled("Placed at", time()),
             labelled("Note", text("Handle with care.\n\nThe mill is on the left, the store on the right.")),
             labelled("Summary", DisplayValue::Text { text: "It goes on and on".to_owned(), cut: true }),

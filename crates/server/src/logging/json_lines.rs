@@ -56,7 +56,7 @@ pub fn start_writer() -> io::Result<JsonLogLayer> {
     Ok(JsonLogLayer(&LOG_QUEUE))
 }
 
-/// Waits until the queued lines are written, at most [`FLUSH_TIMEOUT`].
+/// Waits until the queued lines are written, at most `FLUSH_TIMEOUT`.
 pub fn flush() {
     LOG_QUEUE.flush();
 }

@@ -6,11 +6,8 @@ use crate::migrate::ddl::{self, quote_name};
 use crate::migrate::diff::needs_link_rebuild;
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
-use crate::migrate::stored_model::{LinkTable, StoredModel, StoredTable};
+use crate::migrate::stored_model::{LinkTable, STORE_FORMAT, StoredModel, StoredTable};
 use crate::migrate::{MigrateError, log_images};
-
-/// The store format that this version writes.
-pub const STORE_FORMAT: u32 = 1;
 
 /// Creates a store in a database that has none.
 pub fn create_all(database: &dyn MigrationDatabase, model: &StoredModel) -> Result<(), MigrateError> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 use trefoil_model::{Model, StoredValue, Value};
 
 use crate::migrate::MigrateError;
-use crate::migrate::column_conversion::{ColumnConversion, changes_values, default_value};
+use crate::migrate::column_rewrite::{ColumnRewrite, changes_values, default_value};
 use crate::migrate::ddl::quote_text;
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::{ModelPairs, TablePair};
@@ -71,7 +71,7 @@ fn rewrite_table_images(
 
 /// The conversion of an image: (old column, new column, conversion) of each column, and the added columns.
 struct ImageRewrite<'a> {
-    columns: Vec<(&'a str, &'a str, ColumnConversion<'a>)>,
+    columns: Vec<(&'a str, &'a str, ColumnRewrite<'a>)>,
     added: Vec<(&'a str, Json)>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> ImageRewrite<'a> {
         pair: &TablePair<'a>,
     ) -> Result<Self, MigrateError> {
         let columns = pair.columns.iter().map(|(old, new)| {
-            let conversion = ColumnConversion::new(database, model, pairs, pair, (old, new))?;
+            let conversion = ColumnRewrite::new(database, model, pairs, pair, (old, new))?;
             Ok((old.column.as_str(), new.column.as_str(), conversion))
         });
         let added = pair

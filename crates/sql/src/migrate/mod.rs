@@ -1,11 +1,11 @@
 //! Brings a database to the tables of a model, or reports why it cannot and what to do.
 //!
 //! A [`StoredModel`] describes the tables of a model and is recorded in the store. A migration pairs the
-//! recorded one with the new one ([`model_pairs`]), lists the changes ([`diff`]), decides by the rows which
-//! of them are safe ([`step_planner`]) and applies them ([`apply`]).
+//! recorded one with the new one (`model_pairs`), lists the changes (`diff`), decides by the rows which
+//! of them are safe (`step_planner`) and applies them (`apply`).
 //!
-//! All of that is the same on every database. [`migration_database`] is the trait for what differs;
-//! [`sqlite`] and [`postgres`] implement it.
+//! All of that is the same on every database. `migration_database` is the trait for what differs;
+//! `sqlite` and `postgres` implement it.
 
 // From two models to a list of steps.
 pub(crate) mod stored_model;
@@ -13,6 +13,8 @@ pub(crate) mod stored_model;
 pub(crate) mod model_pairs;
 
 pub(crate) mod diff;
+
+pub(crate) mod planned_step;
 
 pub(crate) mod step_planner;
 
@@ -26,9 +28,9 @@ pub(crate) mod apply;
 
 pub(crate) mod ddl;
 
-pub(crate) mod value_converter;
+pub(crate) mod type_converter;
 
-pub(crate) mod column_conversion;
+pub(crate) mod column_rewrite;
 
 pub(crate) mod log_images;
 
@@ -44,17 +46,16 @@ pub(crate) mod transfer_tables;
 use trefoil_model::naming::names;
 use trefoil_model::{Model, StoredValue};
 
-pub use crate::migrate::apply::STORE_FORMAT;
 pub(crate) use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::ModelPairs;
+pub use crate::migrate::planned_step::{PlannedStep, StepSafety};
 pub use crate::migrate::report::{MigrateError, MigrationReport};
 pub use crate::migrate::sqlite::migrate_sqlite;
 use crate::migrate::step_planner::StepPlanner;
-pub use crate::migrate::step_planner::{PlannedStep, StepSafety};
-pub use crate::migrate::stored_model::StoredModel;
 pub(crate) use crate::migrate::stored_model::{LinkTable, StoredTable, StoredType};
-use crate::transfer::refuse_elsewhere;
+pub use crate::migrate::stored_model::{STORE_FORMAT, StoredModel};
+use crate::move_record::refuse_moved_store;
 
 /// How far a migration may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +80,7 @@ fn run_migration(
         None => create_store(database, model, stored_model, mode),
         Some(found) if found > STORE_FORMAT => Err(MigrateError::NewerStore { found }),
         Some(_) => {
-            refuse_elsewhere(|key| find_meta(database, key))?;
+            refuse_moved_store(|key| find_metadata(database, key))?;
             migrate_store(database, model, stored_model, mode)
         }
     }?;
@@ -94,16 +95,16 @@ fn store_format(database: &dyn MigrationDatabase) -> Result<Option<u32>, Migrate
     if !database.relations()?.iter().any(|name| name == "trefoil_meta") {
         return Ok(None);
     }
-    let text = require_meta(database, "format")?;
+    let text = require_metadata(database, "format")?;
     let number = text.parse().map_err(|_| MigrateError::Damaged(format!("its format is {text:?}")))?;
     Ok(Some(number))
 }
 
-fn require_meta(database: &dyn MigrationDatabase, key: &str) -> Result<String, MigrateError> {
-    find_meta(database, key)?.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
+fn require_metadata(database: &dyn MigrationDatabase, key: &str) -> Result<String, MigrateError> {
+    find_metadata(database, key)?.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
 }
 
-fn find_meta(database: &dyn MigrationDatabase, key: &str) -> Result<Option<String>, MigrateError> {
+fn find_metadata(database: &dyn MigrationDatabase, key: &str) -> Result<Option<String>, MigrateError> {
     let sql = "SELECT \"value\" FROM \"trefoil_meta\" WHERE \"key\" = $1";
     let found = database.query(sql, &[StoredValue::Text(key.to_owned())])?;
     Ok(found.into_iter().flatten().find_map(|value| match value {
@@ -155,7 +156,7 @@ fn migrate_store(
     stored_model: &StoredModel,
     mode: &MigrationMode,
 ) -> Result<MigrationReport, MigrateError> {
-    let old: StoredModel = serde_json::from_str(&require_meta(database, "model")?)
+    let old: StoredModel = serde_json::from_str(&require_metadata(database, "model")?)
         .map_err(|error| MigrateError::Damaged(format!("the shape on record cannot be read ({error})")))?;
     if let Some(missing) = missing_object(database, &old)? {
         return Err(MigrateError::Damaged(missing));

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::migrate::apply::STORE_FORMAT;
-use crate::migrate::step_planner::{PlannedStep, StepSafety};
+use crate::migrate::planned_step::{PlannedStep, StepSafety};
+use crate::migrate::stored_model::STORE_FORMAT;
 
 /// The steps of a migration, planned or applied.
 #[derive(Debug, Clone, PartialEq, Eq)]

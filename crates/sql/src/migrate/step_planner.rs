@@ -1,43 +1,20 @@
 //! Plans a step for each change, from the stored rows: how many are affected, what is lost, what is impossible.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_model::{Model, StoredValue};
 
 use crate::migrate::MigrateError;
-use crate::migrate::column_conversion::model_field;
+use crate::migrate::column_rewrite::model_field;
 use crate::migrate::ddl::{self, quote_name};
 use crate::migrate::diff::{ChangeDetail, ModelChange};
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::ModelPairs;
 use crate::migrate::phrases::{self, count_nouns, count_records, count_values};
+use crate::migrate::planned_step::{PlannedStep, StepSafety};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredIndex, StoredTable};
-use crate::migrate::value_converter::{ConvertedValue, ValueConverter, referenced_ids};
-
-/// One change, described for the person who applies it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedStep {
-    /// The field or type: `User.email`, `User`.
-    pub subject: String,
-    /// The change and the number of records it affects.
-    pub description: String,
-    pub safety: StepSafety,
-}
-
-/// The consent that a step needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StepSafety {
-    /// None: the step is applied at start.
-    Safe,
-    /// `trefoil migrate --apply`.
-    NeedsApply,
-    /// `--apply` with `--allow-drop` and this name.
-    LosesData { subject: String },
-    /// The step is impossible with the stored records; `remedy` tells what to change.
-    Blocked { remedy: String },
-}
+use crate::migrate::type_converter::{ConvertedValue, TypeConverter, referenced_ids};
 
 /// Plans the steps of one migration.
 pub struct StepPlanner<'a> {
@@ -205,7 +182,7 @@ impl StepPlanner<'_> {
     ) -> Result<ConversionFit, MigrateError> {
         let tables: HashMap<&str, &str> =
             self.pairs.tables.iter().map(|pair| (pair.new.name.as_str(), pair.old.table.as_str())).collect();
-        let converter = ValueConverter {
+        let converter = TypeConverter {
             model: self.model,
             stored_model: self.pairs.new,
             field: model_field(self.model, self.pairs, table, new),
@@ -305,26 +282,5 @@ impl ConversionLoss {
             return StepSafety::Blocked { remedy: remedy.to_owned() };
         }
         StepSafety::LosesData { subject: subject.to_owned() }
-    }
-}
-
-impl PlannedStep {
-    /// The line that reports the applied step.
-    pub fn done_line(&self) -> String {
-        format!("{}: {}\n", self.subject, self.description)
-    }
-}
-
-impl fmt::Display for PlannedStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.subject, self.description)?;
-        match &self.safety {
-            StepSafety::Safe => Ok(()),
-            StepSafety::NeedsApply => f.write_str("  [needs --apply]"),
-            StepSafety::LosesData { subject } => {
-                write!(f, "  [LOSS: needs --apply --allow-drop {subject}]")
-            }
-            StepSafety::Blocked { remedy } => write!(f, "  [NOT POSSIBLE: {remedy}]"),
-        }
     }
 }

@@ -12,6 +12,9 @@ use trefoil_model::{
     StoredValue, ValueSource,
 };
 
+/// The store format that this version writes.
+pub const STORE_FORMAT: u32 = 1;
+
 /// The parts of a model that affect the database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StoredModel {
@@ -256,7 +259,7 @@ fn column_default(model: &Model, field: &Field) -> ColumnDefault {
         ValueSource::UpdateTime => return ColumnDefault::Updated,
         ValueSource::Client | ValueSource::RecordVersion => {}
     }
-    match field.default.as_ref().map(|default| coerce::field(model, field, default)) {
+    match field.default.as_ref().map(|default| coerce::coerce_field(model, field, default)) {
         // A default that breaks a rule is an error in the schema, which its parser reports.
         None | Some(Err(_) | Ok(StoredValue::Null)) => ColumnDefault::Nothing,
         Some(Ok(StoredValue::Int(number))) => ColumnDefault::Int(number),

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use trefoil_model::Model;
 
 use crate::migrate::migration_database::MigrationDatabase;
-use crate::migrate::sqlite::SqliteMigration;
+use crate::migrate::sqlite::database::SqliteMigration;
 use crate::migrate::stored_model::StoredModel;
 use crate::migrate::{MigrateError, PlannedStep, apply, postgres, refuse_taken_names, unsafe_steps};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::DbError;
 
-use trefoil_model::error::{Error, Violation, chain};
+use trefoil_model::error::{Error, Violation, error_chain};
 
 use crate::postgres::connections::connect_error::database_unreachable;
 
@@ -100,7 +100,7 @@ impl PostgresError {
 
 /// The error of a refused statement, apart from constraints that `constraint_errors` explains.
 pub fn refused_error(error: &tokio_postgres::Error) -> Error {
-    let Some(db_error) = error.as_db_error() else { return Error::internal(chain(error)) };
+    let Some(db_error) = error.as_db_error() else { return Error::internal(error_chain(error)) };
     let violation = |code, message: &str| Violation { path: Vec::new(), code, message: message.to_owned() };
     match db_error.code().code() {
         "23514" | "23P01" => Error::Conflict(vec![violation(

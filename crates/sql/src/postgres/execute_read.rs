@@ -3,12 +3,12 @@
 use futures_util::future::{BoxFuture, try_join_all};
 
 use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
-use trefoil_engine::{Outcome, Plan, Row};
+use trefoil_engine::{Outcome, Plan};
 use trefoil_model::error::Error;
 
 use crate::postgres::error::PostgresError;
 use crate::postgres::plain_lists;
-use crate::postgres::session::{PostgresRow, PostgresSession, read_cell};
+use crate::postgres::session::{PostgresRow, PostgresSession, RowVisitor, read_cell};
 use crate::statements::compile::Program;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
@@ -18,9 +18,6 @@ use crate::statements::select::{
 
 /// The number of rows of the first FETCH, before their size is known.
 const FIRST_FETCH: usize = 100;
-
-/// Receives the rows of a plan.
-pub type RowVisitor<'v> = &'v mut (dyn FnMut(&dyn Row) + Send);
 
 pub async fn execute_read(
     session: PostgresSession<'_>,

@@ -6,8 +6,8 @@ use trefoil_model::CellValue;
 use trefoil_model::error::Error;
 
 use crate::postgres::error::PostgresError;
-use crate::postgres::execute_read::{self, RowVisitor, attach_children, read_tree};
-use crate::postgres::session::{PostgresSession, internal_error, read_cell};
+use crate::postgres::execute_read::{self, attach_children, read_tree};
+use crate::postgres::session::{PostgresSession, RowVisitor, internal_error, read_cell};
 use crate::statements::compile::Program;
 use crate::statements::row_batch::RowBatch;
 use crate::statements::select::{SelectLevel, SqlParameter};

@@ -43,6 +43,7 @@ use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
 
 use crate::migrate::{self, MigrateError, MigrationMode, MigrationReport};
+pub use crate::options::PostgresOptions;
 use crate::postgres::connections::connect::{ConnectTarget, ConnectionPurpose, RawConnection};
 use crate::postgres::connections::connect_error::{database_unreachable, error_message};
 pub use crate::postgres::connections::connection::PgConnection;
@@ -50,43 +51,10 @@ pub use crate::postgres::connections::manager::ConnectionManager;
 pub use crate::postgres::connections::pool::PooledConnection;
 use crate::postgres::notify::ChangeNotifier;
 use crate::postgres::prune::LogRetention;
-use crate::postgres::run_job::ExecutionState;
+use crate::postgres::session::ExecutionState;
 
-/// The channel of NOTIFY by which nodes announce changes.
-const NOTIFY_CHANNEL: &str = "trefoil_changes";
-/// The advisory lock that every serving node shares, so that the store is not moved or replaced meanwhile.
-pub(crate) const SERVING_LOCK: &str = "hashtextextended('trefoil serving ' || current_schema(), 0)";
 /// A shared connection that does not answer a ping within this time counts as unreachable.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The options of a store on PostgreSQL.
-#[derive(Debug, Clone)]
-pub struct PostgresOptions {
-    pub url: PostgresUrl,
-    /// The maximum number of pooled connections, in addition to the shared ones.
-    pub pool_size: usize,
-    /// How long to wait for a pooled connection.
-    pub acquire_timeout: Duration,
-    /// Nodes wake each other by LISTEN and NOTIFY; otherwise they poll frequently.
-    pub notify: bool,
-    /// The minimum number of changes that the log keeps.
-    pub keep_changes: u64,
-    /// The minimum time that the log keeps a change.
-    pub keep_changes_for: Duration,
-}
-
-impl PostgresOptions {
-    pub fn for_url(url: PostgresUrl) -> PostgresOptions {
-        PostgresOptions {
-            url,
-            pool_size: 8,
-            acquire_timeout: Duration::from_secs(5),
-            notify: true,
-            keep_changes: 100_000,
-            keep_changes_for: Duration::from_secs(7 * 24 * 60 * 60),
-        }
-    }
-}
 
 /// The lock for seeding, released when dropped.
 pub struct SeedLock {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::postgres::NOTIFY_CHANNEL;
-use crate::postgres::connections::manager::ConnectionManager;
+use crate::postgres::connections::manager::{ConnectionManager, NOTIFY_CHANNEL};
 
 /// The pause between notifications. NOTIFY takes a server-wide lock at its commit, so a burst of changes is announced
 /// once.

@@ -8,8 +8,7 @@ use trefoil_model::{CellValue, StoredValue};
 
 use crate::plain_list::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
 use crate::postgres::error::PostgresError;
-use crate::postgres::execute_read::RowVisitor;
-use crate::postgres::session::{PostgresSession, read_cell};
+use crate::postgres::session::{PostgresSession, RowVisitor, read_cell};
 use crate::statements::select::SqlParameter;
 
 /// The assumed size of a value before one is read.

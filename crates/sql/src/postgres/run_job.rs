@@ -6,7 +6,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -26,29 +25,10 @@ use crate::postgres::{
     PgConnection, PooledConnection, PostgresStore, atomic_batch, execute_read, execute_write,
     idempotency_keys, short_reads,
 };
-use crate::statements::compile::{Program, ProgramCache};
-use crate::statements::dialect::Dialect;
+use crate::statements::compile::Program;
 
 /// The maximum number of attempts after transient errors and lost connections.
 const MAX_ATTEMPTS: u32 = 5;
-
-/// The state kept between jobs: compiled programs and the statement count.
-pub struct ExecutionState {
-    programs: ProgramCache,
-    statement_count: AtomicU64,
-}
-
-impl Default for ExecutionState {
-    fn default() -> Self {
-        ExecutionState { programs: ProgramCache::new(Dialect::Postgres), statement_count: AtomicU64::new(0) }
-    }
-}
-
-impl ExecutionState {
-    pub fn statement_count(&self) -> u64 {
-        self.statement_count.load(Ordering::Relaxed)
-    }
-}
 
 impl PostgresStore {
     pub(crate) async fn run_job(&self, mut job: StoreJob) -> Result<JobResult> {

@@ -1,4 +1,4 @@
-//! Runs prepared statements on a connection, with parameters as text and rows as cells.
+//! Runs prepared statements on a connection, with parameters as text and rows as cells; the state that all jobs share.
 
 use std::error::Error as StdError;
 use std::fmt::Write;
@@ -17,8 +17,31 @@ use trefoil_model::{CellValue, StoredValue};
 use crate::postgres::PgConnection;
 use crate::postgres::connections::connection::ReadPause;
 use crate::postgres::error::PostgresError;
+use crate::statements::compile::ProgramCache;
+use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::visit_key_row;
 use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
+
+/// Receives the rows of a plan.
+pub type RowVisitor<'v> = &'v mut (dyn FnMut(&dyn Row) + Send);
+
+/// The state kept between jobs: compiled programs and the statement count.
+pub struct ExecutionState {
+    pub programs: ProgramCache,
+    pub statement_count: AtomicU64,
+}
+
+impl Default for ExecutionState {
+    fn default() -> Self {
+        ExecutionState { programs: ProgramCache::new(Dialect::Postgres), statement_count: AtomicU64::new(0) }
+    }
+}
+
+impl ExecutionState {
+    pub fn statement_count(&self) -> u64 {
+        self.statement_count.load(Ordering::Relaxed)
+    }
+}
 
 /// A borrowed connection for one job, which counts statements and checks for cancellation.
 #[derive(Clone, Copy)]

@@ -10,9 +10,10 @@ use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
 
 use crate::sqlite::error::store_error;
+use crate::sqlite::session::SharedState;
 use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
 use crate::sqlite::writer::run_each;
-use crate::sqlite::{SharedState, SqliteStore, call_message, closed_error};
+use crate::sqlite::{SqliteStore, call_message, closed_error};
 use crate::statements::compile::Program;
 use crate::statements::dangling_references::dangling_queries;
 use crate::statements::dialect::Dialect;

@@ -1,14 +1,13 @@
 //! Opens connections: durability, limits, and the SQL functions for queries, which the schema must not use.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::sqlite::SqliteOptions;
+use crate::options::SqliteOptions;
 use crate::statements::decimal_key;
 
 #[derive(Debug, Clone)]
@@ -84,27 +83,6 @@ fn decimal_key_function(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8
 
 fn real_function(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
     Ok(context.get_raw(0).as_str().ok().and_then(|text| text.parse().ok()))
-}
-
-impl SqliteOptions {
-    /// For connections used on threads of the async runtime, where a lock is an error and never a wait.
-    pub(crate) fn without_waiting(&self) -> SqliteOptions {
-        SqliteOptions { busy_timeout: Duration::ZERO, ..self.clone() }
-    }
-}
-
-impl Default for SqliteOptions {
-    fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        SqliteOptions {
-            reader_threads: cores.max(2),
-            cache_kib: 16 << 10,
-            busy_timeout: Duration::from_secs(5),
-            queue_length: 4_096,
-            keep_changes: 100_000,
-            keep_changes_for: Duration::from_secs(7 * 24 * 60 * 60),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use rusqlite::Connection;
 
 use trefoil_engine::DataVersion;
 
-use crate::sqlite::SharedState;
 use crate::sqlite::connect::{ConnectionRole, connect};
+use crate::sqlite::session::SharedState;
 
 const READ_DATA_VERSION: &str = "PRAGMA data_version";
 

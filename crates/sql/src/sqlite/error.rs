@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::ffi;
 
-use trefoil_model::error::{Error, chain};
+use trefoil_model::error::{Error, error_chain};
 
 /// Why a plan was not executed.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub fn store_error(error: &rusqlite::Error) -> Error {
         ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_AUTH => ("the database cannot be written", 5),
         ffi::SQLITE_CANTOPEN => ("the database cannot be opened", 5),
         ffi::SQLITE_NOMEM => ("the server is out of memory", 5),
-        _ => return Error::internal(chain(error)),
+        _ => return Error::internal(error_chain(error)),
     };
     Error::Unavailable { reason: reason.to_owned(), retry_after: Duration::from_secs(seconds) }
 }

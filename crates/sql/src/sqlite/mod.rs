@@ -42,34 +42,18 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordTypeId};
 
 use crate::migrate::{self, MigrateError, MigrationMode, MigrationReport};
+use crate::options::SqliteOptions;
 use crate::sqlite::connect::{ConnectionRole, SqliteLocation, connect};
 use crate::sqlite::data_version::DataVersionProbe;
 use crate::sqlite::error::{is_locked, locked, store_error};
 use crate::sqlite::idempotency_keys::RunningKeys;
-use crate::sqlite::queued_job::QueuedJob;
+use crate::sqlite::queued_job::{QueuedJob, ThreadMessage};
 use crate::sqlite::read_batcher::ReadBatcher;
 use crate::sqlite::readers::{ReaderPool, is_inline_read, run_reader};
-use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::{ThreadMessage, WriterThread};
+use crate::sqlite::session::{SharedState, SqliteSession};
+use crate::sqlite::writer::WriterThread;
 use crate::statements::compile::{Program, ProgramCache};
 use crate::statements::dialect::Dialect;
-
-/// Settings of an SQLite store.
-#[derive(Debug, Clone)]
-pub struct SqliteOptions {
-    /// Number of reader threads.
-    pub reader_threads: usize,
-    /// Page cache of each connection, in KiB.
-    pub cache_kib: usize,
-    /// How long to wait for a lock of another program.
-    pub busy_timeout: Duration,
-    /// Number of queued jobs at which callers have to wait.
-    pub queue_length: usize,
-    /// Number of changes that the change log keeps at least.
-    pub keep_changes: u64,
-    /// Age up to which the change log keeps all changes.
-    pub keep_changes_for: Duration,
-}
 
 /// A store in one SQLite file, or in memory. Dropping it finishes queued jobs and closes the file.
 pub struct SqliteStore {
@@ -83,29 +67,6 @@ pub struct SqliteStore {
     /// `None` also for a store in memory, where the only connection is the writer's.
     read_queue: Option<mpsc::Sender<ThreadMessage>>,
     threads: Vec<JoinHandle<()>>,
-}
-
-/// State shared by all threads.
-pub(crate) struct SharedState {
-    location: SqliteLocation,
-    options: SqliteOptions,
-    programs: ProgramCache,
-    statement_count: AtomicU64,
-    /// Notified of every commit that may have logged changes.
-    commits: watch::Sender<()>,
-}
-
-impl SharedState {
-    fn session<'c>(&'c self, connection: &'c Connection) -> SqliteSession<'c> {
-        SqliteSession { connection, statement_count: &self.statement_count }
-    }
-
-    fn is_on_disk(&self) -> bool {
-        match self.location {
-            SqliteLocation::Memory => false,
-            SqliteLocation::File(_) => true,
-        }
-    }
 }
 
 impl SqliteStore {

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::options::SqliteOptions;
 use crate::sqlite::session::SqliteSession;
-use crate::sqlite::{SqliteOptions, change_log, idempotency_keys};
+use crate::sqlite::{change_log, idempotency_keys};
 
 /// Rows of each kind deleted in one step; more than the keys of one batch of writes.
 const STEP_ROWS: usize = 1_000;

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use trefoil_engine::{JobResult, StoreJob};
@@ -36,7 +37,7 @@ impl QueuedJob {
     }
 
     /// True unless it was cancelled or its caller is gone.
-    pub fn is_wanted(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         !self.job.cancel_flag.is_cancelled() && !self.reply.is_closed()
     }
 
@@ -57,6 +58,13 @@ impl QueuedJob {
         // If the caller is gone, the work stays done.
         let _ = self.reply.send(completion.into_result(self.job.sink));
     }
+}
+
+/// A message to the writer thread or to a reader thread.
+pub enum ThreadMessage {
+    Job(Box<QueuedJob>),
+    /// Anything else that needs the connection: migration, bulk write, a look-up that has to wait.
+    Call(Box<dyn FnOnce(&mut Connection) + Send>),
 }
 
 /// Runs code that calls a sink, which may panic; the thread continues.

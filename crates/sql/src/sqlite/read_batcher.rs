@@ -14,12 +14,10 @@ use trefoil_engine::{JobResult, StoreJob};
 use trefoil_model::error::{Error, Result};
 
 use crate::job_completion::JobCompletion;
-use crate::sqlite::SharedState;
 use crate::sqlite::error::{is_locked, is_single_page_error, locked, store_error};
-use crate::sqlite::queued_job::{QueuedJob, catch_panic};
+use crate::sqlite::queued_job::{QueuedJob, ThreadMessage, catch_panic};
 use crate::sqlite::readers::{self, ReaderPool};
-use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::ThreadMessage;
+use crate::sqlite::session::{SharedState, SqliteSession};
 use crate::statements::compile::Program;
 
 /// Maximum number of look-ups in one snapshot: the thread that runs them does nothing else meanwhile.
@@ -114,7 +112,7 @@ fn run_job(
     mut queued: QueuedJob,
     blocked: &mut Vec<QueuedJob>,
 ) -> rusqlite::Result<()> {
-    if !queued.is_wanted() {
+    if !queued.is_pending() {
         queued.send_reply(JobCompletion::Refused(Error::Cancelled));
         return Ok(());
     }

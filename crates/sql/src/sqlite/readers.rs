@@ -11,10 +11,9 @@ use trefoil_model::error::Error;
 use crate::job_completion::JobCompletion;
 use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
-use crate::sqlite::queued_job::{QueuedJob, catch_panic};
-use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::ThreadMessage;
-use crate::sqlite::{SharedState, execute_read};
+use crate::sqlite::execute_read;
+use crate::sqlite::queued_job::{QueuedJob, ThreadMessage, catch_panic};
+use crate::sqlite::session::{SharedState, SqliteSession};
 use crate::statements::compile::Program;
 
 /// Steps of SQLite's virtual machine between two checks of the cancel flag.
@@ -99,7 +98,7 @@ pub fn run_plans(
 
 /// Runs a job until it is cancelled and sends its result. Returns whether the connection is still usable.
 pub fn run_job(connection: &mut Connection, shared: &SharedState, mut queued: QueuedJob) -> bool {
-    if !queued.is_wanted() {
+    if !queued.is_pending() {
         queued.send_reply(JobCompletion::Refused(Error::Cancelled));
         return true;
     }

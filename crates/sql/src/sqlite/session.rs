@@ -1,15 +1,42 @@
-//! A borrowed connection for programs: cached statements, bound parameters, rows as cells.
+//! A borrowed connection for programs, with cached statements and bound parameters, and the state that all share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement};
+use tokio::sync::watch;
 
 use trefoil_engine::Row;
 use trefoil_model::{CellValue, StoredValue};
 
+use crate::options::SqliteOptions;
+use crate::sqlite::connect::SqliteLocation;
+use crate::statements::compile::ProgramCache;
 use crate::statements::row_batch::visit_key_row;
 use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
+
+/// State shared by all threads.
+pub struct SharedState {
+    pub location: SqliteLocation,
+    pub options: SqliteOptions,
+    pub programs: ProgramCache,
+    pub statement_count: AtomicU64,
+    /// Notified of every commit that may have logged changes.
+    pub commits: watch::Sender<()>,
+}
+
+impl SharedState {
+    pub fn session<'c>(&'c self, connection: &'c Connection) -> SqliteSession<'c> {
+        SqliteSession { connection, statement_count: &self.statement_count }
+    }
+
+    pub fn is_on_disk(&self) -> bool {
+        match self.location {
+            SqliteLocation::Memory => false,
+            SqliteLocation::File(_) => true,
+        }
+    }
+}
 
 /// A borrowed connection that counts its statements.
 #[derive(Clone, Copy)]

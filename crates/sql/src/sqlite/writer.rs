@@ -13,20 +13,13 @@ use crate::job_completion::JobCompletion;
 use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
 use crate::sqlite::prune::PruneSchedule;
-use crate::sqlite::queued_job::{QueuedJob, catch_panic};
-use crate::sqlite::session::SqliteSession;
-use crate::sqlite::{SharedState, execute_write, idempotency_keys, readers};
+use crate::sqlite::queued_job::{QueuedJob, ThreadMessage, catch_panic};
+use crate::sqlite::session::{SharedState, SqliteSession};
+use crate::sqlite::{execute_write, idempotency_keys, readers};
 use crate::statements::compile::Program;
 
 /// Maximum number of jobs in one transaction.
 const MAX_BATCH: usize = 256;
-
-/// A message to the writer thread or to a reader thread.
-pub enum ThreadMessage {
-    Job(Box<QueuedJob>),
-    /// Anything else that needs the connection: migration, bulk write, a look-up that has to wait.
-    Call(Box<dyn FnOnce(&mut Connection) + Send>),
-}
 
 pub struct WriterThread<'s> {
     shared: &'s SharedState,
@@ -117,7 +110,7 @@ impl<'s> WriterThread<'s> {
 
     /// Commits the jobs whose callers still wait in one transaction.
     fn commit_batch(&mut self, batch: Vec<QueuedJob>) {
-        let (mut batch, cancelled): (Vec<_>, Vec<_>) = batch.into_iter().partition(QueuedJob::is_wanted);
+        let (mut batch, cancelled): (Vec<_>, Vec<_>) = batch.into_iter().partition(QueuedJob::is_pending);
         cancelled.into_iter().for_each(|queued| queued.send_reply(JobCompletion::Refused(Error::Cancelled)));
         if batch.is_empty() {
             return;

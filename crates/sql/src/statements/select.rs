@@ -8,6 +8,7 @@ use trefoil_engine::cursor::CursorPosition;
 use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection, Predicate, relation_target};
 use trefoil_engine::{CountMode, SortKey};
 use trefoil_model::error::{Error, Result};
+use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
@@ -124,8 +125,6 @@ fn condition_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlParam
 pub fn has_limit_or_offset(listing: &PlannedListing) -> bool {
     listing.limit.is_some() || listing.offset > 0
 }
-
-pub(super) const VERSION_COLUMN: &str = "_version";
 
 /// The names of columns, the same quoted, and the branches below them.
 type LevelColumns = (Vec<String>, Vec<String>, Vec<ChildBranch>);

@@ -3,10 +3,10 @@
 use trefoil_engine::cursor::CursorValue;
 use trefoil_engine::plan::{PlannedListing, Predicate, is_text_kind};
 use trefoil_engine::{ComparisonOp, SortKey};
+use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{Field, FieldId, FieldKind, RecordType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::select::VERSION_COLUMN;
 
 fn qualified_column(dialect: Dialect, field: &Field) -> String {
     format!("t.{}", dialect.quote_name(&field.column))

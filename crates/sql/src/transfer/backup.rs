@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use crate::move_record::{MOVE_TOKEN_KEY, refuse_moved_store};
 use crate::postgres::connect_for_maintenance;
 use crate::transfer::copied_table::{CHANGES_TABLE, CopiedValue, TableDigest, changes_table};
 use crate::transfer::copy::{compare_digests, copy_store, count_records, digest_store, for_each_page};
 use crate::transfer::partial_file::PartialStoreFile;
 use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::store_metadata::{BACKUP_KEY, STORE_KEY, StoreMetadata};
-use crate::transfer::{StoreLocation, TransferError, TransferProgress, move_record, postgres, sqlite};
+use crate::transfer::{StoreLocation, TransferError, TransferProgress, postgres, sqlite};
 
 /// The label in the `trefoil_meta` of a backup.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub async fn back_up_store(
     let source = open_snapshot(from).await?;
     let metadata = StoreMetadata::read(&source).await?;
     let metadata = metadata.ok_or_else(|| TransferError(format!("{from}: there is no store yet")))?;
-    move_record::refuse_moved_store(|key| Ok(metadata.meta.get(key).cloned()))?;
+    refuse_moved_store(|key| Ok(metadata.meta.get(key).cloned()))?;
     refuse_other_file(to, metadata.store_id())?;
     let partial = PartialStoreFile::create_beside(to)?;
     let written = match source {
@@ -105,7 +106,7 @@ async fn copy_pages(
     let file = StoreHandle::Sqlite(sqlite::open_exclusive(path)?);
     let written = digest_store(&file, metadata, progress).await?;
     compare_digests(&read, &written)?;
-    file.remove_meta(move_record::MOVE_TOKEN_KEY).await?;
+    file.remove_meta(MOVE_TOKEN_KEY).await?;
     Ok((file, written))
 }
 

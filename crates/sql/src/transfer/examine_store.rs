@@ -5,19 +5,19 @@ use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::store_metadata::StoreMetadata;
 use crate::transfer::{ExpectedSchema, StoreLocation, TransferError, postgres};
 
-/// Result of [`examine`].
+/// Result of [`examine_store`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contents {
+pub struct StoreContents {
     pub records: u64,
     /// Differences from the application's schema, one per line; empty if there are none.
     pub foreign: String,
 }
 
 /// `None` if there is no store; an error if it cannot be read.
-pub async fn examine(
+pub async fn examine_store(
     location: &StoreLocation,
     application: &ExpectedSchema,
-) -> Result<Option<Contents>, TransferError> {
+) -> Result<Option<StoreContents>, TransferError> {
     if let StoreLocation::File(path) = location
         && !path.try_exists().map_err(|error| TransferError::for_path(path, error))?
     {
@@ -40,7 +40,7 @@ async fn read_contents(
     store: &StoreHandle,
     metadata: &StoreMetadata,
     application: &ExpectedSchema,
-) -> Result<Contents, TransferError> {
+) -> Result<StoreContents, TransferError> {
     let mut records = 0;
     for table in copied_tables(&metadata.stored_model) {
         if metadata.stored_model.tables.iter().any(|records| records.table == table.name) {
@@ -48,5 +48,5 @@ async fn read_contents(
         }
     }
     let foreign = if metadata.is_used { application.refused_steps(store).await? } else { String::new() };
-    Ok(Contents { records, foreign })
+    Ok(StoreContents { records, foreign })
 }

@@ -25,7 +25,7 @@ impl ExpectedSchema {
     }
 
     /// Sets the name for messages, and the folder for the commands that messages suggest.
-    pub fn called(self, name: &str, folder: Option<String>) -> ExpectedSchema {
+    pub fn with_name(self, name: &str, folder: Option<String>) -> ExpectedSchema {
         ExpectedSchema { name: name.to_owned(), folder, ..self }
     }
 

@@ -1,13 +1,14 @@
 //! Copies whole stores: backup, restore, and moving between SQLite and PostgreSQL.
 //!
-//! A store is read table by table in the order of the key ([`copied_table`]), and a digest of what was read is compared
-//! with a digest of what was written. [`store_handle`] is one side of a copy, on either database; [`store_metadata`]
-//! goes along with the rows. [`backup`], [`restore`] and [`move_store`](mod@move_store) are built on these.
+//! A store is read table by table in the order of the key (`copied_table`), and a digest of what was read is compared
+//! with a digest of what was written. `store_handle` is one side of a copy, on either database; `store_metadata`
+//! goes along with the rows. `backup`, `restore` and `move_store` are built on these.
 
 // The arguments and errors of the commands.
 pub(crate) mod expected_schema;
 pub(crate) mod store_location;
 pub(crate) mod transfer_error;
+pub(crate) mod transfer_progress;
 
 // One side of a copy, and the tables and metadata that are copied.
 pub(crate) mod copied_table;
@@ -22,34 +23,20 @@ pub(crate) mod partial_file;
 
 // The commands.
 pub mod backup;
+pub(crate) mod close_store;
 pub(crate) mod examine_store;
-pub(crate) mod move_record;
 pub(crate) mod move_store;
 pub mod restore;
 
+pub use crate::move_record::MoveRecord;
 pub use crate::transfer::backup::{BackupLabel, BackupResult, back_up_store, read_label};
 pub use crate::transfer::copied_table::TableDigest;
-pub use crate::transfer::examine_store::{Contents, examine};
+pub use crate::transfer::examine_store::{StoreContents, examine_store};
 pub use crate::transfer::expected_schema::ExpectedSchema;
-pub use crate::transfer::move_record::MoveRecord;
-pub(crate) use crate::transfer::move_record::refuse_moved_store as refuse_elsewhere;
 pub use crate::transfer::move_store::{MoveResult, move_store, undo_move};
 pub use crate::transfer::partial_file::PartialStoreFile;
 pub use crate::transfer::restore::{RestoreResult, restore_store};
 pub use crate::transfer::store_location::StoreLocation;
 pub use crate::transfer::store_metadata::last_ids;
 pub use crate::transfer::transfer_error::TransferError;
-
-/// Receives the progress of a transfer.
-pub trait TransferProgress {
-    /// A task begins, of `total` rows (or pages of a file); `total` is 0 if nothing is counted.
-    fn begin(&mut self, task: &'static str, unit: &'static str, total: u64);
-    /// `done` more units are done.
-    fn advance(&mut self, done: u64);
-}
-
-/// Ignores the progress.
-impl TransferProgress for () {
-    fn begin(&mut self, _task: &'static str, _unit: &'static str, _total: u64) {}
-    fn advance(&mut self, _done: u64) {}
-}
+pub use crate::transfer::transfer_progress::TransferProgress;

@@ -10,10 +10,11 @@ use trefoil_config::PostgresUrl;
 use crate::DataLock;
 use crate::migrate::postgres::lock_migration;
 use crate::migrate::quote_name;
+use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, MoveRecord};
 use crate::postgres::connect_for_maintenance;
+use crate::transfer::close_store::{close_store, reopen_store};
 use crate::transfer::copied_table::TableDigest;
 use crate::transfer::copy::{compare_digests, copy_store, count_records, digest_store};
-use crate::transfer::move_record::{self, ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, MoveRecord};
 use crate::transfer::partial_file::PartialStoreFile;
 use crate::transfer::restore::{begin_replacement, lock_data_folder, read_file_metadata, refuse_used};
 use crate::transfer::store_handle::StoreHandle;
@@ -71,7 +72,7 @@ pub async fn move_store(
         }
     };
     let (target, read) = written?;
-    move_record::close_store(&source.store, &metadata.stored_model, &moved).await?;
+    close_store(&source.store, &metadata.stored_model, &moved).await?;
     source.store.execute_batch("COMMIT").await?;
     open_target(&target.store, &moved.token).await?;
     let (records, rows) = (count_records(&metadata, &read), read.iter().map(|digest| digest.rows).sum());
@@ -239,7 +240,7 @@ pub async fn undo_move(location: &StoreLocation) -> Result<MoveRecord, TransferE
     let mut metadata = metadata.ok_or_else(|| TransferError(format!("{location}: there is no store yet")))?;
     let record = MoveRecord::read(&metadata.meta, MOVED_KEY);
     let record = record.ok_or_else(|| TransferError(format!("{location}: this store was not moved away")))?;
-    move_record::reopen_store(&locked.store, &metadata.stored_model).await?;
+    reopen_store(&locked.store, &metadata.stored_model).await?;
     metadata.begin_epoch(metadata.last_change)?;
     metadata.write(&locked.store).await?;
     locked.store.execute_batch("COMMIT").await?;

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, CopyInSink};
 
 use crate::migrate::postgres::read_expression;
 use crate::migrate::quote_name;
-use crate::postgres::SERVING_LOCK;
+use crate::postgres::connections::manager::SERVING_LOCK;
 use crate::transfer::TransferError;
 use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedType, CopiedValue};
 

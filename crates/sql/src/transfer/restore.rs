@@ -9,14 +9,13 @@ use crate::DataLock;
 use crate::migrate::postgres::lock_migration;
 use crate::postgres::connect_for_maintenance;
 use crate::transfer::backup::BackupLabel;
+use crate::transfer::close_store::reopen_store;
 use crate::transfer::copied_table::TableDigest;
 use crate::transfer::copy::{compare_digests, copy_store, count_records, digest_store};
 use crate::transfer::partial_file::PartialStoreFile;
 use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::store_metadata::{BACKUP_KEY, StoreMetadata};
-use crate::transfer::{
-    ExpectedSchema, StoreLocation, TransferError, TransferProgress, move_record, postgres, sqlite,
-};
+use crate::transfer::{ExpectedSchema, StoreLocation, TransferError, TransferProgress, postgres, sqlite};
 
 /// The advice for a store that does not fit the schema.
 fn advice(command: &str) -> String {
@@ -113,7 +112,7 @@ async fn write_file(
     drop(target);
     let target = StoreHandle::Sqlite(sqlite::open_exclusive(partial.path())?);
     compare_digests(read, &digest_store(&target, metadata, progress).await?)?;
-    move_record::reopen_store(&target, &metadata.stored_model).await?;
+    reopen_store(&target, &metadata.stored_model).await?;
     target.remove_meta(BACKUP_KEY).await?;
     metadata.write(&target).await?;
     bump_list_versions(&target).await

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::migrate::{MigrateError, STORE_FORMAT, StoredModel};
-use crate::transfer::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY};
+use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, random_tag};
 use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::{StoreLocation, TransferError};
 
@@ -128,9 +128,4 @@ pub async fn last_ids(location: &StoreLocation) -> Result<Vec<(String, i64)>, Tr
     metadata
         .map(|metadata| metadata.id_counters)
         .ok_or_else(|| TransferError(format!("{location}: there is no store yet")))
-}
-
-/// Eight random hexadecimal digits.
-pub fn random_tag() -> String {
-    uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
 }

@@ -4,13 +4,14 @@ use trefoil_model::{Model, StoredValue};
 
 use crate::migrate::MigrateError;
 use crate::migrate::apply::{rename_column, rename_table};
-use crate::migrate::column_conversion::{ColumnConversion, changes_values};
+use crate::migrate::column_rewrite::{ColumnRewrite, changes_values};
 use crate::migrate::ddl::{column_definition, quote_name};
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
 use crate::migrate::postgres::catalog::foreign_objects;
+use crate::migrate::postgres::database::PostgresMigration;
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
-use crate::migrate::postgres::{PostgresMigration, indexes};
+use crate::migrate::postgres::indexes;
 use crate::migrate::stored_model::StoredColumn;
 
 /// The table that holds converted values until ALTER COLUMN … USING reads them through functions. Those have its row
@@ -115,7 +116,7 @@ impl StagedColumn {
             pair.columns.iter().enumerate().filter(|(_, (old, new))| changes_values(pairs, old, new));
         let mut conversions = Vec::new();
         for (position, (old, new)) in changing {
-            conversions.push((position, ColumnConversion::new(database, model, pairs, pair, (old, new))?));
+            conversions.push((position, ColumnRewrite::new(database, model, pairs, pair, (old, new))?));
         }
         if conversions.is_empty() {
             return Ok(Vec::new());
@@ -156,7 +157,7 @@ impl StagedColumn {
 fn stage_values(
     database: &PostgresMigration,
     pair: &TablePair<'_>,
-    conversions: &[(usize, ColumnConversion<'_>)],
+    conversions: &[(usize, ColumnRewrite<'_>)],
     columns: &str,
 ) -> Result<Vec<usize>, MigrateError> {
     let read: String = conversions

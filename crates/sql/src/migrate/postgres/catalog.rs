@@ -5,32 +5,10 @@
 use crate::migrate::MigrateError;
 use crate::migrate::ddl::{quote_name, quote_text, references_clause};
 use crate::migrate::migration_database::MigrationDatabase;
-use crate::migrate::postgres::{PostgresMigration, indexes};
+use crate::migrate::postgres::database::PostgresMigration;
+use crate::migrate::postgres::indexes;
+use crate::migrate::postgres::sql_objects::{SCHEMA_OID, SqlFunction, SqlTrigger, shorten_name};
 use crate::migrate::stored_model::{DeleteAction, StoredModel, StoredType};
-
-/// The schema of our objects.
-pub const SCHEMA_OID: &str = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
-
-/// PostgreSQL truncates longer names.
-pub const MAX_NAME_BYTES: usize = 63;
-
-/// A function. `{schema}` in the body is replaced by the schema, since the caller may have another search path.
-#[derive(Debug, PartialEq)]
-pub struct SqlFunction {
-    pub name: String,
-    pub parameters: &'static str,
-    pub return_type: &'static str,
-    pub body: String,
-}
-
-/// A trigger. `{schema}` and `{table}` in the definition are replaced by their names.
-#[derive(Debug, PartialEq)]
-pub struct SqlTrigger {
-    pub table: String,
-    pub name: String,
-    /// The text after the name in CREATE TRIGGER.
-    pub definition: String,
-}
 
 /// A foreign key of a record's table. Those of link tables never change.
 #[derive(Debug, PartialEq)]
@@ -40,22 +18,6 @@ struct ForeignKey {
     column: String,
     target: String,
     on_delete: DeleteAction,
-}
-
-impl SqlFunction {
-    pub fn for_trigger(name: &str, body: &str) -> SqlFunction {
-        SqlFunction { name: name.to_owned(), parameters: "", return_type: "trigger", body: body.to_owned() }
-    }
-}
-
-/// The name, shortened with a hash if PostgreSQL would truncate it.
-pub fn shorten_name(name: &str) -> String {
-    if name.len() <= MAX_NAME_BYTES {
-        return name.to_owned();
-    }
-    let hash = xxhash_rust::xxh3::xxh3_64(name.as_bytes()) as u32;
-    let prefix: String = name.chars().take(MAX_NAME_BYTES - 9).collect();
-    format!("{prefix}_{hash:08x}")
 }
 
 pub fn relations(database: &PostgresMigration) -> Result<Vec<String>, MigrateError> {

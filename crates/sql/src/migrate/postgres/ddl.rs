@@ -2,7 +2,7 @@
 
 use crate::migrate::ddl::quote_text;
 use crate::migrate::migration_database::DdlDialect;
-use crate::migrate::postgres::catalog::SqlFunction;
+use crate::migrate::postgres::sql_objects::SqlFunction;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredType};
 
 pub const POSTGRES_DDL: DdlDialect = DdlDialect {

@@ -11,8 +11,8 @@ use crate::migrate::MigrateError;
 use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::phrases;
-use crate::migrate::postgres::PostgresMigration;
-use crate::migrate::postgres::catalog::{SCHEMA_OID, shorten_name};
+use crate::migrate::postgres::database::PostgresMigration;
+use crate::migrate::postgres::sql_objects::{SCHEMA_OID, shorten_name};
 use crate::migrate::stored_model::{LinkTable, StoredIndex, StoredModel, StoredTable};
 
 /// The name prefix of indexes that are to be dropped.

@@ -6,7 +6,7 @@ use crate::migrate::MigrateError;
 use crate::migrate::ddl::quote_name;
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{ModelPairs, TablePair, delete_action};
-use crate::migrate::postgres::PostgresMigration;
+use crate::migrate::postgres::database::PostgresMigration;
 use crate::migrate::stored_model::StoredColumn;
 
 /// Milliseconds to wait for the migration of another node: as long as one may take.

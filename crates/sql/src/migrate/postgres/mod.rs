@@ -3,10 +3,12 @@
 pub(crate) mod alter;
 pub(crate) mod blocking_client;
 pub(crate) mod catalog;
+pub(crate) mod database;
 pub(crate) mod ddl;
 pub(crate) mod indexes;
 pub(crate) mod list_tables;
 pub(crate) mod lock;
+pub(crate) mod sql_objects;
 pub(crate) mod triggers;
 
 use std::sync::Arc;
@@ -19,10 +21,11 @@ use trefoil_model::{Model, RecordTypeId, StoredValue};
 use crate::migrate::ddl::quote_name;
 use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
-use crate::migrate::postgres::blocking_client::{BlockingClient, client_channel};
-use crate::migrate::postgres::catalog::{MAX_NAME_BYTES, SqlFunction, SqlTrigger};
+use crate::migrate::postgres::blocking_client::client_channel;
+use crate::migrate::postgres::database::PostgresMigration;
 pub use crate::migrate::postgres::ddl::NUMBERING_STEP;
 use crate::migrate::postgres::ddl::{BOOKKEEPING, POSTGRES_DDL, numbering_function};
+use crate::migrate::postgres::sql_objects::{MAX_NAME_BYTES, SqlFunction, SqlTrigger};
 use crate::migrate::stored_model::{StoredModel, StoredType};
 use crate::migrate::{MigrateError, MigrationMode, MigrationReport, run_migration};
 
@@ -145,32 +148,6 @@ pub async fn mark_seeded(client: &Client) -> Result<(), MigrateError> {
 
 pub const MARK_SEEDED: &str =
     "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('seeded', 'yes') ON CONFLICT DO NOTHING";
-
-/// A database in the transaction of a migration, used from a blocking thread.
-pub struct PostgresMigration {
-    client: BlockingClient,
-    /// The quoted name of the schema.
-    schema: String,
-}
-
-impl PostgresMigration {
-    /// Rows of text; null is read as an empty text.
-    fn query_texts(&self, sql: &str, parameters: &[&str]) -> Result<Vec<Vec<String>>, MigrateError> {
-        let parameters: Vec<StoredValue> =
-            parameters.iter().map(|&text| StoredValue::Text(text.to_owned())).collect();
-        let text = |cell| match cell {
-            StoredValue::Text(text) => text,
-            StoredValue::Null => String::new(),
-            StoredValue::Int(number) => number.to_string(),
-            StoredValue::Real(number) => number.to_string(),
-        };
-        Ok(self.query(sql, &parameters)?.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
-    }
-
-    fn with_schema(&self, sql: &str) -> String {
-        sql.replace("{schema}", &self.schema)
-    }
-}
 
 impl MigrationDatabase for PostgresMigration {
     fn ddl_dialect(&self) -> &'static DdlDialect {

@@ -1,8 +1,8 @@
 //! The triggers of a record's table on PostgreSQL, and the functions they call.
 
 use crate::migrate::ddl::{quote_name, quote_text};
-use crate::migrate::postgres::catalog::{SqlFunction, SqlTrigger, shorten_name};
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
+use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable, StoredType};
 
 /// The functions that the triggers of all tables share.

@@ -1,12 +1,12 @@
 //! Migration on SQLite: adds columns in place and rebuilds a table for every other change.
 
 pub(crate) mod catalog;
+pub(crate) mod database;
 pub(crate) mod ddl;
 pub(crate) mod rebuild;
 
 use rusqlite::config::DbConfig;
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql, TransactionBehavior, params, params_from_iter};
+use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
 
 use trefoil_engine::ChangeKind;
 use trefoil_model::{Model, RecordTypeId, StoredValue};
@@ -16,6 +16,7 @@ use crate::migrate::ddl::{
 };
 use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair, delete_action};
+use crate::migrate::sqlite::database::{SqliteMigration, StoredParameter, from_value_ref};
 use crate::migrate::sqlite::ddl::{BOOKKEEPING, SQLITE_DDL};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredModel};
 use crate::migrate::{MigrateError, MigrationMode, MigrationReport, apply, run_migration};
@@ -61,9 +62,6 @@ fn migrate_in_transaction(
     transaction.commit()?;
     Ok(report)
 }
-
-/// A connection in the transaction of a migration, with foreign keys off.
-pub struct SqliteMigration<'c>(pub(crate) &'c Connection);
 
 impl MigrationDatabase for SqliteMigration<'_> {
     fn ddl_dialect(&self) -> &'static DdlDialect {
@@ -204,33 +202,4 @@ fn needs_rebuild(pairs: &ModelPairs<'_>, pair: &TablePair<'_>) -> bool {
     !pair.removed_columns.is_empty()
         || !pair.new_columns.iter().all(|new| addable(new))
         || !pair.columns.iter().all(|(old, new)| same(old, new))
-}
-
-/// A stored value as a statement parameter.
-struct StoredParameter<'a>(&'a StoredValue);
-
-impl ToSql for StoredParameter<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(as_value_ref(self.0)))
-    }
-}
-
-fn as_value_ref(stored: &StoredValue) -> ValueRef<'_> {
-    match stored {
-        StoredValue::Null => ValueRef::Null,
-        StoredValue::Int(number) => ValueRef::Integer(*number),
-        StoredValue::Real(number) => ValueRef::Real(*number),
-        StoredValue::Text(text) => ValueRef::Text(text.as_bytes()),
-    }
-}
-
-fn from_value_ref(value: ValueRef<'_>) -> StoredValue {
-    match value {
-        ValueRef::Null | ValueRef::Blob(_) => StoredValue::Null,
-        ValueRef::Integer(number) => StoredValue::Int(number),
-        ValueRef::Real(number) => StoredValue::Real(number),
-        ValueRef::Text(bytes) => {
-            std::str::from_utf8(bytes).map_or(StoredValue::Null, |text| StoredValue::Text(text.to_owned()))
-        }
-    }
 }

@@ -8,16 +8,16 @@ use trefoil_model::Model;
 
 use crate::migrate::MigrateError;
 use crate::migrate::apply::{drop_table, rename_table};
-use crate::migrate::column_conversion::ColumnConversion;
+use crate::migrate::column_rewrite::ColumnRewrite;
 use crate::migrate::ddl::{self, ObjectDefinition, quote_name};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{ModelPairs, TablePair};
 use crate::migrate::sqlite::catalog::{self, FoundColumn};
+use crate::migrate::sqlite::database::{SqliteMigration, as_value_ref, from_value_ref};
 use crate::migrate::sqlite::ddl::SQLITE_DDL;
-use crate::migrate::sqlite::{SqliteMigration, as_value_ref, from_value_ref};
 
 /// The temporary name of the new table.
-const REBUILT: &str = "trefoil_rebuilt";
+const REBUILD_TABLE: &str = "trefoil_rebuilt";
 
 /// Rebuilds a table. Tables and columns already have their new names.
 pub fn rebuild_table(
@@ -31,11 +31,11 @@ pub fn rebuild_table(
     let highest = highest_id(connection, name)?;
     let ours: Vec<&str> = pair.old.indexes.iter().map(|index| index.name.as_str()).collect();
     let foreign = catalog::foreign_objects(connection, name, &ours)?;
-    database.execute_batch(&ddl::create_table_sql(&SQLITE_DDL, pairs.new, pair.new, REBUILT))?;
+    database.execute_batch(&ddl::create_table_sql(&SQLITE_DDL, pairs.new, pair.new, REBUILD_TABLE))?;
     let extras = add_foreign_columns(connection, pair)?;
     copy_rows(database, model, pairs, pair, &extras)?;
     drop_table(database, name)?;
-    rename_table(database, REBUILT, name)?;
+    rename_table(database, REBUILD_TABLE, name)?;
     restore_highest_id(connection, name, highest)?;
     for object in foreign {
         connection.execute_batch(&object.sql).map_err(|error| {
@@ -57,7 +57,7 @@ fn add_foreign_columns(connection: &Connection, pair: &TablePair<'_>) -> rusqlit
     let mut extras = catalog::find_columns(connection, &pair.new.table)?;
     extras.retain(|extra| !known.iter().any(|name| name.eq_ignore_ascii_case(&extra.name)));
     for extra in &extras {
-        connection.execute_batch(&format!("ALTER TABLE {REBUILT} ADD COLUMN {}", extra.definition))?;
+        connection.execute_batch(&format!("ALTER TABLE {REBUILD_TABLE} ADD COLUMN {}", extra.definition))?;
     }
     Ok(extras)
 }
@@ -70,10 +70,10 @@ fn copy_rows(
     pair: &TablePair<'_>,
     extras: &[FoundColumn],
 ) -> Result<(), MigrateError> {
-    let conversions: Vec<ColumnConversion<'_>> = pair
+    let conversions: Vec<ColumnRewrite<'_>> = pair
         .columns
         .iter()
-        .map(|(old, new)| ColumnConversion::new(database, model, pairs, pair, (old, new)))
+        .map(|(old, new)| ColumnRewrite::new(database, model, pairs, pair, (old, new)))
         .collect::<Result<_, _>>()?;
     let own = pair.columns.iter().map(|(_, new)| new.column.as_str()).chain(["id", "_version"]);
     let names: Vec<String> =
@@ -81,7 +81,7 @@ fn copy_rows(
     let (list, marks) = (names.join(", "), vec!["?"; names.len()].join(", "));
     let query = format!("SELECT {list} FROM {} ORDER BY \"id\"", quote_name(&pair.new.table));
     let mut select = database.0.prepare(&query)?;
-    let mut insert = database.0.prepare(&format!("INSERT INTO {REBUILT} ({list}) VALUES ({marks})"))?;
+    let mut insert = database.0.prepare(&format!("INSERT INTO {REBUILD_TABLE} ({list}) VALUES ({marks})"))?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         for position in 0..names.len() {

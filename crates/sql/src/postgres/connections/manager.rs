@@ -13,14 +13,18 @@ use tokio_postgres::Notification;
 
 use trefoil_model::error::Result;
 
+use crate::options::PostgresOptions;
 use crate::postgres::connections::availability::DatabaseAvailability;
 use crate::postgres::connections::connect::{ConnectTarget, ConnectionPurpose, RawConnection};
 use crate::postgres::connections::connect_error::{ConnectError, database_unreachable};
 use crate::postgres::connections::connection::PgConnection;
 use crate::postgres::connections::liveness::{self, ActivityLookup};
 use crate::postgres::connections::pool::{ConnectionPool, PooledConnection};
-use crate::postgres::{NOTIFY_CHANNEL, PostgresOptions, SERVING_LOCK};
 
+/// The channel of NOTIFY by which nodes announce changes.
+pub const NOTIFY_CHANNEL: &str = "trefoil_changes";
+/// The advisory lock that every serving node shares, so that the store is not moved or replaced meanwhile.
+pub const SERVING_LOCK: &str = "hashtextextended('trefoil serving ' || current_schema(), 0)";
 /// The number of shared connections. Each carries many statements at once, so a few keep a server's cores busy.
 const SHARED_CONNECTIONS: usize = 4;
 /// How long a start waits for a database that is not reachable yet.

@@ -6,7 +6,7 @@ use trefoil_engine::{OwnedRow, Resolved};
 use trefoil_model::Value;
 
 use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
-use crate::resolve::tree::ResolvedTree;
+use crate::registered_resolvers::tree::ResolvedTree;
 
 /// A resolver result that may refer to objects of a batch.
 pub enum DeferredValue {

@@ -1,4 +1,4 @@
-//! Work done once for many waiting tasks, with a cache of results limited in bytes.
+//! Computations done once for many waiting tasks, with a cache of results limited in bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -10,9 +10,10 @@ use std::task::{Context, Poll, Waker};
 use futures_util::FutureExt;
 use tokio_util::task::AbortOnDropHandle;
 
-use trefoil_model::error::Error;
+use trefoil_model::error::{Error, Result};
 
-use crate::changes::SharedResult;
+/// The result of work that several tasks wait for.
+pub type SharedResult<T> = Result<Arc<T>>;
 
 /// The memory that a value takes, in bytes.
 pub trait MemorySize {
@@ -20,7 +21,7 @@ pub trait MemorySize {
 }
 
 /// Work by key, running or done. Running work is cancelled when the last task that waits for it is gone.
-pub struct SharedWork<K, T> {
+pub struct SharedComputation<K, T> {
     state: Mutex<WorkEntries<K, T>>,
     capacity: usize,
 }
@@ -51,14 +52,14 @@ pub struct WorkItem<T> {
     on_abandoned: Box<dyn Fn() + Send + Sync>,
 }
 
-impl<K, T> SharedWork<K, T>
+impl<K, T> SharedComputation<K, T>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     T: MemorySize + Send + Sync + 'static,
 {
-    pub fn new(capacity: usize) -> Arc<SharedWork<K, T>> {
+    pub fn new(capacity: usize) -> Arc<SharedComputation<K, T>> {
         let state = WorkEntries { entries: HashMap::new(), eviction_order: VecDeque::new(), bytes: 0 };
-        Arc::new(SharedWork { state: Mutex::new(state), capacity })
+        Arc::new(SharedComputation { state: Mutex::new(state), capacity })
     }
 
     fn lock(&self) -> MutexGuard<'_, WorkEntries<K, T>> {
@@ -289,7 +290,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_runs_once_for_all_waiters() {
-        let (shared, count) = (SharedWork::<i64, usize>::new(10_000), Arc::new(AtomicUsize::new(0)));
+        let (shared, count) = (SharedComputation::<i64, usize>::new(10_000), Arc::new(AtomicUsize::new(0)));
         let items: Vec<_> = (0..100)
             .map(|_| {
                 let count = count.clone();
@@ -307,7 +308,7 @@ mod tests {
 
     #[tokio::test]
     async fn abandoned_work_is_cancelled() {
-        let shared = SharedWork::<i64, usize>::new(10_000);
+        let shared = SharedComputation::<i64, usize>::new(10_000);
         let (alive, ended) = tokio::sync::oneshot::channel::<()>();
         let item = shared.join(1, || async move {
             let _alive = alive;
@@ -322,7 +323,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiter_slots_are_reused() {
-        let shared = SharedWork::<i64, usize>::new(10_000);
+        let shared = SharedComputation::<i64, usize>::new(10_000);
         let (start, started) = tokio::sync::oneshot::channel::<()>();
         let item = shared.join(1, || async move {
             let _ = started.await;
@@ -342,7 +343,7 @@ mod tests {
 
     #[tokio::test]
     async fn cache_is_bounded_and_skips_failures() {
-        let shared = SharedWork::<usize, usize>::new(20_000);
+        let shared = SharedComputation::<usize, usize>::new(20_000);
         for key in 0..1_000 {
             let item = shared.join(key, move || async move { Ok(Arc::new(100 + key % 7)) });
             assert!(item.wait().await.is_ok());
@@ -364,7 +365,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_started_before_clear_is_not_cached() {
-        let shared = SharedWork::<i64, usize>::new(10_000);
+        let shared = SharedComputation::<i64, usize>::new(10_000);
         let (start, started) = tokio::sync::oneshot::channel::<()>();
         let old = shared.join(1, || async move {
             let _ = started.await;

@@ -1,60 +1,9 @@
-//! The record of a move in both of its stores, by which only the one that is live takes writes and is served.
+//! Closes a store that is moved, so that only the one that is live takes writes, and opens it again.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
-use crate::migrate::{MigrateError, StoredModel, quote_name, quote_text};
+use crate::migrate::{StoredModel, quote_name, quote_text};
+use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, MoveRecord};
 use crate::transfer::TransferError;
 use crate::transfer::store_handle::StoreHandle;
-use crate::transfer::store_metadata::random_tag;
-
-/// Key in `trefoil_meta` of a store that was moved away.
-pub const MOVED_KEY: &str = "moved";
-/// Key in `trefoil_meta` of a store that a move is still writing.
-pub const ARRIVING_KEY: &str = "arriving";
-/// Key in `trefoil_meta` with the token of the finished move that made the store.
-pub const MOVE_TOKEN_KEY: &str = "came";
-
-/// Stored in both stores of a move, with the same token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoveRecord {
-    /// Location of the other store, without a password.
-    pub other: String,
-    pub token: String,
-    pub at: String,
-}
-
-impl MoveRecord {
-    pub fn begin(other: &str) -> MoveRecord {
-        let at = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
-        MoveRecord { other: other.to_owned(), token: random_tag(), at }
-    }
-
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("plain data has a JSON form")
-    }
-
-    pub fn read(meta: &BTreeMap<String, String>, key: &str) -> Option<MoveRecord> {
-        meta.get(key).and_then(|text| serde_json::from_str(text).ok())
-    }
-}
-
-/// Fails if the store must not be served. `read_meta` returns the value of a key in `trefoil_meta`.
-pub fn refuse_moved_store(
-    read_meta: impl Fn(&str) -> Result<Option<String>, MigrateError>,
-) -> Result<(), MigrateError> {
-    let parse = |text: String| serde_json::from_str::<MoveRecord>(&text).ok();
-    if let Some(text) = read_meta(MOVED_KEY)? {
-        let (to, at) = parse(text).map_or_else(Default::default, |record| (record.other, record.at));
-        return Err(MigrateError::Moved { to, at });
-    }
-    if let Some(text) = read_meta(ARRIVING_KEY)? {
-        let from = parse(text).map(|record| record.other).unwrap_or_default();
-        return Err(MigrateError::IncompleteMove { from });
-    }
-    Ok(())
-}
 
 /// Adds triggers that, once committed, refuse every write to the store, also of other programs.
 pub async fn close_store(

@@ -10,21 +10,21 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 
 use trefoil_engine::{
-    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow, Resolved,
-    ResolverFn, Row, RowSink, downcast_sink,
+    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow,
+    PreparedSelection, Resolved, ResolverFn, Row, RowSink, downcast_sink,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, Value};
 
+use crate::execute::execution::Execution;
 use crate::execute::response::{PendingRoot, ResponseBuilder};
-use crate::execute::run::Execution;
 use crate::plan::input::FieldArguments;
 use crate::plan::roots::{RootAction, RootShape};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
-use crate::resolve::deferred::{DeferredValue, ObjectBatch, PendingObject};
-use crate::resolve::rows::RootRowCollector;
-use crate::resolve::tree::{NodeSource, ResolvedNode, ResolvedTree};
+use crate::registered_resolvers::deferred::{DeferredValue, ObjectBatch, PendingObject};
+use crate::registered_resolvers::rows::RootRowCollector;
+use crate::registered_resolvers::tree::{NodeSource, ResolvedNode, ResolvedTree};
 
 /// Maximum number of resolvers of one request that run concurrently.
 const MAX_CONCURRENT_RESOLVERS: usize = 32;
@@ -327,7 +327,7 @@ impl<'a> ResolverExecution<'a> {
             conditions: vec![Condition { field: id, op: ComparisonOp::In, value }],
             ..Listing::default()
         };
-        let selection = Arc::new(shape.reads.selection());
+        let selection = PreparedSelection::new(shape.reads.selection());
         let operation = Operation::List { record, listing, selection: selection.clone() };
         let collected = engine.collect(operation, selection).await?;
         let position = shape.reads.columns.iter().position(|column| *column == id);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{Operation, Outcome, OwnedRow, Row, RowSink, Selection};
+use trefoil_engine::{Operation, Outcome, OwnedRow, PreparedSelection, Row, RowSink};
 use trefoil_model::error::Result;
 
 /// The rows of each operation, by its number.
@@ -11,7 +11,7 @@ pub struct RootRowCollector {
 }
 
 pub struct OperationRows {
-    selection: Arc<Selection>,
+    selection: Arc<PreparedSelection>,
     /// Number of cells after the selection, from which cursors are made.
     cursor_cells: usize,
     pub rows: Vec<OwnedRow>,

@@ -1,4 +1,4 @@
-//! Converts stored values from one field type to another.
+//! Converts one stored value from the old type of its field to the new one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ pub enum ConvertedValue {
 }
 
 /// Converts the values of one field.
-pub struct ValueConverter<'a> {
+pub struct TypeConverter<'a> {
     pub model: &'a Model,
     pub stored_model: &'a StoredModel,
     pub field: &'a Field,
@@ -49,7 +49,7 @@ pub fn referenced_ids(
     Ok(ids)
 }
 
-impl ValueConverter<'_> {
+impl TypeConverter<'_> {
     /// Converts a value other than null.
     pub fn convert(&self, value: &StoredValue) -> ConvertedValue {
         let Some(value) = self.read_value(value) else { return ConvertedValue::Unfit };
@@ -123,7 +123,7 @@ impl ValueConverter<'_> {
     }
 
     fn coerce(&self, value: &Value) -> Option<StoredValue> {
-        let stored = coerce::type_only(self.model, self.field, value).ok()?;
+        let stored = coerce::coerce_type_only(self.model, self.field, value).ok()?;
         match &stored {
             // A number that is not stored exactly does not count as converted.
             StoredValue::Real(number) => same_number(&number.to_string(), value).then_some(stored),

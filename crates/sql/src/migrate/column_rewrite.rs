@@ -1,4 +1,4 @@
-//! Converts the values of one column from the old model to the new one, in its table and in the change log.
+//! Rewrites the values of one column for the new model: converted to its type, or replaced by its default.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use crate::migrate::MigrateError;
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{ModelPairs, TablePair};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable};
-use crate::migrate::value_converter::{ConvertedValue, ValueConverter, referenced_ids};
+use crate::migrate::type_converter::{ConvertedValue, TypeConverter, referenced_ids};
 
-/// The conversion of one column's values.
-pub struct ColumnConversion<'a> {
-    converter: Option<ValueConverter<'a>>,
+/// The values of one column for the new model.
+pub struct ColumnRewrite<'a> {
+    converter: Option<TypeConverter<'a>>,
     /// Replaces a value that is null or cannot be converted.
     replacement: StoredValue,
 }
 
-impl<'a> ColumnConversion<'a> {
+impl<'a> ColumnRewrite<'a> {
     /// Must be called after the tables got their new names.
     pub fn new(
         database: &dyn MigrationDatabase,
@@ -28,7 +28,7 @@ impl<'a> ColumnConversion<'a> {
     ) -> Result<Self, MigrateError> {
         let converter = match changes_values(pairs, old, new) {
             false => None,
-            true => Some(ValueConverter {
+            true => Some(TypeConverter {
                 model,
                 stored_model: pairs.new,
                 field: model_field(model, pairs, pair.old, new),
@@ -38,7 +38,7 @@ impl<'a> ColumnConversion<'a> {
             }),
         };
         let replacement = if new.required { default_value(database, new)? } else { StoredValue::Null };
-        Ok(ColumnConversion { converter, replacement })
+        Ok(ColumnRewrite { converter, replacement })
     }
 
     /// True if values other than null may change.

@@ -9,7 +9,7 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use trefoil_model::error::Violation;
 use trefoil_model::{RecordType, StoredValue};
 
-use crate::plan::{Predicate, is_text_kind};
+use crate::plan::predicate::{Predicate, is_text_kind};
 
 /// Longer texts are pasted, not typed: beyond ASCII they are matched case-sensitively.
 const MAX_PATTERN_LETTERS: usize = 200;

@@ -1,0 +1,22 @@
+//! What commands print: their output, and notes beside it.
+
+use std::io::{self, Write};
+
+use crate::command_error::CommandError;
+
+/// Writes the output of a command to standard output; a closed pipe is not an error.
+pub fn print_output(text: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::failed(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes a message to standard error, since standard output is for the output of the command.
+pub fn print_note(text: &str) {
+    if !text.is_empty() {
+        // If standard error is closed, there is nowhere to report it.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+}

@@ -1,0 +1,232 @@
+//! [`Engine`]: a schema with its resolvers and its store, which runs operations.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use trefoil_model::error::{Error, Result, Violation};
+use trefoil_model::values::coerce;
+use trefoil_model::{Model, Value};
+
+use crate::builtin_operation::BuiltinOperation;
+use crate::changes::{ChangeFeed, ImageRow};
+use crate::operation::{Operation, Outcome};
+use crate::plan::{Plan, PlanLimits};
+use crate::row::RowSink;
+use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};
+
+/// A model with its resolvers and its store. Cheap to clone; a request uses one engine from start to end.
+#[derive(Clone)]
+pub struct Engine(Arc<EngineInner>);
+
+struct EngineInner {
+    model: Arc<Model>,
+    bindings: Vec<ResolverBinding>,
+    registry: ResolverRegistry,
+    store: Arc<dyn Store>,
+    feed: ChangeFeed,
+    limits: PlanLimits,
+    /// The generation of the tables that its plans are for, see [`crate::SchemaGate`].
+    generation: u64,
+}
+
+impl Engine {
+    /// The feed belongs to the store and stays when the model is replaced. The tables must fit the model already.
+    /// The bindings are those of [`crate::resolvers::bind_root_fields`].
+    pub fn new(
+        model: Arc<Model>,
+        bindings: Vec<ResolverBinding>,
+        registry: ResolverRegistry,
+        feed: ChangeFeed,
+        limits: PlanLimits,
+    ) -> Engine {
+        let (store, generation) = (feed.store().clone(), feed.gate().generation());
+        Engine(Arc::new(EngineInner { model, bindings, registry, store, feed, limits, generation }))
+    }
+
+    /// Refuses if the tables no longer fit the model. Rows read since the last successful check may be wrong.
+    pub fn check_tables(&self) -> Result<()> {
+        self.0.feed.gate().check(self.0.generation)
+    }
+
+    /// The change feed of the store.
+    pub fn feed(&self) -> &ChangeFeed {
+        &self.0.feed
+    }
+
+    pub fn model(&self) -> &Arc<Model> {
+        &self.0.model
+    }
+
+    /// The resolver of each of [`Model::root_fields`], by position.
+    pub fn bindings(&self) -> &[ResolverBinding] {
+        &self.0.bindings
+    }
+
+    pub fn registry(&self) -> &ResolverRegistry {
+        &self.0.registry
+    }
+
+    pub fn limits(&self) -> &PlanLimits {
+        &self.0.limits
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    pub async fn ping(&self) -> Result<()> {
+        self.0.store.ping().await
+    }
+
+    /// The current version of the data, see [`Store::data_version`].
+    pub fn data_version(&self) -> Option<DataVersion> {
+        self.0.store.data_version()
+    }
+
+    /// The response stored under an idempotency key, see [`Store::replay`].
+    pub async fn replay(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
+        self.0.store.replay(key).await
+    }
+
+    /// The violations of an operation that can be found without the store.
+    pub fn violations(&self, operation: Operation) -> Vec<Violation> {
+        match Plan::prove(self.model(), operation, jiff::Timestamp::now()) {
+            Err(Error::Invalid(violations)) => violations,
+            Ok(_) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// Runs the operations of one request. An operation that cannot be planned gets its error and does not affect
+    /// the others.
+    pub async fn run(&self, operations: Vec<Result<Operation>>, request: EngineRequest) -> Result<JobResult> {
+        let EngineRequest { mut sink, idempotency_key, atomic } = request;
+        let now = jiff::Timestamp::now();
+        let mut plans = Vec::with_capacity(operations.len());
+        let mut refused = Vec::new();
+        for (position, operation) in operations.into_iter().enumerate() {
+            if atomic && refused.len() >= coerce::MAX_VIOLATIONS {
+                refused.push((position, Error::Cancelled));
+                continue;
+            }
+            match operation.and_then(|operation| Plan::prove(self.model(), operation, now)) {
+                Ok(plan) => plans.push((position, plan)),
+                Err(error) => refused.push((position, error)),
+            }
+        }
+        if atomic && !refused.is_empty() {
+            refused.extend(plans.drain(..).map(|(position, _)| (position, Error::Cancelled)));
+        }
+        for (position, error) in refused {
+            sink.finish_plan(position, Err(error));
+        }
+        if plans.is_empty() {
+            return Ok(JobResult::Completed(sink));
+        }
+        sink.checkpoint();
+        if let [(position, plan)] = plans.as_slice()
+            && let Some(row) = ImageRow::from_action(self.model(), &plan.action)
+        {
+            sink.row(*position, &row);
+            sink.finish_plan(*position, Ok(Outcome::Found));
+            return Ok(JobResult::Completed(sink));
+        }
+        self.check_tables()?;
+        let cancel_flag = CancelFlag::default();
+        let _cancel_when_dropped = cancel_flag.cancel_on_drop();
+        let job = StoreJob { model: self.0.model.clone(), plans, sink, idempotency_key, atomic, cancel_flag };
+        self.0.store.run(job).await
+    }
+}
+
+/// The sink for the rows, and how the operations of a request belong together.
+pub struct EngineRequest {
+    pub sink: Box<dyn RowSink>,
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// All or nothing: the first failure undoes the others.
+    pub atomic: bool,
+}
+
+impl EngineRequest {
+    pub fn new(sink: Box<dyn RowSink>) -> EngineRequest {
+        EngineRequest { sink, idempotency_key: None, atomic: false }
+    }
+}
+
+/// Downcasts a sink to the type that was passed in.
+pub fn downcast_sink<T: RowSink>(sink: Box<dyn RowSink>) -> Result<Box<T>> {
+    let any: Box<dyn std::any::Any> = sink;
+    any.downcast::<T>().map_err(|_| Error::internal("the store returned another answer than it was given"))
+}
+
+/// The resolver of a root field.
+#[derive(Clone)]
+pub enum ResolverBinding {
+    Builtin(Arc<BuiltinOperation>),
+    Registered(ResolverFn),
+    /// No resolver; requests get an error with this explanation.
+    Missing(String),
+}
+
+/// A resolver written in Rust.
+pub type ResolverFn = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Resolved>> + Send + Sync>;
+
+/// The input of a registered resolver.
+pub struct Call {
+    /// The object of the field with its stored fields by name; null for root fields.
+    pub parent: Value,
+    /// Arguments as coerced by the schema: with defaults, without absent ones.
+    pub arguments: Value,
+    pub actor: Actor,
+    pub engine: Engine,
+}
+
+/// The result of a registered resolver.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolved {
+    /// A value; objects have their fields by name, and `__typename` where the type is an interface or union.
+    Value(Value),
+    /// A record of the store, read with the fields that the request selects.
+    Record { type_name: String, id: i64 },
+    /// A list of values or records.
+    List(Vec<Resolved>),
+}
+
+/// The caller of an operation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Actor {
+    /// The client's address, if the request came over a network.
+    pub address: Option<IpAddr>,
+}
+
+/// Resolvers that a program registered, by type and field name.
+#[derive(Clone, Default)]
+pub struct ResolverRegistry(HashMap<String, ResolverFn>);
+
+impl ResolverRegistry {
+    /// `field` is written as in the schema: `Query.search`, `User.avatar`.
+    pub fn register(&mut self, field: &str, resolver: ResolverFn) {
+        self.0.insert(field.to_owned(), resolver);
+    }
+
+    pub fn get(&self, type_name: &str, field: &str) -> Option<&ResolverFn> {
+        if self.0.is_empty() { None } else { self.0.get(&format!("{type_name}.{field}")) }
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for ResolverBinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResolverBinding::Builtin(builtin) => write!(f, "{:?} of {:?}", builtin.verb, builtin.record),
+            ResolverBinding::Registered(_) => f.write_str("registered"),
+            ResolverBinding::Missing(why) => write!(f, "missing: {why}"),
+        }
+    }
+}

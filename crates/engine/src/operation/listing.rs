@@ -1,0 +1,75 @@
+//! The part of a list that is wanted: its conditions, order and page.
+
+use trefoil_model::{FieldId, Value};
+
+/// The records of a list and their order.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    pub conditions: Vec<Condition>,
+    /// Matches records with this text in any text field, ignoring case.
+    pub search: Option<String>,
+    /// Ties are broken by id, ascending.
+    pub sort_keys: Vec<SortKey>,
+    pub slice: ListSlice,
+    /// Counts all matching records, whatever the slice.
+    pub count: CountMode,
+    /// Also reads what cursors need: the sort keys and the id follow the selected columns.
+    pub with_cursors: bool,
+}
+
+/// How the records of a list are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CountMode {
+    #[default]
+    Skip,
+    Exact,
+    /// Counts up to one more than this number, which then means "more": the cost does not grow with the list.
+    UpTo(u32),
+}
+
+#[derive(Debug, Clone)]
+pub struct Condition {
+    pub field: FieldId,
+    pub op: ComparisonOp,
+    pub value: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ComparisonOp {
+    /// Null equals null.
+    Eq,
+    Ne,
+    Lt,
+    Lte,
+    Gt,
+    Gte,
+    /// Substring, case-sensitive.
+    Contains,
+    /// Any value of a list.
+    In,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SortKey {
+    pub field: FieldId,
+    pub descending: bool,
+}
+
+impl SortKey {
+    /// Appends it, unless the field is a sort key already.
+    pub fn append_to(self, sort_keys: &mut Vec<SortKey>) {
+        if !sort_keys.iter().any(|known| known.field == self.field) {
+            sort_keys.push(self);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ListSlice {
+    #[default]
+    All,
+    /// Pages count from 1.
+    Page { page: i64, size: i64 },
+    /// The first records after a cursor.
+    First { first: i64, after: Option<String> },
+}

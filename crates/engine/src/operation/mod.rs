@@ -1,0 +1,84 @@
+//! The input of the engine: an [`Operation`] on records or on a plain list.
+
+mod listing;
+mod outcome;
+mod selection;
+
+use std::sync::Arc;
+
+use trefoil_model::{FieldId, RecordTypeId, Value};
+
+use crate::changes::RecordImage;
+use crate::plain_list::PlainListOperation;
+use crate::plan::PreparedSelection;
+
+pub use crate::operation::listing::{ComparisonOp, Condition, CountMode, ListSlice, Listing, SortKey};
+pub use crate::operation::outcome::Outcome;
+pub use crate::operation::selection::{ChildSelection, Selection};
+
+/// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    Get {
+        record: RecordTypeId,
+        id: i64,
+        selection: Arc<PreparedSelection>,
+    },
+    List {
+        record: RecordTypeId,
+        listing: Listing,
+        selection: Arc<PreparedSelection>,
+    },
+    Create {
+        record: RecordTypeId,
+        /// Only seeds and imports choose ids.
+        id: Option<i64>,
+        fields: Vec<(FieldId, Value)>,
+        selection: Arc<PreparedSelection>,
+    },
+    Update {
+        record: RecordTypeId,
+        id: i64,
+        /// The given fields; the others …
+        fields: Vec<(FieldId, Value)>,
+        /// … keep their value, or are reset to their default or null.
+        missing_fields: MissingFields,
+        expected_version: Option<i64>,
+        selection: Arc<PreparedSelection>,
+    },
+    Delete {
+        record: RecordTypeId,
+        id: i64,
+        expected_version: Option<i64>,
+        selection: Arc<PreparedSelection>,
+    },
+    /// The record as a change left it; related records are read now.
+    ReadImage {
+        record: RecordTypeId,
+        /// By column, as in [`crate::RecordChange`].
+        image: RecordImage,
+        selection: Arc<PreparedSelection>,
+    },
+    /// An operation on a plain list, whose rows have one text cell.
+    PlainList(PlainListOperation),
+}
+
+impl Operation {
+    /// The record id that it names, if any.
+    pub fn id(&self) -> Option<i64> {
+        match self {
+            Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => {
+                Some(*id)
+            }
+            Operation::Create { id, .. } => *id,
+            Operation::List { .. } | Operation::ReadImage { .. } | Operation::PlainList(_) => None,
+        }
+    }
+}
+
+/// How an update treats the fields that it does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingFields {
+    Keep,
+    Reset,
+}

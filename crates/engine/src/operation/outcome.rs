@@ -1,0 +1,33 @@
+//! How an operation ended.
+
+use crate::plain_list::PlainListPosition;
+
+/// The result of an operation; its records went to the [`crate::RowSink`] row by row before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// One row was read.
+    Found,
+    /// There is no such record, and no row was read.
+    NotFound,
+    Listed {
+        has_more: bool,
+        total: Option<u64>,
+    },
+    Created {
+        id: i64,
+        version: i64,
+    },
+    Updated {
+        id: i64,
+        version: i64,
+    },
+    Deleted {
+        id: i64,
+    },
+    /// The plain list as it is now; `remaining` is the part that was not read yet.
+    PlainList {
+        version: i64,
+        length: i64,
+        remaining: Option<PlainListPosition>,
+    },
+}

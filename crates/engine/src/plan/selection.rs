@@ -1,0 +1,161 @@
+//! Selections and listings: what was asked for, and the same after validation.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType, RecordTypeId};
+
+use crate::cursor::{self, CursorPosition};
+use crate::operation::{CountMode, ListSlice, Listing, Selection, SortKey};
+use crate::plan::predicate::{Predicate, plan_predicates};
+use crate::plan::text_search;
+
+/// A selection with its plan, which is made once, however often requests use it.
+#[derive(Debug, Default)]
+pub struct PreparedSelection {
+    selection: Selection,
+    planned: OnceLock<Arc<PlannedSelection>>,
+}
+
+impl PreparedSelection {
+    pub fn new(selection: Selection) -> Arc<PreparedSelection> {
+        Arc::new(PreparedSelection { selection, planned: OnceLock::new() })
+    }
+
+    /// The planned form, computed on first use.
+    pub(super) fn plan(&self, model: &Model, record: RecordTypeId) -> Result<Arc<PlannedSelection>> {
+        if let Some(planned) = self.planned.get() {
+            return Ok(planned.clone());
+        }
+        let planned = Arc::new(plan_selection(model, record, &self.selection)?);
+        Ok(self.planned.get_or_init(|| planned).clone())
+    }
+}
+
+impl Deref for PreparedSelection {
+    type Target = Selection;
+
+    fn deref(&self) -> &Selection {
+        &self.selection
+    }
+}
+
+/// A validated [`Selection`]; `statement_shape` is equal exactly if the SQL statements are.
+#[derive(Debug, Clone)]
+pub struct PlannedSelection {
+    pub columns: Vec<FieldId>,
+    pub children: Vec<PlannedChild>,
+    /// Read the version after the columns.
+    pub includes_version: bool,
+    pub statement_shape: u128,
+}
+
+#[derive(Debug, Clone)]
+pub struct PlannedChild {
+    pub field: FieldId,
+    pub listing: PlannedListing,
+    pub selection: PlannedSelection,
+}
+
+/// A validated [`Listing`].
+#[derive(Debug, Clone, Default)]
+pub struct PlannedListing {
+    pub predicates: Vec<Predicate>,
+    /// Without the final `id`, which every order ends with.
+    pub sort_keys: Vec<SortKey>,
+    /// Keyset paging: the last record already seen.
+    pub after: Option<CursorPosition>,
+    /// Maximum number of records …
+    pub limit: Option<i64>,
+    /// … after skipping this number.
+    pub offset: i64,
+    pub count: CountMode,
+    pub with_cursors: bool,
+}
+
+fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) -> Result<PlannedSelection> {
+    let owner = model.record(record);
+    let mut children = Vec::with_capacity(selection.children.len());
+    for child in &selection.children {
+        let target = relation_target(owner.field(child.field))?;
+        children.push(PlannedChild {
+            field: child.field,
+            listing: plan_listing(model, model.record(target), &child.listing)?,
+            selection: plan_selection(model, target, &child.selection)?,
+        });
+    }
+    let includes_version = selection.includes_version;
+    let statement_shape = self::statement_shape(record, &selection.columns, includes_version, &children);
+    Ok(PlannedSelection { columns: selection.columns.clone(), children, includes_version, statement_shape })
+}
+
+/// The record type on the other side of a relation.
+pub fn relation_target(field: &Field) -> Result<RecordTypeId> {
+    match &field.kind {
+        FieldKind::Reference { target, .. }
+        | FieldKind::Link { target, .. }
+        | FieldKind::Inverse { target, .. } => Ok(*target),
+        FieldKind::Id
+        | FieldKind::Scalar(_)
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Unstored => Err(Error::internal(format!("`{}` leads to no record", field.name))),
+    }
+}
+
+/// Equal for two selections exactly if they need the same SQL statements; parameter values do not count.
+fn statement_shape(
+    record: RecordTypeId,
+    columns: &[FieldId],
+    includes_version: bool,
+    children: &[PlannedChild],
+) -> u128 {
+    let mut text = format!("{}:{columns:?}{}", record.0, if includes_version { "v" } else { "" });
+    for child in children {
+        let listing = &child.listing;
+        let predicates: Vec<[usize; 2]> = listing.predicates.iter().map(Predicate::statement_shape).collect();
+        text += &format!(
+            ";{}{predicates:?}{:?}{}{}{:?}{}{:x}",
+            child.field.0,
+            listing.sort_keys,
+            listing.limit.is_some(),
+            listing.offset > 0,
+            listing.after.as_ref().map(CursorPosition::statement_shape).unwrap_or_default(),
+            listing.with_cursors,
+            child.selection.statement_shape
+        );
+    }
+    xxhash_rust::xxh3::xxh3_128(text.as_bytes())
+}
+
+pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing) -> Result<PlannedListing> {
+    let mut predicates = plan_predicates(model, record, &listing.conditions)?;
+    if let Some(text) = &listing.search {
+        predicates.push(
+            text_search::search_predicate(record, text)
+                .map_err(|violation| Error::Invalid(vec![violation]))?,
+        );
+    }
+    let (limit, offset, after) = match &listing.slice {
+        ListSlice::All => (None, 0, None),
+        // An offset that overflows is past the end anyway.
+        ListSlice::Page { page, size } => (Some(*size), page.saturating_sub(1).saturating_mul(*size), None),
+        ListSlice::First { first, after } => {
+            let after = after.as_deref().map(|text| cursor::decode(record, &listing.sort_keys, text));
+            let after = after.transpose()?;
+            (Some(*first), 0, after)
+        }
+    };
+    let (count, with_cursors) = (listing.count, listing.with_cursors);
+    Ok(PlannedListing {
+        predicates,
+        sort_keys: listing.sort_keys.clone(),
+        after,
+        limit,
+        offset,
+        count,
+        with_cursors,
+    })
+}

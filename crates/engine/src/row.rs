@@ -1,0 +1,35 @@
+//! Records while they are read: rows borrowed from a store, and the sinks that receive them.
+
+use std::any::Any;
+
+use trefoil_model::CellValue;
+use trefoil_model::error::Result;
+
+use crate::operation::Outcome;
+
+/// Receives rows while they are read, so that responses are encoded without copying rows.
+pub trait RowSink: Any + Send {
+    /// One record of plan number `plan`; plans come in order.
+    fn row(&mut self, plan: usize, row: &dyn Row);
+
+    /// Called exactly once for each plan, after its rows.
+    fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>);
+
+    /// Marks the state that [`RowSink::reset`] returns to.
+    fn checkpoint(&mut self) {}
+
+    /// The bytes to store under the idempotency key; with `None` a retry runs again.
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>>;
+
+    /// Drops everything since [`RowSink::checkpoint`]: the plans are run again.
+    fn reset(&mut self);
+}
+
+/// One record, borrowed from the store while it is read.
+pub trait Row {
+    /// The selected column at this position.
+    fn cell(&self, column: usize) -> CellValue<'_>;
+
+    /// Visits the records of the selected child at this position, in order.
+    fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row));
+}

@@ -1,0 +1,103 @@
+//! The inputs of one execution, the root fields that need no store, and the operations for those that do.
+
+use std::sync::Arc;
+
+use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, RecordImage};
+use trefoil_model::error::{Error, Result};
+
+use crate::describe::introspection::Introspection;
+use crate::execute::response::{PendingRoot, ResponseBuilder};
+use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
+use crate::plan::variable_values::VariableValues;
+use crate::response_error::ResponseError;
+
+/// The inputs of one execution.
+pub struct Execution<'a> {
+    pub engine: &'a Engine,
+    pub plan: Arc<OperationPlan>,
+    pub variables: VariableValues,
+    pub key: Option<IdempotencyKey>,
+    pub actor: Actor,
+    /// The changed record, for an event of a subscription.
+    pub image: Option<RecordImage>,
+}
+
+/// The reason why an operation was not executed.
+pub enum ExecutionError {
+    Request(Vec<ResponseError>),
+    Engine(Error),
+}
+
+impl From<ResponseError> for ExecutionError {
+    fn from(failure: ResponseError) -> Self {
+        ExecutionError::Request(vec![failure])
+    }
+}
+
+impl From<Error> for ExecutionError {
+    fn from(error: Error) -> Self {
+        ExecutionError::Engine(error)
+    }
+}
+
+impl Execution<'_> {
+    /// Writes root fields that need neither the store nor a resolver.
+    pub fn write_constants(&self, builder: &mut ResponseBuilder) {
+        for (position, root) in self.plan.roots.iter().enumerate() {
+            match &root.action {
+                RootAction::Typename(name) => builder.write_root(position, |writer, _, _| {
+                    writer.out.extend_from_slice(name);
+                    Ok(())
+                }),
+                RootAction::Missing(why) => builder.write_root(position, |writer, root, at| {
+                    writer.fail_missing_resolver(root.required, why, at)
+                }),
+                RootAction::Introspection { arguments, slot } => {
+                    let (schema, variables) = (&self.engine.model().schema, &self.variables);
+                    let introspection = Introspection { schema, variables };
+                    builder.write_root(position, |writer, _, at| {
+                        introspection.write(writer, slot, arguments, at)
+                    });
+                }
+                RootAction::Builtin(_) | RootAction::Registered { .. } => {}
+            }
+        }
+    }
+
+    /// The store operations of the root fields that `include` selects.
+    pub fn store_operations(
+        &self,
+        include: impl Fn(usize) -> bool,
+    ) -> (Vec<Result<Operation>>, Vec<PendingRoot>) {
+        let roots = self.plan.roots.iter().enumerate().filter(|(position, _)| include(*position));
+        let operations = roots.filter_map(|(position, root)| match &root.action {
+            RootAction::Builtin(builtin) => {
+                let operation = self.store_operation(builtin);
+                let pending = PendingRoot::new(self.engine.model(), position, &operation);
+                Some((operation, pending))
+            }
+            RootAction::Typename(_)
+            | RootAction::Introspection { .. }
+            | RootAction::Registered { .. }
+            | RootAction::Missing(_) => None,
+        });
+        operations.unzip()
+    }
+
+    fn store_operation(&self, root: &BuiltinRoot) -> Result<Operation> {
+        if let Some(image) = &self.image {
+            let (record, selection) = (root.builtin.record, root.selection.clone());
+            return Ok(Operation::ReadImage { record, image: image.clone(), selection });
+        }
+        let values = root.arguments.values_by_position(&self.variables)?;
+        let (model, limits) = (self.engine.model(), self.engine.limits());
+        let mut operation = root.builtin.build_operation(model, limits, values, root.selection.clone())?;
+        if let (Operation::List { listing, .. }, RootShape::Connection(connection)) =
+            (&mut operation, &root.shape)
+        {
+            listing.count = if connection.needs_total { CountMode::Exact } else { CountMode::Skip };
+            listing.with_cursors = connection.needs_cursors;
+        }
+        Ok(operation)
+    }
+}
