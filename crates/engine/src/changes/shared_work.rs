@@ -27,7 +27,8 @@ pub struct SharedWork<K, T> {
 
 struct WorkEntries<K, T> {
     entries: HashMap<K, WorkEntry<T>>,
-    /// Keys of finished work, in the order in which they are considered for eviction.
+    /// Keys of finished work, in the order in which they are considered for eviction. By age and not by use, as a
+    /// general cache would: results are read by all near the end of the log, and then by nobody.
     eviction_order: VecDeque<K>,
     bytes: usize,
 }
