@@ -1,8 +1,9 @@
 //! The channel of all subscribers with the same request under one schema: each event is found and encoded once.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use trefoil_engine::changes::{MemorySize, WorkItem};
@@ -102,7 +103,7 @@ impl SubscriptionChannel {
 
     /// The events after `position`. A shared batch may start earlier; the subscriber skips the events before `position`.
     pub fn events_after(self: &Arc<Self>, position: i64) -> Arc<WorkItem<EventBatch>> {
-        let mut waiting_at_end = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting_at_end = self.waiting_at_end.lock();
         let waiting = waiting_at_end.as_ref().and_then(|(from, batch)| Some((*from, unfinished(batch)?)));
         if let Some((from, batch)) = &waiting
             && *from <= position
@@ -120,7 +121,7 @@ impl SubscriptionChannel {
 
     /// True if another batch already waits between `start` and `position`: then this one can end there.
     fn others_wait_ahead(&self, start: i64, position: i64) -> bool {
-        let waiting_at_end = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting_at_end = self.waiting_at_end.lock();
         waiting_at_end
             .as_ref()
             .is_some_and(|(from, batch)| start < *from && *from <= position && unfinished(batch).is_some())

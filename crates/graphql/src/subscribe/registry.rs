@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 
@@ -54,17 +55,13 @@ impl SubscriptionRegistry {
 pub struct ChannelMap(Mutex<HashMap<String, Weak<SubscriptionChannel>>>);
 
 impl ChannelMap {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<SubscriptionChannel>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn get(&self, key: &str) -> Option<Arc<SubscriptionChannel>> {
-        self.lock().get(key)?.upgrade()
+        self.0.lock().get(key)?.upgrade()
     }
 
     /// Adds the channel, or returns the one that was added first.
     pub(crate) fn insert(&self, channel: Arc<SubscriptionChannel>) -> Arc<SubscriptionChannel> {
-        let mut channels = self.lock();
+        let mut channels = self.0.lock();
         if let Some(existing) = channels.get(channel.key()).and_then(Weak::upgrade) {
             // Release the lock before `channel` is dropped: its `Drop` takes the lock.
             drop(channels);
@@ -75,14 +72,14 @@ impl ChannelMap {
     }
 
     pub(crate) fn remove(&self, key: &str) {
-        let mut channels = self.lock();
+        let mut channels = self.0.lock();
         if channels.get(key).is_some_and(|channel| channel.strong_count() == 0) {
             channels.remove(key);
         }
     }
 
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.0.lock().len()
     }
 
     pub fn is_empty(&self) -> bool {
