@@ -63,7 +63,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("graphql", &["plan::collect", "plan::roots"]),
-    ("graphql", &["plan::input", "plan::shape", "plan::variables", "resolve::complete"]),
+    ("graphql", &["plan::input", "plan::variables"]),
     ("http", &["errors::render", "monitoring::access_log", "service"]),
     ("model", &["sdl::parse", "sdl::resource_paths", "sdl::schema_checks"]),
     ("model", &["values::coerce", "values::json_text", "values::rule_checks", "values::scalars"]),

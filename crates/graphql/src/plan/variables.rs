@@ -6,9 +6,9 @@ use apollo_compiler::schema::{EnumType, ExtendedType, InputObjectType};
 
 use trefoil_model::Value;
 use trefoil_model::naming::names;
+use trefoil_model::values::json_text;
 
 use crate::plan::input::{self, VariableNode};
-use crate::resolve::complete;
 use crate::response_error::{DocumentLocation, ResponseError};
 
 /// The variables of a request by position in the operation's definitions; `None` if absent.
@@ -249,7 +249,7 @@ fn integer_digits(text: &str) -> Option<String> {
 fn show_value(value: &Value) -> String {
     const MAX_CHARS: usize = 100;
     let mut out = Vec::new();
-    complete::write_json(&mut out, value);
+    json_text::write_value(&mut out, value);
     let text = String::from_utf8_lossy(&out);
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use trefoil_engine::changes::{MemorySize, WorkItem};
 use trefoil_engine::{ChangeFeed, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
+use trefoil_model::values::json_text;
 
 use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
 use crate::response_error::{self, ResponseError};
@@ -193,7 +194,7 @@ impl SubscriptionChannel {
         // Insert `extensions` before the closing brace.
         body.pop();
         body.extend_from_slice(b",\"extensions\":{\"eventId\":");
-        response_error::write_json_string(&mut body, &id);
+        json_text::write_text(&mut body, &id);
         body.extend_from_slice(b"}}");
         self.registry().encoded_events.inc();
         Ok(SubscriptionEvent::new(change.number, id.into(), &body, causes))

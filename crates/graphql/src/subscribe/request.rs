@@ -7,12 +7,12 @@ use apollo_compiler::executable::OperationType;
 use trefoil_engine::{Actor, ChangeFilter, OperationVerb};
 use trefoil_model::Value;
 use trefoil_model::error::PathSegment;
+use trefoil_model::values::json_text;
 
 use crate::execute::run::ExecutionError;
 use crate::over_http::request::GraphqlRequest;
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
 use crate::plan::variables::{self, VariableValues};
-use crate::resolve::complete;
 use crate::response_error::ResponseError;
 use crate::service::GraphqlState;
 
@@ -48,7 +48,7 @@ impl SubscriptionRequest {
     pub fn shared_key(&self) -> String {
         let operation = self.operation_name.as_deref();
         let mut key = format!("{:?} {} {}", operation, self.query.len(), self.query).into_bytes();
-        complete::write_json(&mut key, &Value::Object(self.variables.clone()));
+        json_text::write_value(&mut key, &Value::Object(self.variables.clone()));
         String::from_utf8_lossy(&key).into_owned()
     }
 
