@@ -4,9 +4,7 @@ use trefoil_engine::{ListSlice, PlainListAction, PlainListOperation};
 use trefoil_model::CellValue;
 use trefoil_sql::statements::compile::{Program, compile_plan};
 use trefoil_sql::statements::dialect::Dialect;
-use trefoil_sql::statements::select::{
-    SqlParameter, count_parameters, has_limit_or_offset, listing_parameters,
-};
+use trefoil_sql::statements::select::{SqlParameter, count_parameters, listing_parameters};
 
 use super::*;
 
@@ -119,7 +117,7 @@ fn steps(bench: &Bench, listing: Listing) -> i64 {
     };
     let mut bound = Vec::new();
     listing_parameters(bounds, &mut bound);
-    if has_limit_or_offset(bounds) {
+    if bounds.has_limit_or_offset() {
         bound.extend([bounds.limit.unwrap() + 1, bounds.offset].map(SqlParameter::integer));
     }
     let statements = [(level.sql, values(&bound)), (count.unwrap(), values(&count_parameters(bounds)))];

@@ -1,8 +1,9 @@
 //! Exports all resources or one, from one snapshot, writing rows while they are read.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use trefoil_engine::{
@@ -53,7 +54,7 @@ pub async fn run(
         read = engine.run(operations, EngineRequest::new(Box::new(sink))) => read.map(drop),
         () = failure_signal.notified() => Ok(()),
     };
-    let mut state = lock_state(&shared_state);
+    let mut state = shared_state.lock();
     state.progress.clear();
     let failure = match (state.failure.take(), read) {
         (Some(failure), _) => Some(failure),
@@ -117,10 +118,6 @@ struct ExportState {
     buffer: Vec<u8>,
     progress: ProgressLine,
     failure: Option<ExportError>,
-}
-
-fn lock_state(state: &Mutex<ExportState>) -> MutexGuard<'_, ExportState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ExportState {
@@ -189,7 +186,7 @@ fn unreadable_row_message(path: &str, field: &str, row: &dyn Row) -> String {
 
 impl ExportSink {
     fn run_unless_failed(&self, work: impl FnOnce(&mut ExportState) -> Result<(), ExportError>) {
-        let mut state = lock_state(&self.state);
+        let mut state = self.state.lock();
         if state.failure.is_some() {
             return;
         }

@@ -6,8 +6,10 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::import_source::{anonymous_temp_file, temp_file_error};
 
@@ -34,13 +36,9 @@ struct PipeState {
 }
 
 impl PipeShared {
-    fn lock_state(&self) -> MutexGuard<'_, PipeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for data and returns its position and length; length 0 is the end.
     fn wait_for_data(&self) -> (u64, u64) {
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         loop {
             if state.taken < state.written {
                 return (state.taken, state.written - state.taken);
@@ -48,13 +46,13 @@ impl PipeShared {
             if state.is_closed {
                 return (state.taken, 0);
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 
     /// Records copied bytes. When the reader has caught up, the file starts again at 0.
     fn mark_taken(&self, bytes: u64) -> io::Result<()> {
-        let mut state = self.lock_state();
+        let mut state = self.state.lock();
         state.taken += bytes;
         if state.taken == state.written {
             (state.taken, state.written) = (0, 0);
@@ -88,7 +86,7 @@ impl SpooledPipe {
         let copier_shared = shared.clone();
         let copier = std::thread::spawn(move || {
             let copied = copier_shared.copy_to(out);
-            copier_shared.lock_state().is_broken = copied.is_err();
+            copier_shared.state.lock().is_broken = copied.is_err();
             copied
         });
         Ok(SpooledPipe { shared, copier: Some(copier) })
@@ -100,7 +98,7 @@ impl SpooledPipe {
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.shared.lock_state().is_closed = true;
+        self.shared.state.lock().is_closed = true;
         self.shared.changed.notify_one();
         let copied = self.copier.take().map(JoinHandle::join);
         copied.map_or(Ok(()), |copied| copied.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
@@ -109,11 +107,11 @@ impl SpooledPipe {
 
 impl Write for SpooledPipe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.shared.lock_state().is_broken {
+        if self.shared.state.lock().is_broken {
             return self.close().map(|()| 0);
         }
         // Locked during the write, so that the file is not truncated meanwhile.
-        let mut state = self.shared.lock_state();
+        let mut state = self.shared.state.lock();
         let written = self.shared.file.write_all_at(bytes, state.written);
         written.map_err(temp_file_error)?;
         state.written += bytes.len() as u64;
@@ -137,7 +135,7 @@ mod tests {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.0.recv();
             let count = bytes.len().min(1_000);
-            self.1.lock().unwrap().extend_from_slice(&bytes[..count]);
+            self.1.lock().extend_from_slice(&bytes[..count]);
             Ok(count)
         }
 
@@ -153,11 +151,11 @@ mod tests {
         let mut pipe = SpooledPipe::new(SlowWriter(wait, taken.clone())).unwrap();
         let all: Vec<u8> = (0..300_000_u32).map(|i| (i % 251) as u8).collect();
         all.chunks(777).for_each(|chunk| pipe.write_all(chunk).unwrap());
-        assert!(taken.lock().unwrap().is_empty());
+        assert!(taken.lock().is_empty());
         // From here on the reader takes everything.
         drop(release);
         pipe.finish().unwrap();
-        assert!(*taken.lock().unwrap() == all);
+        assert!(*taken.lock() == all);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::{Cause, Error, PathSegment, Violation};
+use trefoil_model::values::json_text;
 
 /// A position in the document, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +59,7 @@ impl ResponseError {
 
     pub fn write_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        write_json_string(out, &self.message);
+        json_text::write_text(out, &self.message);
         if !self.locations.is_empty() {
             out.extend_from_slice(b",\"locations\":[");
             write_separated(out, &self.locations, |out, location| {
@@ -72,7 +73,7 @@ impl ResponseError {
             write_path(out, &self.path);
         }
         out.extend_from_slice(b",\"extensions\":{\"code\":");
-        write_json_string(out, &self.code);
+        json_text::write_text(out, &self.code);
         if !self.violations.is_empty() {
             out.extend_from_slice(b",\"violations\":[");
             write_separated(out, &*self.violations, write_violation);
@@ -106,16 +107,16 @@ fn write_violation(out: &mut Vec<u8>, violation: &Violation) {
     out.extend_from_slice(b"{\"path\":");
     write_path(out, &violation.path);
     out.extend_from_slice(b",\"code\":");
-    write_json_string(out, violation.code);
+    json_text::write_text(out, violation.code);
     out.extend_from_slice(b",\"message\":");
-    write_json_string(out, &violation.message);
+    json_text::write_text(out, &violation.message);
     out.push(b'}');
 }
 
 fn write_path(out: &mut Vec<u8>, segments: &[PathSegment]) {
     out.push(b'[');
     write_separated(out, segments, |out, segment| match segment {
-        PathSegment::Field(name) => write_json_string(out, name),
+        PathSegment::Field(name) => json_text::write_text(out, name),
         PathSegment::Index(index) => write_formatted(out, format_args!("{index}")),
     });
     out.push(b']');
@@ -132,11 +133,6 @@ fn write_separated<'a, T: 'a>(
         }
         write(out, item);
     }
-}
-
-/// Writes text as a JSON string.
-pub fn write_json_string(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("writing text into memory cannot fail");
 }
 
 fn write_formatted(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
+
 use crate::errors::problem::Problem;
 
 /// In their original order; names may repeat.
@@ -61,7 +63,8 @@ pub fn percent_encode(text: &str) -> String {
     out
 }
 
-/// Parses `multipart/form-data`: the parts that have a name. Files are skipped, since records have no file fields.
+/// Parses `multipart/form-data`: the parts that have a name. Files are skipped, since records have no file fields. By
+/// hand, because `multer` takes a boundary in the middle of a line for one and has one error for all that is cut off.
 pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Problem> {
     let malformed =
         |reason: &str| Problem::bad_request("MALFORMED_BODY", format!("the multipart body {reason}"));
@@ -76,7 +79,8 @@ pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Pro
     let mut pairs = FormPairs::new();
     while !rest.starts_with(b"--") {
         let part = after_match(rest, b"\r\n").ok_or_else(|| malformed("breaks off after a boundary"))?;
-        let end = find_bytes(part, &delimiter).ok_or_else(|| malformed("ends without its last boundary"))?;
+        let end =
+            memmem::find(part, &delimiter).ok_or_else(|| malformed("ends without its last boundary"))?;
         pairs.extend(parse_part(&part[..end]).ok_or_else(|| malformed("has a part that cannot be read"))?);
         rest = &part[end + delimiter.len()..];
     }
@@ -88,7 +92,7 @@ fn parse_part(part: &[u8]) -> Option<Option<(String, String)>> {
     let (head, content) = match part.strip_prefix(b"\r\n") {
         Some(content) => (&b""[..], content),
         None => {
-            let end = find_bytes(part, b"\r\n\r\n")?;
+            let end = memmem::find(part, b"\r\n\r\n")?;
             (&part[..end], &part[end + 4..])
         }
     };
@@ -123,20 +127,7 @@ fn header_parameter(header: &str, name: &str) -> Option<String> {
 }
 
 fn after_match<'b>(bytes: &'b [u8], pattern: &[u8]) -> Option<&'b [u8]> {
-    find_bytes(bytes, pattern).map(|at| &bytes[at + pattern.len()..])
-}
-
-fn find_bytes(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
-    // Compares the rest only where the first byte matches.
-    let first = pattern.first()?;
-    let mut from = 0;
-    while let Some(found) = bytes[from..].iter().position(|byte| byte == first) {
-        if bytes[from + found..].starts_with(pattern) {
-            return Some(from + found);
-        }
-        from += found + 1;
-    }
-    None
+    memmem::find(bytes, pattern).map(|at| &bytes[at + pattern.len()..])
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Limits on one request: body size, deadline, and catching panics.
 
-use std::any::Any;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -18,6 +17,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 
 use trefoil_config::{ServerLimits, SettingSyntax, SizeSyntax};
+use trefoil_model::error::panic_text;
 
 use crate::errors::problem::Problem;
 use crate::streaming::deadline::RequestTimer;
@@ -53,9 +53,7 @@ pub(crate) async fn run_limited<F: Future<Output = Response>>(
         (_, BodyProgress::TOO_LARGE) => too_large(limits.body).closing_connection().into_response(),
         (_, BodyProgress::BROKEN) => broken_body().closing_connection().into_response(),
         (Some(Ok(response)), _) => response,
-        (Some(Err(panic)), _) => {
-            Problem::internal(format!("panic: {}", panic_message(&panic))).into_response()
-        }
+        (Some(Err(panic)), _) => Problem::internal(format!("panic: {}", panic_text(&panic))).into_response(),
         (None, BodyProgress::WHOLE) => response_too_slow(limits.request_timeout).into_response(),
         (None, _) => request_too_slow(limits.request_timeout).closing_connection().into_response(),
     }
@@ -97,11 +95,6 @@ fn response_too_slow(limit: Duration) -> Problem {
     let detail = format!("no answer within {limit:?} (limits.request-timeout)");
     let problem = Problem::unavailable(detail, Duration::from_secs(1));
     Problem { code: "TIMEOUT".into(), ..problem }
-}
-
-fn panic_message(panic: &Box<dyn Any + Send>) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without words")
 }
 
 /// How much of the body has been read, as seen from outside the handler.

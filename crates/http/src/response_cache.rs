@@ -5,16 +5,17 @@
 //! everything that determined it. If it is unchanged at a later request, no reader can see a difference, whichever
 //! process writes. Invariant: a stored response depends only on the data, the schema and its [`CacheKey`].
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::header::IF_MATCH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use parking_lot::{Mutex, RwLock};
 use prometheus_client::metrics::counter::Counter;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use quick_cache::unsync::Cache;
+use quick_cache::{Equivalent, Weighter};
 
 use trefoil_engine::{DataVersion, Engine};
 
@@ -31,11 +32,20 @@ const MAX_ENTRY_DIVISOR: usize = 4;
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 const HEADER_OVERHEAD_BYTES: usize = 128;
 
+/// The size of a usual entry. The cache remembers the keys of half as many evicted entries as it expects to hold.
+const USUAL_ENTRY_BYTES: usize = 4 << 10;
+
 /// Everything that determines a response beside the data and the schema: the interface and the relevant parts of the
 /// request.
+#[derive(Hash)]
 pub struct CacheKey<'a> {
     parts: Vec<&'a [u8]>,
-    hash: u64,
+}
+
+/// A [`CacheKey`] in the cache, with the same hash.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OwnedKey {
+    parts: Box<[Box<[u8]>]>,
 }
 
 impl<'a> CacheKey<'a> {
@@ -54,20 +64,21 @@ impl<'a> CacheKey<'a> {
                 return None;
             }
         }
-        let hash = parts.iter().fold(0, |seed, part| xxh3_64_with_seed(part, seed));
-        Some(CacheKey { parts, hash })
+        Some(CacheKey { parts })
     }
 
-    fn to_owned_parts(&self) -> Box<[Box<[u8]>]> {
-        self.parts.iter().map(|part| Box::from(*part)).collect()
-    }
-
-    fn matches_parts(&self, owned: &[Box<[u8]>]) -> bool {
-        self.parts.len() == owned.len() && self.parts.iter().zip(owned).all(|(part, own)| **part == **own)
+    fn to_owned_key(&self) -> OwnedKey {
+        OwnedKey { parts: self.parts.iter().map(|part| Box::from(*part)).collect() }
     }
 
     fn byte_size(&self) -> usize {
         self.parts.iter().map(|part| part.len() + 16).sum()
+    }
+}
+
+impl Equivalent<OwnedKey> for CacheKey<'_> {
+    fn equivalent(&self, owned: &OwnedKey) -> bool {
+        self.parts.iter().copied().eq(owned.parts.iter().map(|part| &**part))
     }
 }
 
@@ -131,19 +142,22 @@ struct VersionProbe {
 }
 
 /// The responses of one data version; worthless once the version changes.
-#[derive(Default)]
 struct CacheGeneration {
     data_version: Option<DataVersion>,
-    entries: HashMap<u64, CacheEntry>,
-    bytes: usize,
+    entries: Cache<OwnedKey, CacheEntry, EntryBytes>,
 }
 
 struct CacheEntry {
-    key_parts: Box<[Box<[u8]>]>,
     response: CachedResponse,
     bytes: usize,
-    /// Sent since room was last made.
-    used: AtomicBool,
+}
+
+struct EntryBytes;
+
+impl Weighter<OwnedKey, CacheEntry> for EntryBytes {
+    fn weight(&self, _key: &OwnedKey, entry: &CacheEntry) -> u64 {
+        entry.bytes as u64
+    }
 }
 
 impl ResponseCache {
@@ -153,7 +167,7 @@ impl ResponseCache {
             engine,
             capacity,
             hits: metrics.repeated_responses.clone(),
-            generation: RwLock::default(),
+            generation: RwLock::new(CacheGeneration::new(capacity, None)),
             version_probe: VersionProbe::default(),
         }
     }
@@ -166,7 +180,7 @@ impl ResponseCache {
     async fn shared_data_version(&self) -> Option<DataVersion> {
         let before = self.version_probe.started.load(Ordering::SeqCst);
         tokio::task::yield_now().await;
-        let mut last = self.version_probe.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.version_probe.last.lock();
         if last.0 <= before {
             let number = self.version_probe.started.fetch_add(1, Ordering::SeqCst) + 1;
             *last = (number, self.data_version());
@@ -176,7 +190,7 @@ impl ResponseCache {
 
     /// The stored response to the same request, if the data has not changed since.
     pub async fn find(&self, key: &CacheKey<'_>, request_headers: &HeaderMap) -> Option<Response> {
-        let (cached, version) = self.generation.read().unwrap_or_else(PoisonError::into_inner).get(key)?;
+        let (cached, version) = self.generation.read().get(key)?;
         if self.shared_data_version().await != Some(version) {
             return None;
         }
@@ -199,8 +213,8 @@ impl ResponseCache {
             return Response::from_parts(head, Body::from(body));
         }
         let cached = CachedResponse::new(&head.headers, &body);
-        let mut generation = self.generation.write().unwrap_or_else(PoisonError::into_inner);
-        let outdated = generation.insert(key, cached, before, self.capacity);
+        let mut generation = self.generation.write();
+        let outdated = generation.insert(key, cached, before);
         // Dropping many responses takes a while, so the lock is released first.
         drop(generation);
         drop(outdated);
@@ -209,9 +223,17 @@ impl ResponseCache {
 }
 
 impl CacheGeneration {
+    fn new(capacity: usize, data_version: Option<DataVersion>) -> CacheGeneration {
+        let entries = Cache::with_weighter(capacity / USUAL_ENTRY_BYTES, capacity as u64, EntryBytes);
+        CacheGeneration { data_version, entries }
+    }
+
+    fn capacity(&self) -> usize {
+        self.entries.capacity() as usize
+    }
+
     fn get(&self, key: &CacheKey<'_>) -> Option<(CachedResponse, DataVersion)> {
-        let entry = self.entries.get(&key.hash).filter(|entry| key.matches_parts(&entry.key_parts))?;
-        entry.used.store(true, Ordering::Relaxed);
+        let entry = self.entries.get(key)?;
         Some((entry.response.clone(), self.data_version?))
     }
 
@@ -219,57 +241,24 @@ impl CacheGeneration {
     fn insert(
         &mut self,
         key: &CacheKey<'_>,
-        cached: CachedResponse,
+        response: CachedResponse,
         version: DataVersion,
-        capacity: usize,
     ) -> Option<CacheGeneration> {
-        let new_generation = || CacheGeneration { data_version: Some(version), ..CacheGeneration::default() };
+        let next = |capacity| CacheGeneration::new(capacity, Some(version));
         let outdated =
-            (self.data_version != Some(version)).then(|| std::mem::replace(self, new_generation()));
-        self.insert_entry(key, cached, capacity);
+            (self.data_version != Some(version)).then(|| std::mem::replace(self, next(self.capacity())));
+        let bytes = response.byte_size() + key.byte_size();
+        if bytes <= self.capacity() / MAX_ENTRY_DIVISOR {
+            self.entries.insert(key.to_owned_key(), CacheEntry { response, bytes });
+        }
         outdated
-    }
-
-    fn insert_entry(&mut self, key: &CacheKey<'_>, cached: CachedResponse, capacity: usize) {
-        let bytes = cached.byte_size() + key.byte_size();
-        if bytes > capacity / MAX_ENTRY_DIVISOR {
-            return;
-        }
-        self.make_room(capacity - bytes);
-        let entry = CacheEntry {
-            key_parts: key.to_owned_parts(),
-            response: cached,
-            bytes,
-            used: AtomicBool::new(false),
-        };
-        self.bytes += bytes;
-        if let Some(old) = self.entries.insert(key.hash, entry) {
-            self.bytes -= old.bytes;
-        }
-    }
-
-    /// Evicts entries that were not used since the last call; if that is not enough, any entries.
-    fn make_room(&mut self, capacity: usize) {
-        for spare in [true, false] {
-            if self.bytes <= capacity {
-                return;
-            }
-            let (mut bytes, target) = (self.bytes, capacity / 2);
-            self.entries.retain(|_, entry| {
-                let used = entry.used.swap(false, Ordering::Relaxed);
-                let stays = bytes <= target || (spare && used);
-                if !stays {
-                    bytes -= entry.bytes;
-                }
-                stays
-            });
-            self.bytes = bytes;
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::hash::BuildHasher;
+
     use super::*;
 
     fn cache_key<'a>(text: &'a str, headers: &'a HeaderMap) -> Option<CacheKey<'a>> {
@@ -279,12 +268,7 @@ mod tests {
     fn put(generation: &mut CacheGeneration, text: &str, bytes: usize, version: i64) {
         let headers = HeaderMap::new();
         let cached = CachedResponse::new(&headers, &vec![b'x'; bytes]);
-        generation.insert(
-            &cache_key(text, &headers).expect("short"),
-            cached,
-            DataVersion([1, version]),
-            64 << 10,
-        );
+        generation.insert(&cache_key(text, &headers).expect("short"), cached, DataVersion([1, version]));
     }
 
     fn has(generation: &CacheGeneration, text: &str) -> bool {
@@ -294,14 +278,13 @@ mod tests {
 
     #[test]
     fn cache_stays_within_capacity_and_keeps_used_entries() {
-        let mut generation = CacheGeneration::default();
+        let mut generation = CacheGeneration::new(64 << 10, None);
         put(&mut generation, "hot", 1_000, 1);
         for number in 0..5_000 {
             put(&mut generation, &format!("cold {number}"), number % 9_000, 1);
             assert!(has(&generation, "hot"), "after {number}");
-            assert!(generation.bytes <= 64 << 10, "{} bytes", generation.bytes);
-            let sum: usize = generation.entries.values().map(|entry| entry.bytes).sum();
-            assert_eq!(generation.bytes, sum);
+            let sum: usize = generation.entries.iter().map(|(_, entry)| entry.bytes).sum();
+            assert!(sum <= 64 << 10, "{sum} bytes");
         }
         put(&mut generation, "large", 20 << 10, 1);
         assert!(!has(&generation, "large"), "one answer takes no more than a quarter");
@@ -322,7 +305,7 @@ mod tests {
 
     #[test]
     fn new_data_version_replaces_generation() {
-        let mut generation = CacheGeneration::default();
+        let mut generation = CacheGeneration::new(64 << 10, None);
         put(&mut generation, "a", 10, 1);
         put(&mut generation, "b", 10, 2);
         assert!(!has(&generation, "a") && has(&generation, "b"));
@@ -335,10 +318,14 @@ mod tests {
         let accepting =
             |value| HeaderMap::from_iter([(http::header::ACCEPT, HeaderValue::from_static(value))]);
         let (json, html) = (accepting("application/json"), accepting("text/html"));
-        let hashes = [("a", &plain), ("b", &plain), ("a", &json), ("a", &html)]
-            .map(|(text, headers)| cache_key(text, headers).expect("short").hash);
-        let different: std::collections::HashSet<u64> = hashes.into_iter().collect();
-        assert_eq!(different.len(), 4);
+        let keys = [("a", &plain), ("b", &plain), ("a", &json), ("a", &html)]
+            .map(|(text, headers)| cache_key(text, headers).expect("short"));
+        for (place, key) in keys.iter().enumerate() {
+            let owned = key.to_owned_key();
+            assert!(keys.iter().enumerate().all(|(at, key)| key.equivalent(&owned) == (at == place)));
+            let hasher = std::hash::RandomState::new();
+            assert_eq!(hasher.hash_one(key), hasher.hash_one(&owned));
+        }
         let mut twice = accepting("text/html");
         twice.append(http::header::ACCEPT, HeaderValue::from_static("text/plain"));
         assert!(cache_key("a", &twice).is_none() && cache_key(&"a".repeat(MAX_KEY_BYTES), &plain).is_none());

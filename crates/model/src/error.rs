@@ -1,5 +1,6 @@
 //! The errors that callers see, independent of HTTP; GraphQL, REST and HTML each format them.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +81,12 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&error_chain(&**self.0))
     }
+}
+
+/// What a panic said. It takes the box, because a reference to the box would itself pass for the content.
+pub fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 /// An error and its sources, outermost first. Many errors repeat their source in their own text: it is written
@@ -275,5 +282,17 @@ mod tests {
         );
         assert_eq!(Error::internal("in words").full_text(), "in words");
         assert_eq!(Error::KeyReused.full_text(), Error::KeyReused.to_string());
+    }
+
+    #[test]
+    fn panic_text_is_what_the_panic_said() {
+        let said: [(Box<dyn Any + Send>, &str); 3] = [
+            (Box::new("text"), "text"),
+            (Box::new("owned".to_owned()), "owned"),
+            (Box::new(5), "no message"),
+        ];
+        for (panic, expected) in said {
+            assert_eq!(panic_text(&panic), expected);
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Tables that could not be read at the start: each is logged as an error and makes the server not ready.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use trefoil_model::error::Error;
 
@@ -16,12 +18,12 @@ impl UnreadableTables {
     pub fn note(&self, path: &str, error: &Error) {
         let Error::Internal { cause } = error else { return };
         tracing::error!(%cause, "the records of {path} cannot be read: {HELP}");
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        self.0.lock().push(path.to_owned());
     }
 
     /// The error is one line for the readiness check.
     pub fn check(&self) -> Result<(), String> {
-        let paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths = self.0.lock();
         match paths.as_slice() {
             [] => Ok(()),
             paths => Err(format!("the records of {} cannot be read: {HELP}", paths.join(", "))),

@@ -1,9 +1,9 @@
-//! How a job ended, and the text of a panic in one, the same in both stores.
+//! How a job ended, even by a panic, the same in both stores.
 
 use std::any::Any;
 
 use trefoil_engine::{JobResult, RowSink};
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::{Error, Result, panic_text};
 
 /// How a job ended, before its caller gets the result.
 #[derive(Debug)]
@@ -25,8 +25,7 @@ impl JobCompletion {
     }
 }
 
-/// The message of a panic.
-pub fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("a job panicked: {}", text.unwrap_or("no message"))
+/// The error of a job that panicked.
+pub fn job_panicked(panic: Box<dyn Any + Send>) -> Error {
+    Error::internal(format!("a job panicked: {}", panic_text(&panic)))
 }

@@ -1,9 +1,10 @@
 //! Follows the log of a store for the whole process: each part is read once for all subscribers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -106,7 +107,7 @@ impl ChangeFeed {
 
     /// The opaque event id of a change number.
     pub async fn event_id(&self, number: i64) -> Result<String> {
-        let latest = self.0.log_reads.latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let latest = self.0.log_reads.latest.read().clone();
         match latest {
             Some(log) => log.event_id(number),
             None => self.0.read_log().await?.event_id(number),
@@ -131,7 +132,7 @@ impl ChangeFeed {
 
     /// True while a task watches the log.
     pub fn is_watching(&self) -> bool {
-        self.0.lock_followers().is_watched
+        self.0.followers.lock().is_watched
     }
 
     /// Announces that tables and images are about to change. Batches read before are dropped with the guard; see
@@ -170,10 +171,6 @@ impl Drop for ReloadGuard {
 pub struct FeedGeneration(u64);
 
 impl FeedInner {
-    fn lock_followers(&self) -> std::sync::MutexGuard<'_, FollowerCount> {
-        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The state of the log, read after this call began.
     async fn read_log(self: &Arc<Self>) -> Result<Arc<ChangeLog>> {
         let number = self.log_reads.last_started.load(Ordering::SeqCst) + 1;
@@ -184,7 +181,7 @@ impl FeedInner {
         let _guard = self.log_reads.read_lock.lock().await;
         self.log_reads.last_started.fetch_max(number, Ordering::SeqCst);
         let log = Arc::new(self.store.change_log().await?);
-        *self.log_reads.latest.write().unwrap_or_else(PoisonError::into_inner) = Some(log.clone());
+        *self.log_reads.latest.write() = Some(log.clone());
         self.head.send_if_modified(|head| {
             let has_grown = log.last_number > *head;
             *head = log.last_number.max(*head);
@@ -237,7 +234,7 @@ impl FeedInner {
 
     /// Makes sure that a task watches the log while the guard lives.
     fn register_follower(self: &Arc<Self>) -> FollowerGuard {
-        let mut followers = self.lock_followers();
+        let mut followers = self.followers.lock();
         followers.count += 1;
         followers.idle_rounds = 0;
         if !std::mem::replace(&mut followers.is_watched, true) {
@@ -250,7 +247,7 @@ impl FeedInner {
 
     /// Stops watching if there has been no follower for a while; true if it stopped.
     fn stop_if_idle(&self) -> bool {
-        let mut followers = self.lock_followers();
+        let mut followers = self.followers.lock();
         followers.idle_rounds = if followers.count == 0 { followers.idle_rounds + 1 } else { 0 };
         if followers.idle_rounds >= MAX_IDLE_ROUNDS {
             followers.is_watched = false;
@@ -270,7 +267,7 @@ struct FollowerGuard(Arc<FeedInner>);
 
 impl Drop for FollowerGuard {
     fn drop(&mut self) {
-        self.0.lock_followers().count -= 1;
+        self.0.followers.lock().count -= 1;
     }
 }
 
@@ -284,7 +281,7 @@ struct WatchGuard {
 impl Drop for WatchGuard {
     fn drop(&mut self) {
         if let (false, Some(feed)) = (self.is_finished, self.feed.upgrade()) {
-            feed.lock_followers().is_watched = false;
+            feed.followers.lock().is_watched = false;
         }
     }
 }

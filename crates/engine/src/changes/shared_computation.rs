@@ -4,10 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
 use trefoil_model::error::{Error, Result};
@@ -28,7 +29,8 @@ pub struct SharedComputation<K, T> {
 
 struct WorkEntries<K, T> {
     entries: HashMap<K, WorkEntry<T>>,
-    /// Keys of finished work, in the order in which they are considered for eviction.
+    /// Keys of finished work, in the order in which they are considered for eviction. By age and not by use, as a
+    /// general cache would: results are read by all near the end of the log, and then by nobody.
     eviction_order: VecDeque<K>,
     bytes: usize,
 }
@@ -62,16 +64,12 @@ where
         Arc::new(SharedComputation { state: Mutex::new(state), capacity })
     }
 
-    fn lock(&self) -> MutexGuard<'_, WorkEntries<K, T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The work for this key, started if there is none. It runs in its own task, because the caller may be slow.
     pub fn join<F>(self: &Arc<Self>, key: K, work: impl FnOnce() -> F) -> Arc<WorkItem<T>>
     where
         F: Future<Output = SharedResult<T>> + Send + 'static,
     {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(item) = state.find(&key) {
             return item;
         }
@@ -101,7 +99,7 @@ where
         let (shared, key) = (Arc::downgrade(self), key.clone());
         Box::new(move || {
             let Some(shared) = shared.upgrade() else { return };
-            let mut state = shared.lock();
+            let mut state = shared.state.lock();
             let is_dead = |entry: &WorkEntry<T>| match entry {
                 WorkEntry::Running(item) => item.strong_count() == 0,
                 WorkEntry::Done { .. } => false,
@@ -113,7 +111,7 @@ where
     }
 
     fn cache_result(&self, key: &K, item: &Arc<WorkItem<T>>, outcome: &SharedResult<T>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_own = |entry: &WorkEntry<T>| match entry {
             WorkEntry::Running(running) => Weak::ptr_eq(running, &Arc::downgrade(item)),
             WorkEntry::Done { .. } => false,
@@ -136,7 +134,7 @@ where
 
     /// Drops all entries. Running work still completes for waiting tasks; later callers start anew.
     pub fn clear(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.eviction_order.clear();
         state.bytes = 0;
         // Dropped without the lock, which their `Drop` takes.
@@ -147,12 +145,12 @@ where
 
     /// Bytes of cached results.
     pub fn bytes(&self) -> usize {
-        self.lock().bytes
+        self.state.lock().bytes
     }
 
     /// Keys in use, running or done.
     pub fn len(&self) -> usize {
-        self.lock().entries.len()
+        self.state.lock().entries.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -191,14 +189,10 @@ impl<K: Clone + Eq + Hash, T> WorkEntries<K, T> {
 }
 
 impl<T> WorkItem<T> {
-    fn lock_waiters(&self) -> MutexGuard<'_, WaiterList> {
-        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn complete(&self, outcome: SharedResult<T>) {
         // Set only once. A task that registers after this sees the outcome first.
         let _ = self.outcome.set(outcome);
-        let wakers = std::mem::take(&mut *self.lock_waiters()).wakers;
+        let wakers = std::mem::take(&mut *self.waiters.lock()).wakers;
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -248,7 +242,7 @@ impl<T> Future for WorkFuture<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<SharedResult<T>> {
         let WorkFuture { item, slot } = &mut *self;
-        let mut waiters = item.lock_waiters();
+        let mut waiters = item.waiters.lock();
         if let Some(outcome) = item.outcome.get() {
             return Poll::Ready(outcome.clone());
         }
@@ -263,7 +257,7 @@ impl<T> Future for WorkFuture<T> {
 impl<T> Drop for WorkFuture<T> {
     fn drop(&mut self) {
         // Dropping the waker may drop its task, so it is dropped without the lock.
-        let waker = self.slot.and_then(|slot| self.item.lock_waiters().remove(slot));
+        let waker = self.slot.and_then(|slot| self.item.waiters.lock().remove(slot));
         drop(waker);
     }
 }
@@ -335,10 +329,10 @@ mod tests {
             let mut leaving = item.wait();
             assert!((&mut leaving).now_or_never().is_none() && (&mut leaving).now_or_never().is_none());
         }
-        assert_eq!(item.lock_waiters().wakers.len(), 2);
+        assert_eq!(item.waiters.lock().wakers.len(), 2);
         start.send(()).expect("it waits");
         assert_eq!(waiting.await.ok().as_deref(), Some(&1));
-        assert!(item.lock_waiters().wakers.is_empty());
+        assert!(item.waiters.lock().wakers.is_empty());
     }
 
     #[tokio::test]

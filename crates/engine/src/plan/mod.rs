@@ -3,6 +3,7 @@
 
 mod predicate;
 mod selection;
+mod statement_shape;
 mod text_search;
 mod write_planner;
 
@@ -22,6 +23,7 @@ pub use crate::plan::predicate::{Predicate, is_text_kind, plan_predicates};
 pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
 };
+pub use crate::plan::statement_shape::StatementShape;
 
 /// A validated operation. Stores accept nothing else, and only this module can make one.
 #[derive(Debug, Clone)]

@@ -9,6 +9,7 @@ use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType, RecordTypeId};
 use crate::cursor::{self, CursorPosition};
 use crate::operation::{CountMode, ListSlice, Listing, Selection, SortKey};
 use crate::plan::predicate::{Predicate, plan_predicates};
+use crate::plan::statement_shape::StatementShape;
 use crate::plan::text_search;
 
 /// A selection with its plan, which is made once, however often requests use it.
@@ -41,14 +42,14 @@ impl Deref for PreparedSelection {
     }
 }
 
-/// A validated [`Selection`]; `statement_shape` is equal exactly if the SQL statements are.
+/// A validated [`Selection`].
 #[derive(Debug, Clone)]
 pub struct PlannedSelection {
     pub columns: Vec<FieldId>,
     pub children: Vec<PlannedChild>,
     /// Read the version after the columns.
     pub includes_version: bool,
-    pub statement_shape: u128,
+    pub statement_shape: StatementShape,
 }
 
 #[derive(Debug, Clone)]
@@ -74,6 +75,30 @@ pub struct PlannedListing {
     pub with_cursors: bool,
 }
 
+impl PlannedListing {
+    pub fn has_limit_or_offset(&self) -> bool {
+        self.limit.is_some() || self.offset > 0
+    }
+
+    /// Adds what decides the statements of the listing.
+    pub fn push_shape(&self, shape: &mut StatementShape) {
+        shape.push_number(self.predicates.len());
+        for predicate in &self.predicates {
+            predicate.statement_shape().into_iter().for_each(|number| shape.push_number(number));
+        }
+        shape.push_fields(self.sort_keys.iter().map(|key| key.field));
+        self.sort_keys.iter().for_each(|key| shape.push_flag(key.descending));
+        shape.push_flag(self.has_limit_or_offset());
+        shape.push_flag(self.with_cursors);
+        shape.push_number(match self.count {
+            CountMode::Skip => 0,
+            CountMode::Exact => 1,
+            CountMode::UpTo(_) => 2,
+        });
+        shape.push_bytes(&self.after.as_ref().map(CursorPosition::statement_shape).unwrap_or_default());
+    }
+}
+
 fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) -> Result<PlannedSelection> {
     let owner = model.record(record);
     let mut children = Vec::with_capacity(selection.children.len());
@@ -86,7 +111,7 @@ fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) ->
         });
     }
     let includes_version = selection.includes_version;
-    let statement_shape = self::statement_shape(record, &selection.columns, includes_version, &children);
+    let statement_shape = selection_shape(record, &selection.columns, includes_version, &children);
     Ok(PlannedSelection { columns: selection.columns.clone(), children, includes_version, statement_shape })
 }
 
@@ -105,29 +130,24 @@ pub fn relation_target(field: &Field) -> Result<RecordTypeId> {
     }
 }
 
-/// Equal for two selections exactly if they need the same SQL statements; parameter values do not count.
-fn statement_shape(
+/// All that reading a record by its id depends on.
+fn selection_shape(
     record: RecordTypeId,
     columns: &[FieldId],
     includes_version: bool,
     children: &[PlannedChild],
-) -> u128 {
-    let mut text = format!("{}:{columns:?}{}", record.0, if includes_version { "v" } else { "" });
+) -> StatementShape {
+    let mut shape = StatementShape::of_kind(0, &StatementShape::default());
+    shape.push_number(record.0);
+    shape.push_fields(columns.iter().copied());
+    shape.push_flag(includes_version);
+    shape.push_number(children.len());
     for child in children {
-        let listing = &child.listing;
-        let predicates: Vec<[usize; 2]> = listing.predicates.iter().map(Predicate::statement_shape).collect();
-        text += &format!(
-            ";{}{predicates:?}{:?}{}{}{:?}{}{:x}",
-            child.field.0,
-            listing.sort_keys,
-            listing.limit.is_some(),
-            listing.offset > 0,
-            listing.after.as_ref().map(CursorPosition::statement_shape).unwrap_or_default(),
-            listing.with_cursors,
-            child.selection.statement_shape
-        );
+        shape.push_number(child.field.0);
+        child.listing.push_shape(&mut shape);
+        shape.push_bytes(child.selection.statement_shape.as_bytes());
     }
-    xxhash_rust::xxh3::xxh3_128(text.as_bytes())
+    shape
 }
 
 pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing) -> Result<PlannedListing> {

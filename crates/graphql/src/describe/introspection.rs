@@ -9,6 +9,7 @@ use apollo_compiler::ast::{
 use apollo_compiler::schema::{ComponentName, ExtendedType};
 
 use trefoil_model::error::Result;
+use trefoil_model::values::json_text;
 
 use crate::describe::defaults;
 use crate::execute::path::FieldPosition;
@@ -16,7 +17,6 @@ use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::input;
 use crate::plan::shape::{FieldShape, FieldSource, OutputShape, ValueSlot};
 use crate::plan::variable_values::VariableValues;
-use crate::response_error;
 
 /// The schema, and the variables of the request for arguments.
 pub struct Introspection<'a> {
@@ -78,7 +78,7 @@ impl<'a> Introspection<'a> {
                 Ok(())
             }
             (Ok(IntrospectionValue::Text(text)), _) => {
-                response_error::write_json_string(&mut writer.out, &text);
+                json_text::write_text(&mut writer.out, &text);
                 Ok(())
             }
             (Ok(IntrospectionValue::Element(element)), OutputShape::Object(object)) => {

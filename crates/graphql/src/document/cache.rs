@@ -1,10 +1,10 @@
 //! Parsed documents and parse errors by document text, bounded in bytes.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
+use parking_lot::Mutex;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::document::parse::ParsedDocument;
 use crate::plan::roots::OperationPlan;
@@ -13,6 +13,7 @@ use crate::response_error::ResponseError;
 /// Longer documents are not cached.
 const MAX_CACHED_LENGTH: usize = 64 << 10;
 
+/// The most parts that are locked by themselves. A small cache has fewer.
 const SHARDS: usize = 16;
 
 /// Estimated memory per document, per byte of its text, and per field of each of its plans. Measured with
@@ -21,106 +22,68 @@ const BYTES_PER_DOCUMENT: usize = 2 << 10;
 const BYTES_PER_BYTE: usize = 90;
 const BYTES_PER_FIELD: usize = 512;
 
+/// The estimate for a usual document with its plan.
+const USUAL_DOCUMENT_BYTES: usize = 16 << 10;
+
 pub type DocumentResult = Result<ParsedDocument, Vec<ResponseError>>;
 
 /// The document cache of one schema. A hit takes a shared lock only.
 pub struct DocumentCache {
-    shards: [RwLock<CacheShard>; SHARDS],
-    /// Maximum bytes per shard.
-    capacity: usize,
+    documents: Cache<Box<str>, CachedDocument, DocumentBytes>,
+    /// Held while the plans of a document are counted, so that none is missed.
+    counting: Mutex<()>,
 }
 
-#[derive(Default)]
-struct CacheShard {
-    entries: HashMap<u64, CachedDocument>,
-    bytes: usize,
-}
-
+#[derive(Clone)]
 struct CachedDocument {
-    text: String,
     result: Arc<DocumentResult>,
     bytes: usize,
-    /// Looked up since the last eviction.
-    recently_used: AtomicBool,
+}
+
+#[derive(Clone)]
+struct DocumentBytes;
+
+impl Weighter<Box<str>, CachedDocument> for DocumentBytes {
+    fn weight(&self, _text: &Box<str>, document: &CachedDocument) -> u64 {
+        document.bytes as u64
+    }
 }
 
 impl DocumentCache {
     pub fn new(bytes: usize) -> DocumentCache {
-        DocumentCache { shards: Default::default(), capacity: bytes / SHARDS }
+        let mut options = OptionsBuilder::new();
+        // A multiple, because the limit of each shard is rounded up.
+        options.shards(SHARDS).weight_capacity((bytes - bytes % SHARDS) as u64);
+        options.estimated_items_capacity(bytes / USUAL_DOCUMENT_BYTES);
+        let options = options.build().expect("both capacities are set");
+        let documents = Cache::with_options(
+            options,
+            DocumentBytes,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        );
+        DocumentCache { documents, counting: Mutex::default() }
     }
 
     pub fn get_or_parse(&self, text: &str, make: impl FnOnce() -> DocumentResult) -> Arc<DocumentResult> {
-        let hash = xxh3_64(text.as_bytes());
-        let shard = &self.shards[hash as usize % SHARDS];
-        let cached = shard.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = cached.entries.get(&hash)
-            && entry.text == text
-        {
-            entry.recently_used.store(true, Ordering::Relaxed);
-            return entry.result.clone();
+        if let Some(cached) = self.documents.get(text) {
+            return cached.result;
         }
-        drop(cached);
         let result = Arc::new(make());
         if text.len() <= MAX_CACHED_LENGTH {
-            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
-            shard.insert(hash, text, result.clone(), self.capacity);
+            let bytes = estimate_bytes(text, &result);
+            self.documents.insert(text.into(), CachedDocument { result: result.clone(), bytes });
         }
         result
     }
 
     /// Counts the memory of a plan that was added to a cached document.
     pub fn record_plan(&self, text: &str, plan: &OperationPlan) {
-        let hash = xxh3_64(text.as_bytes());
-        let mut shard = self.shards[hash as usize % SHARDS].write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = shard.entries.get_mut(&hash)
-            && entry.text == text
-        {
-            let bytes = plan.field_count * BYTES_PER_FIELD;
-            entry.bytes += bytes;
-            shard.bytes += bytes;
-            shard.make_room(self.capacity);
-        }
-    }
-
-    /// Estimated bytes in use.
-    #[cfg(test)]
-    fn bytes(&self) -> usize {
-        let shards = self.shards.iter();
-        shards.map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner).bytes).sum()
-    }
-}
-
-impl CacheShard {
-    fn insert(&mut self, hash: u64, text: &str, result: Arc<DocumentResult>, capacity: usize) {
-        let bytes = estimate_bytes(text, &result);
-        if bytes > capacity {
-            return;
-        }
-        self.make_room(capacity - bytes);
-        let entry =
-            CachedDocument { text: text.to_owned(), result, bytes, recently_used: AtomicBool::new(false) };
-        self.bytes += bytes;
-        if let Some(old) = self.entries.insert(hash, entry) {
-            self.bytes -= old.bytes;
-        }
-    }
-
-    /// Evicts down to half the capacity: first entries not used since the last eviction, then any.
-    fn make_room(&mut self, capacity: usize) {
-        for keep_used in [true, false] {
-            if self.bytes <= capacity {
-                return;
-            }
-            let (mut bytes, target) = (self.bytes, capacity / 2);
-            self.entries.retain(|_, entry| {
-                let used = entry.recently_used.swap(false, Ordering::Relaxed);
-                let keep = bytes <= target || (keep_used && used);
-                if !keep {
-                    bytes -= entry.bytes;
-                }
-                keep
-            });
-            self.bytes = bytes;
+        let _counting = self.counting.lock();
+        if let Some(mut document) = self.documents.peek(text) {
+            document.bytes += plan.field_count * BYTES_PER_FIELD;
+            // Refused if the document is now too large or was evicted meanwhile; it is not cached then.
+            let _ = self.documents.replace(text.into(), document, true);
         }
     }
 }
@@ -167,7 +130,7 @@ mod tests {
             cache.get_or_parse(&format!("cold {number}"), || rejected("cold"));
             let again = cache.get_or_parse("hot", || rejected("lost"));
             assert_eq!(message(&again), "hot", "after {number}");
-            assert!(cache.bytes() <= 256 << 10, "{} bytes", cache.bytes());
+            assert!(cache.documents.weight() <= 256 << 10, "{} bytes", cache.documents.weight());
         }
     }
 
@@ -185,13 +148,13 @@ mod tests {
             last_response_bytes: Default::default(),
         };
         cache.get_or_parse("kept", || rejected("kept"));
-        let before = cache.bytes();
+        let before = cache.documents.weight();
         cache.record_plan("kept", &plan);
         cache.record_plan("unknown", &plan);
-        assert_eq!(cache.bytes(), before + 3 * BYTES_PER_FIELD);
-        for _ in 0..100 {
+        assert_eq!(cache.documents.weight(), before + 3 * BYTES_PER_FIELD as u64);
+        for _ in 0..1_000 {
             cache.record_plan("kept", &plan);
-            assert!(cache.bytes() <= 256 << 10, "{} bytes", cache.bytes());
+            assert!(cache.documents.weight() <= 256 << 10, "{} bytes", cache.documents.weight());
         }
     }
 
@@ -201,6 +164,6 @@ mod tests {
         let text = "#".repeat(MAX_CACHED_LENGTH + 1);
         cache.get_or_parse(&text, || rejected("first"));
         assert_eq!(message(&cache.get_or_parse(&text, || rejected("second"))), "second");
-        assert_eq!(cache.bytes(), 0);
+        assert_eq!(cache.documents.weight(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Parses and validates a document once, and stores the plans of its operations.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use apollo_compiler::diagnostic::{Diagnostic, ToCliReport};
 use apollo_compiler::executable::{Operation, OperationType, Selection, SelectionSet};
@@ -8,6 +8,7 @@ use apollo_compiler::parser::Parser;
 use apollo_compiler::response::GraphQLError;
 use apollo_compiler::validation::{DiagnosticData, DiagnosticList, Valid};
 use apollo_compiler::{ExecutableDocument, Name, Node, ast};
+use parking_lot::RwLock;
 
 use trefoil_config::ServerLimits;
 use trefoil_engine::Engine;
@@ -274,13 +275,13 @@ impl PreparedOperation {
         }
         let key =
             self.include_variables.iter().map(|position| variables.get(*position).and_then(Value::as_bool));
-        let stored = self.plans.read().unwrap_or_else(PoisonError::into_inner);
+        let stored = self.plans.read();
         if let Some((_, plan)) = stored.iter().find(|(flags, _)| flags.iter().copied().eq(key.clone())) {
             return Ok(plan.clone());
         }
         drop(stored);
         let plan = Arc::new(OperationPlan::new(engine, document, &self.operation, variables)?);
-        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = self.plans.write();
         let is_stored = plans.iter().any(|(flags, _)| flags.iter().copied().eq(key.clone()));
         if !is_stored && !plan.single_use && plans.len() < MAX_PLANS {
             plans.push((key.collect(), plan.clone()));

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use trefoil_model::values::json_text;
+
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::write::{NullPropagated, ResponseWriter, WriteResult};
 use crate::plan::shape::{
     ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape, EdgeField, ObjectShape,
     PageInfoField, ResponseLabel,
 };
-use crate::response_error;
 
 /// Writes the current record in the shape of its argument.
 pub type WriteNode<'a> = dyn FnMut(&mut ResponseWriter, &Arc<ObjectShape>, &ResponsePath) -> WriteResult + 'a;
@@ -221,7 +222,7 @@ fn write_cursor(
 ) -> WriteResult {
     match cursor {
         Some(text) => {
-            response_error::write_json_string(&mut writer.out, text);
+            json_text::write_text(&mut writer.out, text);
             Ok(())
         }
         None => writer.write_null(required, at),

@@ -6,10 +6,10 @@ use apollo_compiler::schema::{EnumType, ExtendedType, InputObjectType};
 
 use trefoil_model::Value;
 use trefoil_model::naming::names;
+use trefoil_model::values::json_text;
 
 use crate::plan::input::{self, VariableNode};
 use crate::plan::variable_values::VariableValues;
-use crate::registered_resolvers::complete;
 use crate::response_error::{DocumentLocation, ResponseError};
 
 /// A variable of an operation.
@@ -240,7 +240,7 @@ fn integer_digits(text: &str) -> Option<String> {
 fn show_value(value: &Value) -> String {
     const MAX_CHARS: usize = 100;
     let mut out = Vec::new();
-    complete::write_json(&mut out, value);
+    json_text::write_value(&mut out, value);
     let text = String::from_utf8_lossy(&out);
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,9 +1,9 @@
 //! Writes a leaf value of a resolver as graphql-js serialises it for the declared type.
 
 use trefoil_model::Value;
+use trefoil_model::values::json_text;
 
 use crate::plan::shape::LeafType;
-use crate::response_error;
 
 /// Writes the value. Writes nothing and returns the reason if the type cannot represent it.
 pub fn write_leaf(out: &mut Vec<u8>, leaf: &LeafType, value: &Value) -> Result<(), String> {
@@ -18,11 +18,11 @@ pub fn write_leaf(out: &mut Vec<u8>, leaf: &LeafType, value: &Value) -> Result<(
             let known = value.as_str().filter(|text| values.iter().any(|value| value == text));
             let text = known
                 .ok_or_else(|| format!("Enum \"{name}\" cannot represent value: {}", show_json(value)))?;
-            response_error::write_json_string(out, text);
+            json_text::write_text(out, text);
             Ok(())
         }
         LeafType::Custom => {
-            write_json(out, value);
+            json_text::write_value(out, value);
             Ok(())
         }
     }
@@ -42,7 +42,7 @@ fn write_int(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     if number < f64::from(i32::MIN) || number > f64::from(i32::MAX) {
         return Err(format!("Int cannot represent non 32-bit signed integer value: {}", show_json(value)));
     }
-    out.extend_from_slice((number as i64).to_string().as_bytes());
+    json_text::write_int(out, number as i64);
     Ok(())
 }
 
@@ -80,10 +80,10 @@ fn parse_js_number(text: &str) -> Option<f64> {
 
 fn write_string(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     match value {
-        Value::String(text) => response_error::write_json_string(out, text),
-        Value::Bool(flag) => response_error::write_json_string(out, if *flag { "true" } else { "false" }),
-        Value::Int(number) => response_error::write_json_string(out, &number.to_string()),
-        Value::Number(text) => response_error::write_json_string(out, text),
+        Value::String(text) => json_text::write_text(out, text),
+        Value::Bool(flag) => json_text::write_text(out, if *flag { "true" } else { "false" }),
+        Value::Int(number) => json_text::write_text(out, &number.to_string()),
+        Value::Number(text) => json_text::write_text(out, text),
         Value::Null | Value::List(_) | Value::Object(_) => {
             return Err(format!("String cannot represent value: {}", show_json(value)));
         }
@@ -106,8 +106,8 @@ fn write_boolean(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
 
 fn write_id(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     match value {
-        Value::String(text) => response_error::write_json_string(out, text),
-        Value::Int(number) => response_error::write_json_string(out, &number.to_string()),
+        Value::String(text) => json_text::write_text(out, text),
+        Value::Int(number) => json_text::write_text(out, &number.to_string()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => {
             return Err(format!("ID cannot represent value: {}", show_json(value)));
         }
@@ -117,50 +117,17 @@ fn write_id(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
 
 fn write_number_as_text(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     match value {
-        Value::Int(number) => response_error::write_json_string(out, &number.to_string()),
-        Value::Number(text) => response_error::write_json_string(out, text),
+        Value::Int(number) => json_text::write_text(out, &number.to_string()),
+        Value::Number(text) => json_text::write_text(out, text),
         Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => {
-            write_json(out, value)
+            json_text::write_value(out, value)
         }
     }
     Ok(())
 }
 
-/// Writes any value as JSON.
-pub fn write_json(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
-        Value::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
-        Value::Number(text) => out.extend_from_slice(text.as_bytes()),
-        Value::String(text) => response_error::write_json_string(out, text),
-        Value::List(items) => {
-            out.push(b'[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write_json(out, item);
-            }
-            out.push(b']');
-        }
-        Value::Object(fields) => {
-            out.push(b'{');
-            for (i, (name, value)) in fields.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                response_error::write_json_string(out, name);
-                out.push(b':');
-                write_json(out, value);
-            }
-            out.push(b'}');
-        }
-    }
-}
-
 fn show_json(value: &Value) -> String {
     let mut out = Vec::new();
-    write_json(&mut out, value);
+    json_text::write_value(&mut out, value);
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -13,7 +13,7 @@ use trefoil_engine::{
     Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow,
     PreparedSelection, Resolved, ResolverFn, Row, RowSink, downcast_sink,
 };
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::{Error, Result, panic_text};
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, Value};
 
@@ -160,7 +160,7 @@ impl<'a> ResolverExecution<'a> {
         let resolving = async move { resolver(call).await };
         match AssertUnwindSafe(resolving).catch_unwind().await {
             Ok(resolved) => resolved,
-            Err(panic) => Err(Error::internal(format!("a resolver panicked: {}", panic_message(&panic)))),
+            Err(panic) => Err(Error::internal(format!("a resolver panicked: {}", panic_text(&panic)))),
         }
     }
 
@@ -355,9 +355,4 @@ fn copy_error(error: &Error) -> Error {
         return Error::Internal { cause: cause.clone() };
     }
     Error::Resolver { message: error.to_string(), code: error.code().to_owned() }
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without words".to_owned())
 }

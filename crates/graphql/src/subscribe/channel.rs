@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout_at};
 
 use trefoil_engine::changes::WorkItem;
 use trefoil_engine::{ChangeFeed, Engine, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
+use trefoil_model::values::json_text;
 
 use crate::execute::execution::{Execution, ExecutionError};
 use crate::reply::ExecutedResponse;
@@ -78,7 +80,7 @@ impl SubscriptionChannel {
 
     /// The events after `position`. A shared batch may start earlier; the subscriber skips the events before `position`.
     pub fn events_after(self: &Arc<Self>, position: i64) -> Arc<WorkItem<EventBatch>> {
-        let mut waiting_at_end = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting_at_end = self.waiting_at_end.lock();
         let waiting = waiting_at_end.as_ref().and_then(|(from, batch)| Some((*from, unfinished(batch)?)));
         if let Some((from, batch)) = &waiting
             && *from <= position
@@ -96,7 +98,7 @@ impl SubscriptionChannel {
 
     /// True if another batch already waits between `start` and `position`: then this one can end there.
     fn others_wait_ahead(&self, start: i64, position: i64) -> bool {
-        let waiting_at_end = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting_at_end = self.waiting_at_end.lock();
         waiting_at_end
             .as_ref()
             .is_some_and(|(from, batch)| start < *from && *from <= position && unfinished(batch).is_some())
@@ -167,7 +169,7 @@ impl SubscriptionChannel {
         // Insert `extensions` before the closing brace.
         body.pop();
         body.extend_from_slice(b",\"extensions\":{\"eventId\":");
-        response_error::write_json_string(&mut body, &id);
+        json_text::write_text(&mut body, &id);
         body.extend_from_slice(b"}}");
         self.registry.encoded_events.inc();
         Ok(SubscriptionEvent::new(change.number, id.into(), &body, causes))
@@ -223,7 +225,7 @@ pub struct ChannelMap {
 
 impl ChannelMap {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<SubscriptionChannel>>> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_key.lock()
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Arc<SubscriptionChannel>> {

@@ -7,6 +7,7 @@ use apollo_compiler::executable::OperationType;
 use trefoil_engine::{Actor, ChangeFilter, Engine, OperationVerb};
 use trefoil_model::Value;
 use trefoil_model::error::PathSegment;
+use trefoil_model::values::json_text;
 
 use crate::document::cache::DocumentCache;
 use crate::document::parse::{GraphqlSettings, ParsedDocument};
@@ -15,7 +16,6 @@ use crate::over_http::request::GraphqlRequest;
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
 use crate::plan::variable_values::VariableValues;
 use crate::plan::variables;
-use crate::registered_resolvers::complete;
 use crate::response_error::ResponseError;
 
 /// A subscription request by one actor.
@@ -50,7 +50,7 @@ impl SubscriptionRequest {
     pub fn shared_key(&self) -> String {
         let operation = self.operation_name.as_deref();
         let mut key = format!("{:?} {} {}", operation, self.query.len(), self.query).into_bytes();
-        complete::write_json(&mut key, &Value::Object(self.variables.clone()));
+        json_text::write_value(&mut key, &Value::Object(self.variables.clone()));
         String::from_utf8_lossy(&key).into_owned()
     }
 

@@ -1,7 +1,7 @@
 //! Metrics of the server, in OpenMetrics text at `/metrics` for Prometheus.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::Method;
 use http::header::CONTENT_TYPE;
+use parking_lot::{Mutex, RwLock};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -93,7 +94,7 @@ impl Metrics {
     }
 
     fn with_registry<T>(&self, access: impl FnOnce(&mut Registry) -> T) -> T {
-        access(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
+        access(&mut self.registry.lock())
     }
 
     fn register(&self, registry: &mut Registry) {
@@ -119,11 +120,11 @@ impl Metrics {
         let (method, route) = (method_label(method), route.unwrap_or("unmatched"));
         let seed = xxh3_64_with_seed(method.as_bytes(), status.into());
         let key = xxh3_64_with_seed(route.as_bytes(), seed);
-        let known = self.histograms_by_hash.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let known = self.histograms_by_hash.read().get(&key).cloned();
         let histogram = known.unwrap_or_else(|| {
             let labels = RequestLabels { method, route: route.to_owned(), status };
             let histogram = self.durations.get_or_create(&labels).clone();
-            let mut known = self.histograms_by_hash.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.histograms_by_hash.write();
             known.entry(key).or_insert(histogram).clone()
         });
         histogram.observe(took.as_secs_f64());

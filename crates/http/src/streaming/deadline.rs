@@ -2,10 +2,11 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Sleep, sleep_until};
 
@@ -43,18 +44,14 @@ impl RequestTimer {
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => self.lock_deadline().poll(deadline, cx).map(|()| None),
+            Poll::Pending => self.0.lock().poll(deadline, cx).map(|()| None),
         })
         .await
     }
 
     /// Stops the timer; no further request will use it.
     pub fn stop(&self) {
-        *self.lock_deadline() = MovingDeadline::default();
-    }
-
-    fn lock_deadline(&self) -> MutexGuard<'_, MovingDeadline> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = MovingDeadline::default();
     }
 }
 

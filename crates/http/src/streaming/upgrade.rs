@@ -1,7 +1,8 @@
 //! Response extensions by which a handler takes over the connection after the head: WebSockets and long-lived streams.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Marks a response whose body lasts as long as its client stays: the server frees the buffers that read the request,
@@ -26,7 +27,7 @@ impl ConnectionUpgrade {
     }
 
     pub fn run(self, io: Box<dyn ConnectionIo>) {
-        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let handler = self.0.lock().take();
         if let Some(handler) = handler {
             handler(io);
         }

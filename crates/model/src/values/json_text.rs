@@ -152,22 +152,35 @@ fn need_no_escape(word: [u8; 8]) -> bool {
     (has_below(word, 0x20) | has(b'"') | has(b'\\')) & (EACH << 7) == 0
 }
 
-pub fn write_int(out: &mut Vec<u8>, number: i64) {
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    let mut rest = number.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
+/// Writes any value as compact JSON.
+pub fn write_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
+        Value::Int(number) => write_int(out, *number),
+        Value::Number(digits) => out.extend_from_slice(digits.as_bytes()),
+        Value::String(text) => write_text(out, text),
+        Value::List(items) => {
+            for (i, item) in items.iter().enumerate() {
+                out.push(if i == 0 { b'[' } else { b',' });
+                write_value(out, item);
+            }
+            out.extend_from_slice(if items.is_empty() { b"[]" } else { b"]" });
+        }
+        Value::Object(fields) => {
+            for (i, (name, field)) in fields.iter().enumerate() {
+                out.push(if i == 0 { b'{' } else { b',' });
+                write_text(out, name);
+                out.push(b':');
+                write_value(out, field);
+            }
+            out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
         }
     }
-    if number < 0 {
-        out.push(b'-');
-    }
-    out.extend_from_slice(&digits[at..]);
+}
+
+pub fn write_int(out: &mut Vec<u8>, number: i64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 fn write_quoted_int(out: &mut Vec<u8>, number: i64) {

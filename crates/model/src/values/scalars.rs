@@ -192,38 +192,21 @@ fn is_url(text: &str) -> bool {
 
 /// Any value as compact JSON.
 fn to_json_text(value: &Value) -> Result<String, ScalarError> {
+    if contains_nul(value) {
+        return Err(NUL_ERROR);
+    }
     let mut text = Vec::new();
-    write_json(&mut text, value)?;
+    json_text::write_value(&mut text, value);
     Ok(String::from_utf8(text).expect("JSON made of text is text"))
 }
 
-fn write_json(out: &mut Vec<u8>, value: &Value) -> Result<(), ScalarError> {
+fn contains_nul(value: &Value) -> bool {
     match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
-        Value::Int(number) => json_text::write_int(out, *number),
-        Value::Number(digits) => out.extend_from_slice(digits.as_bytes()),
-        Value::String(text) if text.contains('\0') => return Err(NUL_ERROR),
-        Value::String(text) => json_text::write_text(out, text),
-        Value::List(items) => {
-            for (i, item) in items.iter().enumerate() {
-                out.push(if i == 0 { b'[' } else { b',' });
-                write_json(out, item)?;
-            }
-            out.extend_from_slice(if items.is_empty() { b"[]" } else { b"]" });
-        }
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Number(_) => false,
+        Value::String(text) => text.contains('\0'),
+        Value::List(items) => items.iter().any(contains_nul),
         Value::Object(fields) => {
-            for (i, (name, field)) in fields.iter().enumerate() {
-                out.push(if i == 0 { b'{' } else { b',' });
-                if name.contains('\0') {
-                    return Err(NUL_ERROR);
-                }
-                json_text::write_text(out, name);
-                out.push(b':');
-                write_json(out, field)?;
-            }
-            out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
+            fields.iter().any(|(name, field)| name.contains('\0') || contains_nul(field))
         }
     }
-    Ok(())
 }

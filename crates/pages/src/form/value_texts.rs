@@ -1,7 +1,5 @@
 //! Stored values as control texts that mean the same value when submitted unchanged.
 
-use serde_json::Value as Json;
-
 use trefoil_model::{FieldKind, ListItem, Model, Scalar, Value};
 use trefoil_resources::form_tree::ControlNode;
 use trefoil_resources::typed_values::JSON_CONTROL;
@@ -113,22 +111,7 @@ fn plain_text(value: &Value) -> String {
 
 /// Indented JSON.
 fn json_text(value: &Value) -> String {
-    serde_json::to_string_pretty(&to_json(value)).unwrap_or_default()
-}
-
-fn to_json(value: &Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(flag) => Json::Bool(*flag),
-        Value::Int(number) => Json::from(*number),
-        // Keeps the digits as they were written.
-        Value::Number(number) => number.to_json(),
-        Value::String(text) => Json::from(text.as_str()),
-        Value::List(items) => items.iter().map(to_json).collect(),
-        Value::Object(fields) => {
-            Json::Object(fields.iter().map(|(name, field)| (name.clone(), to_json(field))).collect())
-        }
-    }
+    serde_json::to_string_pretty(&value.to_json()).unwrap_or_default()
 }
 
 /// A time without its zone, which is UTC, and as short as browsers write it. A time with more digits than the browser's

@@ -1,9 +1,10 @@
 //! `FragmentCache`: rendered rows and frames of list pages, keyed by everything they were rendered from.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
+use parking_lot::RwLock;
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
 
 use trefoil_engine::OwnedRow;
 use trefoil_model::StoredValue;
@@ -12,36 +13,28 @@ use crate::multi_read::FoundRows;
 
 /// Rendered fragments by their input, so that none is ever stale: a changed record has another key.
 pub struct FragmentCache {
-    /// At this size the cache is emptied; fragments in use return by themselves.
-    max_bytes: usize,
-    fragments: Mutex<CachedFragments>,
+    fragments: RwLock<Cache<FragmentKey, Arc<str>, FragmentBytes>>,
 }
 
-#[derive(Default)]
-struct CachedFragments {
-    bytes: usize,
-    /// By a hash of the key, which is fast to look up for every row of every page. Two keys with the same hash replace
-    /// each other.
-    by_hash: HashMap<u64, CachedFragment>,
-}
+struct FragmentBytes;
 
-struct CachedFragment {
-    key: FragmentKey,
-    html: Arc<str>,
-}
-
-impl CachedFragment {
-    fn byte_size(&self) -> usize {
-        self.key.byte_length() + self.html.len() + FRAGMENT_OVERHEAD
+impl Weighter<FragmentKey, Arc<str>> for FragmentBytes {
+    fn weight(&self, key: &FragmentKey, html: &Arc<str>) -> u64 {
+        (key.byte_length() + html.len() + FRAGMENT_OVERHEAD) as u64
     }
 }
 
 /// Approximate memory of a fragment besides its bytes.
 const FRAGMENT_OVERHEAD: usize = 96;
 
+/// The size of a usual row. The cache remembers the keys of half as many evicted fragments as it expects to hold.
+const USUAL_FRAGMENT_BYTES: usize = 2 << 10;
+
 impl FragmentCache {
     pub fn new(max_bytes: usize) -> FragmentCache {
-        FragmentCache { max_bytes, fragments: Mutex::default() }
+        let fragments =
+            Cache::with_weighter(max_bytes / USUAL_FRAGMENT_BYTES, max_bytes as u64, FragmentBytes);
+        FragmentCache { fragments: RwLock::new(fragments) }
     }
 
     /// The fragment with this key; `render` makes it if it is not cached.
@@ -50,35 +43,17 @@ impl FragmentCache {
         key: &FragmentKey,
         render: impl FnOnce() -> Result<String, E>,
     ) -> Result<Arc<str>, E> {
-        let lock = || self.fragments.lock().unwrap_or_else(PoisonError::into_inner);
-        let hash = xxh3_64(&key.0);
-        if let Some(fragment) = lock().by_hash.get(&hash).filter(|fragment| fragment.key == *key) {
-            return Ok(fragment.html.clone());
+        if let Some(html) = self.fragments.read().get(key) {
+            return Ok(html.clone());
         }
         let html: Arc<str> = render()?.into();
-        lock().insert(self.max_bytes, hash, CachedFragment { key: key.clone(), html: html.clone() });
+        self.fragments.write().insert(key.clone(), html.clone());
         Ok(html)
     }
 }
 
-impl CachedFragments {
-    fn insert(&mut self, max_bytes: usize, hash: u64, fragment: CachedFragment) {
-        let bytes = fragment.byte_size();
-        if bytes > max_bytes {
-            return;
-        }
-        if self.bytes + bytes > max_bytes {
-            *self = CachedFragments::default();
-        }
-        self.bytes += bytes;
-        if let Some(replaced) = self.by_hash.insert(hash, fragment) {
-            self.bytes -= replaced.byte_size();
-        }
-    }
-}
-
 /// The input of a fragment, encoded as bytes: equal keys mean equal fragments.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FragmentKey(Vec<u8>);
 
 impl FragmentKey {
@@ -161,9 +136,9 @@ mod tests {
                 Ok::<_, ()>(format!("{number}{}", "x".repeat(length)))
             };
             let fragment = cache.get_or_render(&key(number), render).expect("made");
-            let cached = cache.fragments.lock().expect("nobody panicked");
-            let sum: usize = cached.by_hash.values().map(CachedFragment::byte_size).sum();
-            assert!(cached.bytes == sum && sum <= 10_000, "{sum}");
+            let cached = cache.fragments.read();
+            let sum: u64 = cached.iter().map(|(key, html)| FragmentBytes.weight(key, html)).sum();
+            assert!(cached.weight() == sum && sum <= 10_000, "{sum}");
             assert!(fragment.starts_with(&number.to_string()) && fragment.len() > length);
         };
         (0..500).for_each(|number| fragment(number % 5, 100));
@@ -174,22 +149,6 @@ mod tests {
         fragment(1_000, 20_000);
         fragment(1_000, 20_000);
         assert_eq!(render_count.get(), before + 2, "what is too large is made each time");
-    }
-
-    #[test]
-    fn hash_collision_returns_right_fragment() {
-        let cache = FragmentCache::new(10_000);
-        let render = |number: usize| {
-            cache.get_or_render(&key(number), || Ok::<_, ()>(number.to_string())).expect("made")
-        };
-        render(1);
-        let mut cached = cache.fragments.lock().expect("nobody panicked");
-        let one = cached.by_hash.remove(&xxh3_64(&key(1).0)).expect("kept");
-        cached.by_hash.insert(xxh3_64(&key(2).0), one);
-        drop(cached);
-        assert_eq!((&*render(2), &*render(2), &*render(1)), ("2", "2", "1"));
-        let cached = cache.fragments.lock().expect("nobody panicked");
-        assert_eq!(cached.bytes, cached.by_hash.values().map(CachedFragment::byte_size).sum::<usize>());
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::body::Bytes;
 use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
 
 use trefoil_http::Problem;
 use trefoil_http::monitoring::access_log::LoggedBody;
@@ -54,7 +55,7 @@ pub struct ConnectionState {
 
 impl ConnectionState {
     pub fn push_request(&self, start: RequestStart) {
-        lock_value(&self.request_starts).push_back(start);
+        self.request_starts.lock().push_back(start);
         self.is_reading_head.store(false, Ordering::Relaxed);
         self.is_busy.store(true, Ordering::Relaxed);
     }
@@ -62,7 +63,7 @@ impl ConnectionState {
     /// Called by the service when it starts the next request.
     pub fn begin_request(self: &Arc<Self>) -> (Option<RequestStart>, RequestTurn) {
         self.is_busy.store(true, Ordering::Relaxed);
-        let start = lock_value(&self.request_starts).pop_front();
+        let start = self.request_starts.lock().pop_front();
         (start, RequestTurn(self.clone()))
     }
 
@@ -73,17 +74,17 @@ impl ConnectionState {
 
     /// Sets the request whose response is sent from now on.
     pub fn answers(&self, request: &RequestId) {
-        *lock_value(&self.request) = Some(request.clone());
+        *self.request.lock() = Some(request.clone());
     }
 
     /// The request whose response is being sent, for the log.
     pub fn request_id(&self) -> Option<RequestId> {
-        lock_value(&self.request).clone()
+        self.request.lock().clone()
     }
 
     /// When the last response was complete.
     pub fn last_response_end(&self) -> Option<Instant> {
-        *lock_value(&self.last_response_end)
+        *self.last_response_end.lock()
     }
 
     pub fn set_reading_head(&self, is_reading: bool) {
@@ -103,7 +104,7 @@ impl ConnectionState {
     /// Hands the connection over once the head that is being written is out.
     pub fn set_takeover(&self, takeover: ConnectionTakeover) {
         self.is_upgraded.store(matches!(takeover, ConnectionTakeover::Upgrade(_)), Ordering::Relaxed);
-        *lock_value(&self.takeover) = Some(takeover);
+        *self.takeover.lock() = Some(takeover);
         self.request_timer.stop();
         self.is_last_head.store(true, Ordering::Relaxed);
     }
@@ -121,12 +122,8 @@ impl ConnectionState {
     }
 
     pub fn take_takeover(&self) -> Option<ConnectionTakeover> {
-        lock_value(&self.takeover).take()
+        self.takeover.lock().take()
     }
-}
-
-fn lock_value<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The time from the call of the service to the last byte of its response, or to the end of the connection.
@@ -145,7 +142,7 @@ impl RequestTurn {
 
 impl Drop for RequestTurn {
     fn drop(&mut self) {
-        *lock_value(&self.0.last_response_end) = Some(Instant::now());
+        *self.0.last_response_end.lock() = Some(Instant::now());
         self.0.is_busy.store(false, Ordering::Relaxed);
     }
 }

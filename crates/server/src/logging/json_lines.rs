@@ -8,9 +8,9 @@ use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::{Condvar, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
@@ -67,12 +67,8 @@ impl LogQueue {
         LogQueue { queue: Mutex::new(queue), changed: Condvar::new(), written: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueuedLines> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn push_line(&self, line: &[u8]) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         if queue.bytes.len() + line.len() > MAX_QUEUED_BYTES {
             queue.lost_lines += 1;
             return;
@@ -98,18 +94,19 @@ impl LogQueue {
 
     /// Waits for lines and takes all of them, with the number of dropped ones.
     fn take_lines(&self) -> (Vec<u8>, u64) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         while queue.bytes.is_empty() {
             queue.idle = true;
             self.written.notify_all();
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut queue);
         }
         queue.idle = false;
         (std::mem::take(&mut queue.bytes), std::mem::take(&mut queue.lost_lines))
     }
 
     fn flush(&self) {
-        let _ = self.written.wait_timeout_while(self.lock(), FLUSH_TIMEOUT, |queue| !queue.idle);
+        let is_busy = |queue: &mut QueuedLines| !queue.idle;
+        self.written.wait_while_for(&mut self.queue.lock(), is_busy, FLUSH_TIMEOUT);
     }
 }
 

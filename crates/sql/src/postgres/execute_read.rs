@@ -12,8 +12,8 @@ use crate::postgres::session::{PostgresRow, PostgresSession, RowVisitor, read_ce
 use crate::statements::compile::Program;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
-    ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, has_limit_or_offset,
-    listing_parameters, total_from_rows,
+    ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, listing_parameters,
+    total_from_rows,
 };
 
 /// The number of rows of the first FETCH, before their size is known.
@@ -70,7 +70,7 @@ async fn read_list(
 ) -> Result<Outcome, PostgresError> {
     let mut parameters = Vec::new();
     listing_parameters(listing, &mut parameters);
-    if has_limit_or_offset(listing) {
+    if listing.has_limit_or_offset() {
         // One more than the limit shows whether there are more.
         let limit = listing.limit.unwrap_or(i64::MAX).saturating_add(1);
         parameters.extend([limit, listing.offset].map(SqlParameter::integer));

@@ -16,7 +16,7 @@ use trefoil_model::Model;
 use trefoil_model::error::{Error, Result};
 
 use crate::idempotency_key::KeyStatus;
-use crate::job_completion::{JobCompletion, panic_message};
+use crate::job_completion::{JobCompletion, job_panicked};
 use crate::postgres::cancellation::until_cancelled;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
@@ -37,7 +37,7 @@ impl PostgresStore {
         let programs = programs.collect::<Result<Vec<_>>>()?;
         // The sink may panic. The connection is then closed if it is in use.
         let result = AssertUnwindSafe(self.run_with_retries(&mut job, &programs)).catch_unwind().await;
-        match result.unwrap_or_else(|panic| Err(Error::internal(panic_message(panic.as_ref()))))? {
+        match result.unwrap_or_else(|panic| Err(job_panicked(panic)))? {
             JobCompletion::Completed => Ok(JobResult::Completed(job.sink)),
             JobCompletion::Replayed(bytes) => Ok(JobResult::Replayed(bytes)),
             JobCompletion::Refused(error) => Err(error),

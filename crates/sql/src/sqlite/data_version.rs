@@ -1,7 +1,6 @@
 //! Detects every commit to the file, also of other programs: `data_version` on a connection that never writes.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use trefoil_engine::DataVersion;
@@ -24,7 +23,7 @@ struct ProbeConnection {
 impl DataVersionProbe {
     /// `None` if it cannot be read; the caller must then assume that the data changed.
     pub fn data_version(&self, shared: &SharedState) -> Option<DataVersion> {
-        let mut probe = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut probe = self.0.lock();
         let version = probe.read_version(shared);
         if let Err(error) = &version {
             tracing::debug!(%error, "the state of the data cannot be told");

@@ -11,8 +11,8 @@ use crate::sqlite::session::{SqliteRow, SqliteSession, bind_parameters, read_cel
 use crate::statements::compile::Program;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
-    ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, has_limit_or_offset,
-    listing_parameters, total_from_rows,
+    ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, listing_parameters,
+    total_from_rows,
 };
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
@@ -59,7 +59,7 @@ fn read_list(
 ) -> rusqlite::Result<Outcome> {
     let mut parameters = Vec::new();
     listing_parameters(listing, &mut parameters);
-    if has_limit_or_offset(listing) {
+    if listing.has_limit_or_offset() {
         // One row beyond the limit shows whether there are more.
         let limit = listing.limit.unwrap_or(i64::MAX).saturating_add(1);
         parameters.extend([limit, listing.offset].map(|number| SqlParameter::Cell(CellValue::Int(number))));

@@ -1,8 +1,9 @@
 //! Idempotency keys in SQLite: those of running requests in memory, stored responses in `trefoil_keys`.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rusqlite::OptionalExtension;
 
 use trefoil_engine::IdempotencyKey;
@@ -25,7 +26,7 @@ pub struct KeyGuard {
 impl RunningKeys {
     /// Fails if a request with this key is running.
     pub fn try_enter(&self, key: &str) -> Result<KeyGuard> {
-        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
+        let is_new = self.0.lock().insert(key.to_owned());
         if is_new {
             Ok(KeyGuard { running: self.clone(), key: key.to_owned() })
         } else {
@@ -36,7 +37,7 @@ impl RunningKeys {
 
 impl Drop for KeyGuard {
     fn drop(&mut self) {
-        self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.running.0.lock().remove(&self.key);
     }
 }
 

@@ -7,9 +7,9 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use trefoil_engine::{JobResult, StoreJob};
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::Result;
 
-use crate::job_completion::{JobCompletion, panic_message};
+use crate::job_completion::{JobCompletion, job_panicked};
 use crate::sqlite::idempotency_keys::KeyGuard;
 use crate::statements::compile::Program;
 
@@ -69,5 +69,5 @@ pub enum ThreadMessage {
 
 /// Runs code that calls a sink, which may panic; the thread continues.
 pub fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| Error::internal(panic_message(panic.as_ref())))
+    catch_unwind(AssertUnwindSafe(run)).map_err(job_panicked)
 }

@@ -5,9 +5,10 @@
 //! would be alone.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use trefoil_engine::{JobResult, StoreJob};
@@ -44,23 +45,19 @@ impl ReadBatcher {
         let (queued, result) = QueuedJob::new(job, programs, None);
         let queue = &self.0[shard_of_thread()];
         let is_full = {
-            let mut jobs = lock_queue(queue);
+            let mut jobs = queue.lock();
             jobs.push(queued);
             jobs.len() >= MAX_BATCH
         };
         if !is_full {
             tokio::task::yield_now().await;
         }
-        let batch = std::mem::take(&mut *lock_queue(queue));
+        let batch = std::mem::take(&mut *queue.lock());
         if !batch.is_empty() {
             run_batch(pool, shared, batch).into_iter().for_each(|queued| hand_over(readers, queued));
         }
         result.await.map_err(|_| Error::internal("a look-up was lost"))?
     }
-}
-
-fn lock_queue(queue: &Mutex<Vec<QueuedJob>>) -> MutexGuard<'_, Vec<QueuedJob>> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn shard_of_thread() -> usize {

@@ -1,7 +1,8 @@
 //! Runs reads: look-ups on the caller's thread, everything that may take longer on reader threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
@@ -30,13 +31,13 @@ pub struct ReaderPool(Mutex<Vec<Connection>>);
 
 impl ReaderPool {
     fn take_connection(&self, shared: &SharedState) -> rusqlite::Result<Connection> {
-        let idle = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.0.lock().pop();
         let options = || shared.options.without_waiting();
         idle.map_or_else(|| connect(&shared.location, ConnectionRole::Reader, &options()), Ok)
     }
 
     fn return_connection(&self, connection: Connection) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.0.lock().push(connection);
     }
 
     /// Runs `read` on one of the connections, which is returned to the pool unless it is broken.
@@ -148,5 +149,5 @@ fn run_message(connection: &mut Connection, shared: &SharedState, message: Threa
 }
 
 fn next_message(queue: &Mutex<mpsc::Receiver<ThreadMessage>>) -> Option<ThreadMessage> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv()
+    queue.lock().blocking_recv()
 }

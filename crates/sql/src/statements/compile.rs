@@ -1,20 +1,21 @@
 //! Compiles a plan into its program, the statements it needs, once for all plans of the same shape.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::borrow::Cow;
+use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_128;
+use parking_lot::RwLock;
+use quick_cache::unsync::Cache;
 
-use trefoil_engine::plan::{PlanAction, PlannedListing, PlannedSelection};
-use trefoil_engine::{CountMode, Plan};
+use trefoil_engine::Plan;
+use trefoil_engine::plan::{PlanAction, StatementShape};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model};
 
 use crate::statements::dialect::Dialect;
-use crate::statements::select::{SelectBuilder, SelectLevel, has_limit_or_offset};
+use crate::statements::select::{SelectBuilder, SelectLevel};
 use crate::statements::write::{self, LinkStatements, SequenceStatements};
 
-/// Number of programs at which the cache is cleared; those in use are compiled again.
+/// The maximum number of cached programs.
 const MAX_PROGRAMS: usize = 4_096;
 
 /// The statements of a plan.
@@ -122,29 +123,26 @@ pub struct ProgramCache {
     cached: RwLock<CachedPrograms>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct CachedPrograms {
     /// Held so that no later model can have the same address.
     model: Option<Arc<Model>>,
-    /// By shape, which already is a hash.
-    programs: BTreeMap<u128, Arc<Program>>,
+    programs: Cache<Box<[u8]>, Arc<Program>>,
 }
 
 impl ProgramCache {
     pub fn new(dialect: Dialect) -> ProgramCache {
-        ProgramCache { dialect, cached: RwLock::default() }
+        let cached = CachedPrograms { model: None, programs: Cache::new(MAX_PROGRAMS) };
+        ProgramCache { dialect, cached: RwLock::new(cached) }
     }
 
     pub fn get_or_compile(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
-        let shape = shape_hash(&plan.action);
-        let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = cached.get(model, shape) {
+        let shape = plan_shape(&plan.action);
+        if let Some(program) = self.cached.read().get(model, shape.as_bytes()) {
             return Ok(program);
         }
-        drop(cached);
         let program = Arc::new(compile_plan(self.dialect, model, plan)?);
-        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
-        cached.put(model, shape, program.clone());
+        self.cached.write().put(model, shape.as_bytes(), program.clone());
         Ok(program)
     }
 }
@@ -154,96 +152,51 @@ impl CachedPrograms {
         self.model.as_ref().is_some_and(|cached| Arc::ptr_eq(cached, model))
     }
 
-    fn get(&self, model: &Arc<Model>, shape: u128) -> Option<Arc<Program>> {
-        if self.is_for_model(model) { self.programs.get(&shape).cloned() } else { None }
+    fn get(&self, model: &Arc<Model>, shape: &[u8]) -> Option<Arc<Program>> {
+        if self.is_for_model(model) { self.programs.get(shape).cloned() } else { None }
     }
 
-    fn put(&mut self, model: &Arc<Model>, shape: u128, program: Arc<Program>) {
-        if !self.is_for_model(model) || self.programs.len() >= MAX_PROGRAMS {
+    fn put(&mut self, model: &Arc<Model>, shape: &[u8], program: Arc<Program>) {
+        if !self.is_for_model(model) {
             self.programs.clear();
             self.model = Some(model.clone());
         }
-        self.programs.insert(shape, program);
+        self.programs.insert(shape.into(), program);
     }
 }
 
 /// Equal for two plans of a model exactly if [`compile_plan`] returns the same program for both.
-fn shape_hash(action: &PlanAction) -> u128 {
-    let mut shape = ShapeBytes(Vec::new());
-    match action {
+fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
+    let shape = match action {
         // The program depends on the selection alone, which belongs to one record type.
         PlanAction::Get { selection, .. } | PlanAction::ReadImage { selection, .. } => {
-            return selection.statement_shape;
+            return Cow::Borrowed(&selection.statement_shape);
         }
         PlanAction::List { listing, selection, .. } => {
-            shape.push_header(1, selection);
-            shape.push_listing(listing);
+            let mut shape = StatementShape::of_kind(1, &selection.statement_shape);
+            listing.push_shape(&mut shape);
+            shape
         }
         PlanAction::Create { id, values, links, selection, .. } => {
-            shape.push_header(2, selection);
+            let mut shape = StatementShape::of_kind(2, &selection.statement_shape);
             shape.push_flag(id.is_some());
-            shape.push_fields(values);
-            shape.push_fields(links);
+            shape.push_fields(values.iter().map(|(field, _)| *field));
+            shape.push_fields(links.iter().map(|(field, _)| *field));
+            shape
         }
         PlanAction::Update { values, links, expected_version, selection, .. } => {
-            shape.push_header(3, selection);
+            let mut shape = StatementShape::of_kind(3, &selection.statement_shape);
             shape.push_flag(expected_version.is_some());
-            shape.push_fields(values);
-            shape.push_fields(links);
+            shape.push_fields(values.iter().map(|(field, _)| *field));
+            shape.push_fields(links.iter().map(|(field, _)| *field));
+            shape
         }
         PlanAction::Delete { expected_version, selection, .. } => {
-            shape.push_header(4, selection);
+            let mut shape = StatementShape::of_kind(4, &selection.statement_shape);
             shape.push_flag(expected_version.is_some());
+            shape
         }
-        PlanAction::PlainList(_) => shape.0.push(5),
-    }
-    xxh3_128(&shape.0)
-}
-
-/// The bytes of a shape; every list is preceded by its length.
-struct ShapeBytes(Vec<u8>);
-
-impl ShapeBytes {
-    fn push_header(&mut self, kind: u8, selection: &PlannedSelection) {
-        self.0.reserve(96);
-        self.0.push(kind);
-        self.0.extend(selection.statement_shape.to_le_bytes());
-    }
-
-    fn push_flag(&mut self, flag: bool) {
-        self.0.push(u8::from(flag));
-    }
-
-    fn push_number(&mut self, number: usize) {
-        self.0.extend((number as u32).to_le_bytes());
-    }
-
-    fn push_fields<T>(&mut self, values: &[(FieldId, T)]) {
-        self.push_number(values.len());
-        values.iter().for_each(|(field, _)| self.push_number(field.0));
-    }
-
-    fn push_listing(&mut self, listing: &PlannedListing) {
-        self.push_number(listing.predicates.len());
-        for predicate in &listing.predicates {
-            predicate.statement_shape().into_iter().for_each(|number| self.push_number(number));
-        }
-        self.push_number(listing.sort_keys.len());
-        for key in &listing.sort_keys {
-            self.push_number(key.field.0);
-            self.push_flag(key.descending);
-        }
-        for flag in [has_limit_or_offset(listing), listing.with_cursors] {
-            self.push_flag(flag);
-        }
-        self.push_number(match listing.count {
-            CountMode::Skip => 0,
-            CountMode::Exact => 1,
-            CountMode::UpTo(_) => 2,
-        });
-        match &listing.after {
-            Some(position) => self.0.extend(position.statement_shape()),
-            None => self.0.push(0),
-        }
-    }
+        PlanAction::PlainList(_) => StatementShape::default(),
+    };
+    Cow::Owned(shape)
 }

@@ -83,7 +83,7 @@ pub fn listing_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlPar
 pub fn child_parameters<'a>(listing: &'a PlannedListing, parents: &'a [i64]) -> Vec<SqlParameter<'a>> {
     let mut parameters = vec![SqlParameter::Integers(parents)];
     listing_parameters(listing, &mut parameters);
-    if has_limit_or_offset(listing) {
+    if listing.has_limit_or_offset() {
         parameters.extend([listing.limit.unwrap_or(i64::MAX), listing.offset].map(SqlParameter::integer));
     }
     parameters
@@ -119,11 +119,6 @@ fn condition_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlParam
         }
         Predicate::IsNull { .. } | Predicate::NotNull { .. } | Predicate::Never => None,
     }));
-}
-
-/// True if the listing has a limit or an offset.
-pub fn has_limit_or_offset(listing: &PlannedListing) -> bool {
-    listing.limit.is_some() || listing.offset > 0
 }
 
 /// The names of columns, the same quoted, and the branches below them.
@@ -186,7 +181,7 @@ impl SelectBuilder<'_> {
             filter.clause()
         );
         sql += &format!(" ORDER BY {}", self.order_by(owner, "t", &listing.sort_keys));
-        if has_limit_or_offset(listing) {
+        if listing.has_limit_or_offset() {
             sql += &format!(" LIMIT {} OFFSET {}", filter.next_parameter(), filter.next_parameter());
         }
         Ok(SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches })
@@ -223,7 +218,7 @@ impl SelectBuilder<'_> {
         let (key, from) = (&source.child_key, &source.from);
         let mut filter = WhereBuilder::new(self.dialect, owner, from.clone());
         let keys = filter.next_parameter();
-        let sql = if has_limit_or_offset(listing) {
+        let sql = if listing.has_limit_or_offset() {
             filter.terms.push(format!("{key} = p.value"));
             filter.add_listing(listing);
             let ids = format!(

@@ -1,7 +1,8 @@
 //! Logs each outage of the database once when it begins and once when it ends.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use crate::postgres::connections::connect_error::ConnectError;
 
@@ -23,7 +24,7 @@ struct DatabaseOutage {
 
 impl DatabaseAvailability {
     pub fn connection_opened(&self) {
-        let mut state = self.lock_state();
+        let mut state = self.0.lock();
         state.open_connections += 1;
         if let Some(DatabaseOutage { since, is_logged: true }) = state.outage.take() {
             let seconds = format!("{:.1}", since.elapsed().as_secs_f32());
@@ -32,7 +33,7 @@ impl DatabaseAvailability {
     }
 
     pub fn connection_lost(&self, reason: &str) {
-        let mut state = self.lock_state();
+        let mut state = self.0.lock();
         state.open_connections = state.open_connections.saturating_sub(1);
         tracing::debug!(reason, "a connection to the database was lost");
         if state.open_connections == 0 {
@@ -41,13 +42,9 @@ impl DatabaseAvailability {
     }
 
     pub fn connect_failed(&self, error: &ConnectError) {
-        if let Some(outage) = self.lock_state().outage.as_mut().filter(|outage| !outage.is_logged) {
+        if let Some(outage) = self.0.lock().outage.as_mut().filter(|outage| !outage.is_logged) {
             outage.is_logged = true;
             tracing::error!(reason = error.message, "the database is away; trying again until it is back");
         }
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, AvailabilityState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

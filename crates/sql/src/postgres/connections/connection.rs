@@ -1,23 +1,25 @@
 //! One connection to PostgreSQL with its prepared statements.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::RwLock;
+use quick_cache::unsync::Cache;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::{Client, Error, Statement};
 
 use crate::postgres::connections::connect::RawConnection;
 use crate::postgres::error::PostgresError;
 
-/// The maximum number of prepared statements on one connection; the least recently used one is evicted.
+/// The maximum number of prepared statements on one connection.
 const MAX_STATEMENTS: usize = 512;
 
 /// One connection. A shared one pipelines single statements of many callers, so it must never run BEGIN: the
 /// statements of other callers would become part of the transaction.
 pub struct PgConnection {
     client: Client,
-    statements: Mutex<StatementCache>,
+    /// By SQL text.
+    statements: RwLock<Cache<Box<str>, Statement>>,
     driver: AbortHandle,
     pid: Option<i32>,
     is_late: AtomicBool,
@@ -33,18 +35,12 @@ impl Drop for ReadPause<'_> {
     }
 }
 
-#[derive(Default)]
-struct StatementCache {
-    /// By SQL text, with the `use_count` of the last use.
-    entries: HashMap<Box<str>, (Statement, u64)>,
-    use_count: u64,
-}
-
 impl PgConnection {
     /// The connection and its driver task, which ends with it.
     pub(crate) fn from_raw(raw: RawConnection) -> (Arc<PgConnection>, JoinHandle<String>) {
         let RawConnection { client, driver, pid } = raw;
-        let (statements, is_late, paused_readers) = Default::default();
+        let statements = RwLock::new(Cache::new(MAX_STATEMENTS));
+        let (is_late, paused_readers) = Default::default();
         (
             Arc::new(PgConnection {
                 client,
@@ -93,11 +89,11 @@ impl PgConnection {
 
     /// The prepared statement, prepared at its first use.
     pub async fn prepare(&self, sql: &str) -> Result<Statement, Error> {
-        if let Some(statement) = self.lock_statements().get(sql) {
-            return Ok(statement);
+        if let Some(statement) = self.statements.read().get(sql) {
+            return Ok(statement.clone());
         }
         let statement = self.client.prepare(sql).await?;
-        self.lock_statements().put(sql, statement.clone());
+        self.statements.write().insert(sql.into(), statement.clone());
         Ok(statement)
     }
 
@@ -111,27 +107,6 @@ impl PgConnection {
     }
 
     pub fn forget_statements(&self) {
-        *self.lock_statements() = StatementCache::default();
-    }
-
-    fn lock_statements(&self) -> MutexGuard<'_, StatementCache> {
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl StatementCache {
-    fn get(&mut self, sql: &str) -> Option<Statement> {
-        self.use_count += 1;
-        let (statement, used) = self.entries.get_mut(sql)?;
-        *used = self.use_count;
-        Some(statement.clone())
-    }
-
-    fn put(&mut self, sql: &str, statement: Statement) {
-        if self.entries.len() >= MAX_STATEMENTS {
-            let oldest = self.entries.iter().min_by_key(|(_, (_, used))| *used).map(|(sql, _)| sql.clone());
-            oldest.and_then(|sql| self.entries.remove(&sql));
-        }
-        self.entries.insert(sql.into(), (statement, self.use_count));
+        self.statements.write().clear();
     }
 }

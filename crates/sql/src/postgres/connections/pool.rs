@@ -1,9 +1,10 @@
 //! A bounded pool of connections, each used by one caller for a transaction or a stream.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use trefoil_model::error::Result;
@@ -56,7 +57,7 @@ impl ConnectionPool {
     }
 
     fn pop_idle(&self) -> Option<Arc<PgConnection>> {
-        let mut idle = self.lock_idle();
+        let mut idle = self.idle.lock();
         std::iter::from_fn(|| idle.pop())
             .map(|(connection, _)| connection)
             .find(|connection| !connection.client().is_closed() && !connection.is_late())
@@ -80,13 +81,9 @@ impl ConnectionPool {
 
     /// Removes connections that are lost or were idle for long.
     pub fn remove_stale(&self) {
-        self.lock_idle().retain(|(connection, since)| {
+        self.idle.lock().retain(|(connection, since)| {
             !connection.client().is_closed() && since.elapsed() < MAX_IDLE_TIME
         });
-    }
-
-    fn lock_idle(&self) -> MutexGuard<'_, Vec<(Arc<PgConnection>, Instant)>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +104,7 @@ impl PooledConnection {
     pub fn release(mut self) {
         if let Some(PoolLease { connection, permit }) = self.lease.take() {
             if !connection.client().is_closed() {
-                self.pool.lock_idle().push((connection, Instant::now()));
+                self.pool.idle.lock().push((connection, Instant::now()));
             }
             drop(permit);
         }
