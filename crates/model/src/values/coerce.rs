@@ -82,7 +82,7 @@ pub fn type_only(model: &Model, field: &Field, value: &Value) -> Result<StoredVa
 pub fn check_chosen_id(id: Option<i64>) -> Result<Option<i64>, Vec<Violation>> {
     match id {
         Some(i64::MAX) => {
-            let message = format!("Id must not be {}: no id would be left for the next record", i64::MAX);
+            let message = format!("Id must not be {}: it leaves no id for the next record", i64::MAX);
             Err(vec![Violation::new("id", "RANGE", message)])
         }
         Some(_) | None => Ok(id),
@@ -161,7 +161,7 @@ fn scalar_value(scalar: Scalar, value: &Value, label: FieldLabel<'_>) -> Result<
 }
 
 fn not_an_id_message(label: FieldLabel<'_>) -> String {
-    format!("{label} must be an id, which is a whole number")
+    format!("{label} must be an id (a whole number)")
 }
 
 fn enum_value(
