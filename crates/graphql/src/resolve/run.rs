@@ -128,7 +128,7 @@ impl<'a> ResolverExecution<'a> {
             let rows = rows.collect();
             all.push((
                 rows,
-                collected.outcome.unwrap_or_else(|| Err(Error::internal("no outcome was told"))),
+                collected.outcome.unwrap_or_else(|| Err(Error::internal("the store returned no outcome"))),
             ));
         }
         Ok((pending, all))
@@ -359,5 +359,5 @@ fn copy_error(error: &Error) -> Error {
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without words".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
