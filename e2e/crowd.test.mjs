@@ -31,7 +31,7 @@ for (const [name, crowd] of Object.entries(crowds)) {
       const { code, printed } = await run(binary('CROWD_BIN'), [server.url.replace('localhost', '127.0.0.1'), server.pid, ...flags(options)])
       for (const line of printed.trim().split('\n')) t.diagnostic(line)
       assert.equal(code, 0, printed)
-      const reasons = server.output().match(/read nothing for [^"]*stall-timeout/g) ?? []
+      const reasons = server.output().match(/did not read for [^"]*stall-timeout/g) ?? []
       assert.ok(reasons.length >= 2 * (crowd.stuck ?? 0), `${reasons.length} of the stuck were cut with a reason`)
     } finally {
       await server.stop()

@@ -179,7 +179,7 @@ bothWays((journey) => {
     assert.equal((await page.goto('/products?page=1000')).status(), 200)
     assert.equal(await page.locator('main tbody tr').count(), 0)
     assert.equal(await page.locator('main nav[aria-label=Pages]').count(), 0)
-    await follow(page, 'To the last page')
+    await follow(page, 'Go to the last page')
     assert.ok((await titles(page)).length > 0)
   })
 

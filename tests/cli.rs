@@ -113,22 +113,22 @@ fn invalid_arguments_exit_with_2() {
 #[test]
 fn invalid_value_is_one_line_with_its_location() {
     let folder = with_manifest("\nport = 70000\n");
-    let why = "\"x\" is no port: a number from 0 to 65535";
+    let why = "\"x\" is not a port: expected a number from 0 to 65535";
     trefoil(&folder, &["serve", "--port", "x"], &[]).refused_with(&format!("--port: {why}"));
     trefoil(&folder, &["serve"], &[("TREFOIL_PORT", "x")]).refused_with(&format!("TREFOIL_PORT: {why}"));
     trefoil(&folder, &["serve", "app"], &[])
-        .refused_with("trefoil.toml:2:8: `port`: \"70000\" is no port: a number from 0 to 65535");
+        .refused_with("trefoil.toml:2:8: `port`: \"70000\" is not a port: expected a number from 0 to 65535");
     let postgres = trefoil(&folder, &["--database", "postgres://me:secret@db/shop?sslmod=require"], &[]);
-    postgres.refused_with("--database: there is no such parameter; did you mean `sslmode`?");
+    postgres.refused_with("--database: unknown parameter; did you mean `sslmode`?");
     let secret = with_manifest("database = \"postgres://me:s3cret@db:x/shop\"\n");
     let checked = trefoil(&secret, &["check", "app"], &[]);
-    assert!(checked.out.contains("`database`: the port is no number"), "{}", checked.out);
+    assert!(checked.out.contains("`database`: invalid port"), "{}", checked.out);
     assert!(checked.out.contains("\"postgres://******"), "{}", checked.out);
     for said in [checked, trefoil(&secret, &["serve", "app"], &[])] {
         assert!(!said.out.contains("s3cret") && !said.err.contains("s3cret"), "{}{}", said.out, said.err);
     }
     trefoil(&with_manifest(""), &["serve", "app", "--host", "0.0.0.0"], &[]).refused_with(
-        "host 0.0.0.0 is open to other machines and nobody has to sign in: add --open if that is meant",
+        "host 0.0.0.0 accepts connections from other machines without authentication: add --open to allow this",
     );
 }
 
@@ -142,9 +142,9 @@ fn unknown_settings_stop_the_start() {
         "[[text]]\npath = \"/x\"\ntxt = \"\"",
         "trefoil.toml:3:1: unknown key `txt` in [[text]]; did you mean `text`?",
     );
-    unknown("auth = true", "trefoil.toml:1:1: authentication does not exist yet; remove `auth`");
+    unknown("auth = true", "trefoil.toml:1:1: authentication is not supported yet; remove `auth`");
     trefoil(&empty(), &[], &[("TREFOIL_PROT", "1")])
-        .refused_with("TREFOIL_PROT: no such setting; did you mean TREFOIL_PORT?");
+        .refused_with("TREFOIL_PROT: unknown setting; did you mean TREFOIL_PORT?");
 }
 
 #[test]
@@ -182,10 +182,10 @@ fn boolean_flag_can_be_false_and_takes_no_argument() {
 fn missing_folder_or_schema_says_what_to_do() {
     let folder = empty();
     trefoil(&folder, &["serve", "my-app"], &[])
-        .refused_with("my-app: no such folder; `trefoil new my-app` writes one to start from");
+        .refused_with("my-app: folder not found; run `trefoil new my-app` to create one");
     put(folder.path(), "my-app/notes.txt", "");
     trefoil(&folder, &["serve", "my-app"], &[]).refused_with(
-        "my-app: there is no schema: not one file graphql/*.graphqls; `trefoil new my-app` writes a folder to start from",
+        "my-app: no schema found: there are no files graphql/*.graphqls; run `trefoil new my-app` to create an application",
     );
 }
 
@@ -261,7 +261,7 @@ fn new_writes_a_valid_application() {
 fn new_refuses_a_folder_that_is_not_empty() {
     let folder = empty();
     put(folder.path(), "my-app/notes.txt", "mine");
-    let line = "my-app is not empty; name a folder that is empty or does not exist";
+    let line = "my-app is not empty; choose a folder that is empty or does not exist";
     trefoil(&folder, &["new", "my-app"], &[]).refused_with(line);
     assert_eq!(fs::read_dir(folder.path().join("my-app")).expect("readable").count(), 1);
     fs::create_dir_all(folder.path().join("fresh/.git")).expect("created");

@@ -6,8 +6,7 @@ use tempfile::TempDir;
 
 use crate::support::{Process, command};
 
-const SAMPLE: &str = "application: Sample Resource API, the built-in sample (no folder was named, and neither \
-                      graphql/ nor trefoil.toml is here)\n";
+const SAMPLE: &str = "application: Sample Resource API, the built-in sample (no folder given, and the current folder has no graphql/ or trefoil.toml)\n";
 
 /// Exit code, standard output and standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -25,7 +24,7 @@ fn clinic() -> (TempDir, PathBuf) {
 }
 
 fn told(folder: &Path) -> String {
-    format!("application: clinic, in {} (the folder this is run in)\n", folder.display())
+    format!("application: clinic, in {} (the current folder)\n", folder.display())
 }
 
 #[test]
@@ -37,12 +36,12 @@ fn every_command_defaults_to_the_current_folder() {
         (&["serve", "--print-config"], "trefoil.toml:8"),
         (&["views"], "list.html"),
         (&["migrate", "--plan"], "Book: new"),
-        (&["seed", "--fake", "2"], "4 records made up"),
+        (&["seed", "--fake", "2"], "4 records generated"),
         (&["export", "--resource", "authors"], "\"name\":"),
         (&["import", "--resource", "authors", "--from", "none.ndjson"], ""),
         (&["backup", "--to", "aside.db"], " records, verified"),
         (&["restore", "aside.db", "--overwrite"], "records restored"),
-        (&["reset", "--yes"], "records removed, and the seeds of clinic loaded"),
+        (&["reset", "--yes"], "records deleted; the seeds of clinic were loaded"),
         (&["move", "--to", "sqlite:elsewhere"], "records moved and verified"),
     ];
     std::fs::write(folder.join("none.ndjson"), "").expect("written");
@@ -71,7 +70,7 @@ fn manifest_alone_makes_an_application() {
     std::fs::write(folder.path().join("trefoil.toml"), "name = \"Half\"\n").expect("written");
     let (code, _, err) = run(folder.path(), &["reset", "--yes"]);
     assert_eq!(code, Some(2), "{err}");
-    assert!(err.starts_with("application: Half, in ") && err.contains("there is no schema"), "{err}");
+    assert!(err.starts_with("application: Half, in ") && err.contains("no schema found"), "{err}");
     assert!(!folder.path().join("trefoil-data").exists(), "nothing was made");
 }
 
@@ -82,7 +81,7 @@ fn sample_is_the_default_elsewhere() {
     let table: &[(&[&str], &str)] = &[
         (&["check"], "Query.getAllUsers"),
         (&["migrate", "--plan"], "User: new"),
-        (&["reset", "--yes"], ": 0 records removed, and the seeds of Sample Resource API loaded"),
+        (&["reset", "--yes"], ": 0 records deleted; the seeds of Sample Resource API were loaded"),
     ];
     for (arguments, expected) in table {
         let (code, out, err) = run(folder.path(), arguments);
@@ -102,7 +101,7 @@ fn sample_never_replaces_an_applications_data() {
     let (code, _, err) = run(around.path(), &["reset", "--yes", "--data", "clinic/trefoil-data"]);
     assert_eq!(code, Some(1), "{err}");
     for words in
-        ["records of another schema than that of Sample Resource API", "Author: removed", "--overwrite"]
+        ["records whose schema differs from that of Sample Resource API", "Author: removed", "--overwrite"]
     {
         assert!(err.contains(words), "no {words:?} in {err}");
     }

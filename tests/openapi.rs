@@ -301,6 +301,6 @@ fn schema_reload_updates_the_document() {
     let process = Process::start(folder.path(), &["serve", "app", "--watch"]);
     assert!(document(&mut process.client())["paths"].get("/tags").is_none());
     write(&folder.path().join("app"), &format!("{schema}\ntype Tag {{ id: ID! word: String }}"));
-    process.wait_for("the changed schema is served");
+    process.wait_for("reloaded the schema");
     assert!(document(&mut process.client())["paths"].get("/tags").is_some());
 }

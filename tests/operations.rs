@@ -156,18 +156,18 @@ fn unused_arguments_are_reported() {
     assert_eq!(
         said,
         [
-            "where `where.name_like` of `users` does nothing: User has no field `name_like` to filter by",
-            "where `where.and` of `users` does nothing: User has no field `and` to filter by",
-            "nme `nme` of `users` does nothing: User has no field `nme` to filter by",
-            "lang `lang` of `user` does nothing: `lang` says nothing about which User is meant, `id` does",
-            "order `order` cannot be told which record is meant",
-            "data `data.nmae` of `createUser` does nothing: User has no field `nmae` that can be set",
-            "input `input.nmae` of `updateUser` does nothing: User has no field `nmae` that can be set",
-            "name `name` of `deleteUser` does nothing: `name` says nothing about which User is meant, `id` does",
-            "deleteUser `deleteUser` cannot be told which record is meant",
-            "users `users` of `createOrder` does nothing: Order has no field `users` that can be set",
-            "last `last` of `orders` does nothing: Order has no field `last` to filter by",
+            "where `where.name_like` of `users` has no effect: User has no field `name_like` to filter by",
+            "where `where.and` of `users` has no effect: User has no field `and` to filter by",
+            "nme `nme` of `users` has no effect: User has no field `nme` to filter by",
+            "lang `lang` of `user` has no effect: `lang` does not identify a User; use `id`",
+            "order `order` has no argument that identifies the record",
+            "data `data.nmae` of `createUser` has no effect: User has no field `nmae` that can be set",
+            "input `input.nmae` of `updateUser` has no effect: User has no field `nmae` that can be set",
+            "name `name` of `deleteUser` has no effect: `name` does not identify a User; use `id`",
+            "deleteUser `deleteUser` has no argument that identifies the record",
+            "users `users` of `createOrder` has no effect: Order has no field `users` that can be set",
+            "last `last` of `orders` has no effect: Order has no field `last` to filter by",
         ]
     );
-    assert!(found[0].render(&files).contains("= help: name it after a field"));
+    assert!(found[0].render(&files).contains("= help: use the name of a field"));
 }

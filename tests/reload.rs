@@ -157,7 +157,7 @@ impl Drop for StopWhenDropped<'_> {
 
 fn wait_for_reloads(process: &Process, number: usize) {
     let begin = Instant::now();
-    while process.log().matches("the changed schema is served").count() < number {
+    while process.log().matches("reloaded the schema").count() < number {
         assert!(begin.elapsed() < Duration::from_secs(120), "reload {number}:\n{}", process.log());
         thread::sleep(Duration::from_millis(20));
     }

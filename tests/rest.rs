@@ -193,7 +193,7 @@ fn manifest_change_is_served_without_a_restart() {
     assert_eq!(process.client().send("GET", "/a", &[], b"").text(), "old");
     let manifest = "[[text]]\npath = \"/b\"\ntext = \"new\"\n[[list]]\npath = \"/todo\"\n";
     fs::write(folder.path().join("app/trefoil.toml"), manifest).expect("a manifest");
-    process.wait_for("the changed schema is served");
+    process.wait_for("reloaded the schema");
     let mut client = process.client();
     assert_eq!(client.send("GET", "/a", &[], b"").status, 404);
     assert_eq!(client.send("GET", "/b", &[], b"").text(), "new");

@@ -38,14 +38,14 @@ fn port_in_use_error_suggests_a_free_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("bound").port().to_string();
-    refused(folder.path(), &["--port", &port], &[&port, "is taken", "--port"]);
+    refused(folder.path(), &["--port", &port], &[&port, "is already in use", "--port"]);
     assert!(!folder.path().join("trefoil-data").exists(), "nothing was written");
 }
 
 #[test]
 fn unreadable_folder_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    refused(folder.path(), &["serve", "nowhere"], &["nowhere", "no such folder", "trefoil new"]);
+    refused(folder.path(), &["serve", "nowhere"], &["nowhere", "folder not found", "trefoil new"]);
 }
 
 #[test]
@@ -316,12 +316,12 @@ fn watch_reloads_only_valid_schemas() {
     client.graphql(r#"mutation { createBook(title: "One") { id } }"#);
 
     application(folder.path(), &first.replace("title: String! }", "title: String! pages: Int }"));
-    process.wait_for("changed schema is served");
+    process.wait_for("reloaded the schema");
     let books = client.graphql("{ books { title pages } }");
     assert_eq!(books, json!({ "data": { "books": [{ "title": "One", "pages": null }] } }));
 
     application(folder.path(), &first.replace("[Book!]!", "[Bok!]!"));
-    process.wait_for("the old one is still served");
+    process.wait_for("still serving the previous one");
     assert!(process.log().contains("did you mean"), "{}", process.log());
     assert_eq!(client.graphql("{ books { pages } }")["data"]["books"][0], json!({ "pages": null }));
 }

@@ -158,21 +158,14 @@ fn error_pages_say_what_to_do_next() {
         ("PUT", "/notes", vec![html], String::new(), 405, "links and buttons"),
         ("GET", "/notes", vec![("accept", "image/png")], String::new(), 406, "in a browser"),
         ("POST", "/notes", vec![html, form], "x".repeat(4000), 413, "send less"),
-        (
-            "POST",
-            "/notes",
-            vec![html, ("content-type", "image/png")],
-            "x".into(),
-            415,
-            "the form of the page",
-        ),
+        ("POST", "/notes", vec![html, ("content-type", "image/png")], "x".into(), 415, "Send a form or JSON"),
         (
             "PATCH",
             "/notes/1",
             vec![html, ("content-type", "text/plain")],
             "x".into(),
             415,
-            "the form of the page",
+            "Send a form or JSON",
         ),
     ];
     for (method, path, headers, body, status, advice) in table {
@@ -192,7 +185,7 @@ fn watch_reloads_views() {
     assert!(!get(&process, "/").text().contains("a new footer"));
     let footer = "{% extends \"trefoil/layout.html\" %}{% block footer %}a new footer{% endblock %}";
     put(folder.path(), "app/views/layout.html", footer);
-    process.wait_for("is served");
+    process.wait_for("reloaded the schema");
     assert!(get(&process, "/").text().contains("a new footer"));
 }
 
@@ -210,13 +203,13 @@ fn views_command_lists_and_copies() {
     };
     assert!(has("layout.html", "built in"), "{out}");
     assert!(has("list.html", "overridden by views/list.html"), "{out}");
-    assert!(has("about.html", "own, at /about"), "{out}");
+    assert!(has("about.html", "added, at /about"), "{out}");
     let (code, out, _) = run(&folder, &["views", "eject", "detail", "app"]);
     assert_eq!((code, out.contains("detail.html")), (0, true), "{out}");
     let copied = fs::read_to_string(folder.path().join("app/views/detail.html")).expect("a copy");
     assert!(copied.contains("{% extends"), "{copied}");
     let (code, _, err) = run(&folder, &["views", "eject", "detail.html", "app"]);
-    assert_eq!((code, err.contains("is there already")), (2, true), "{err}");
+    assert_eq!((code, err.contains("already exists")), (2, true), "{err}");
     let (code, _, err) = run(&folder, &["views", "eject", "lsit", "app"]);
     assert_eq!((code, err.contains("did you mean `list`?")), (2, true), "{err}");
     assert_eq!(run(&folder, &["views", "eject", "list", "nowhere"]).0, 2);
@@ -235,7 +228,7 @@ fn check_reports_errors_in_views() {
     let (code, out, _) = run(&folder, &["check", "app"]);
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("views/form.html:2:3") && out.contains("^^^"), "{out}");
-    assert!(out.contains("`lsit.html` replaces no built-in view") && out.contains("`list.html`?"), "{out}");
+    assert!(out.contains("the view `lsit.html` is not used") && out.contains("`list.html`?"), "{out}");
     assert!(out.contains("`/gone` shows the view `gone`"), "{out}");
     assert!(out.contains("1 mistake, 2 warnings"), "{out}");
 }

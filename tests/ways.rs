@@ -12,7 +12,7 @@ use trefoil_config::{Config, DatabaseLocation};
 use crate::support::{Client, Server};
 
 /// How an operation begins that stands in for one that the schema has not.
-const NO_OPERATION: &str = "# No operation of the schema can be given here.";
+const NO_OPERATION: &str = "# The schema has no operation for this.";
 
 const RESOURCES: [&str; 5] = ["users", "products", "orders", "customers", "articles"];
 
@@ -147,7 +147,7 @@ fn filters_are_the_same_in_all_three_ways() {
     assert_eq!(listed.as_array().expect("a list"), &flat_all(&asked(client, &found.graphql)));
     assert!(found.graphql.contains("status: NEW") && found.graphql.contains("orderBy: [\"-quantity\"]"));
     let found = ways(client, "/products?price.gte=100&name=it%27s");
-    assert!(found.graphql.starts_with("# The schema gives no argument for: price\n"), "{}", found.graphql);
+    assert!(found.graphql.starts_with("# The operation has no argument for: price\n"), "{}", found.graphql);
     assert_eq!(json(&found.rest), serde_json::json!([]));
     assert_eq!(asked(client, &found.graphql), serde_json::json!([]));
 

@@ -54,13 +54,13 @@ fn every_bad_row_is_reported(kind: Kind) {
     said.refused(&[
         "standard input:2: Name must not be blank",
         "standard input:4: Id is already taken",
-        "standard input:5: an id is a positive 64-bit integer",
+        "standard input:5: an id must be a positive 64-bit integer",
         "standard input:6: Nick is already taken",
         "standard input:8: Nick is already taken",
         "standard input:9: `people` has no field `nmae`; did you mean `name`?",
-        "standard input:10: a record is a JSON object",
+        "standard input:10: a record must be a JSON object",
         "standard input:11: Name must be text",
-        "standard input:12: the row ends in the middle of its JSON; was the file cut off?",
+        "standard input:12: unexpected end of the JSON; is the file truncated?",
         "error: nothing was imported",
     ]);
     assert_eq!((said.err.lines().count(), said.code), (10, Some(1)), "{}", said.err);
@@ -68,7 +68,10 @@ fn every_bad_row_is_reported(kind: Kind) {
 
     let many: String = (0..3_000).map(|_| "{\"name\":\"\"}\n").collect();
     let said = bench.pipe(&store, &["--resource", "people", "--max-errors", "3"], many);
-    said.refused(&["standard input:3: ", "there may be more: reading stops at 3 bad rows (--max-errors)"]);
+    said.refused(&[
+        "standard input:3: ",
+        "there may be more: the import stops after 3 invalid rows (--max-errors)",
+    ]);
     assert!(!said.err.contains("standard input:4: "), "{}", said.err);
     assert_eq!(bench.all(&store), before);
 }
@@ -112,14 +115,14 @@ fn ndjson_that_is_not_utf8_is_refused() {
         bench.pipe(&store, &["--resource", "people"], bytes).refused(&[words, "nothing was imported"]);
         assert_eq!(bench.all(&store), before);
     };
-    check(b"{\"name\":\"a\"}\n{\"name\":\"Zo\xeb\"}\n", "standard input:2: this is not UTF-8");
-    check(b"\xff\xfe{\0\"\0n\0a\0m\0e\0\"\0", "standard input:1: this is UTF-16");
+    check(b"{\"name\":\"a\"}\n{\"name\":\"Zo\xeb\"}\n", "standard input:2: the file is not valid UTF-8");
+    check(b"\xff\xfe{\0\"\0n\0a\0m\0e\0\"\0", "standard input:1: the file is UTF-16");
     check(b"{\"name\":\"a\\u0000b\"}\n", "standard input:1: Name ");
     check(
         b"[\n  {\"name\":\"a\"}\n]\n",
-        "standard input:1: this is a JSON array, and NDJSON has one record a line",
+        "standard input:1: the file is a JSON array, but NDJSON has one record per line",
     );
-    check(b"[{\"name\":\"a\"}]", "standard input:1: this is a JSON array");
+    check(b"[{\"name\":\"a\"}]", "standard input:1: the file is a JSON array");
 }
 
 /// Also rows that refer to a skipped row, and rows that refer to those.
@@ -141,12 +144,12 @@ fn skip_bad_leaves_out_bad_rows(kind: Kind) {
     let said = bench.pipe(&store, &["--resource", "people", "--skip-bad"], rows);
     assert!(said.succeeded, "{}", said.err);
     for words in [
-        "left out: standard input:1: `bossId`: there is no person with the id 11",
-        "left out: standard input:2: `bossId`: there is no person with the id 12",
-        "left out: standard input:3: Name must not be blank",
-        "left out: standard input:5: the row ends in the middle",
+        "skipped: standard input:1: `bossId`: there is no person with the id 11",
+        "skipped: standard input:2: `bossId`: there is no person with the id 12",
+        "skipped: standard input:3: Name must not be blank",
+        "skipped: standard input:5: unexpected end of the JSON",
         "imported 1 row in ",
-        "people 1; 4 left out",
+        "people 1; 4 skipped",
     ] {
         assert!(said.err.contains(words), "no {words:?} in\n{}", said.err);
     }
@@ -156,8 +159,12 @@ fn skip_bad_leaves_out_bad_rows(kind: Kind) {
         (0..2_000).map(|i| format!("{{\"name\":\"{}\"}}\n", if i % 2 == 0 { "" } else { "n" })).collect();
     let said = bench.pipe(&store, &["--resource", "people", "--skip-bad", "--max-errors", "5"], many);
     assert!(said.succeeded, "{}", said.err);
-    assert!(said.err.contains("left out: and 995 more; only 5 are told (--max-errors)"), "{}", said.err);
-    assert!(said.err.contains("people 1,000; 1,000 left out"), "{}", said.err);
+    assert!(
+        said.err.contains("skipped: and 995 more; only the first 5 are shown (--max-errors)"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("people 1,000; 1,000 skipped"), "{}", said.err);
 }
 
 /// The highest id would leave none for the next record, even if the import that chose it was refused.
@@ -166,7 +173,7 @@ fn highest_possible_id_is_refused(kind: Kind) {
     let store = bench.store();
     let said = bench.pipe(&store, &["--resource", "teams"], r#"{"id":"9223372036854775807","title":"x"}"#);
     said.refused(&[
-        "standard input:1: Id must not be 9223372036854775807: no id would be left for the next record",
+        "standard input:1: Id must not be 9223372036854775807: it leaves no id for the next record",
     ]);
     let said = bench.pipe(&store, &["--resource", "teams"], r#"{"id":"9000000000000000000","title":"x"}"#);
     assert!(said.succeeded, "{}", said.err);
@@ -186,9 +193,9 @@ fn line_for_an_unknown_resource_is_reported() {
     bench.write("app/graphql/schema.graphqls", "type Query { hello: String }");
     let store = bench.store();
     let lines = "{\"resource\":\"nope\"}\n{\"resource\":\"items\",\"value\":\"x\"}\n";
-    bench.pipe(&store, &[], lines).refused(&["standard input:1: there is no resource `nope`"]);
+    bench.pipe(&store, &[], lines).refused(&["standard input:1: unknown resource `nope`"]);
     let said = bench.pipe(&store, &["--skip-bad"], lines);
-    assert!(said.err.contains(": items 1; 1 left out"), "{}", said.err);
+    assert!(said.err.contains(": items 1; 1 skipped"), "{}", said.err);
 }
 
 #[test]
@@ -202,30 +209,30 @@ fn csv_that_is_no_table_is_refused() {
         said.refused(&["nothing was imported"]);
         assert_eq!(bench.all(&store), before);
     };
-    check(b"", &["people.csv:1: there is no line with the names of the columns"]);
+    check(b"", &["people.csv:1: the header line with the column names is missing"]);
     check(b"name,nik\nx,y\n", &["people.csv:1: `people` has no field `nik`; did you mean `nick`?"]);
-    check(b"name,name\nx,y\n", &["people.csv:1: there are two columns `name`"]);
+    check(b"name,name\nx,y\n", &["people.csv:1: duplicate column `name`"]);
     check(
         b"name,nick\nx\nx,y,z\n",
-        &["people.csv:2: 1 cell, where the first line names 2 columns", "people.csv:3: 3 cells"],
+        &["people.csv:2: 1 cell, but the header has 2 columns", "people.csv:3: 3 cells"],
     );
-    check(b"name,nick\nfine,f\n\"cut,off\n", &["people.csv:3: a quote is opened here and never closed"]);
-    check(b"name,nick\n\"a\"b,c\n", &["people.csv:2: something stands behind a closing quote"]);
-    check(b"name,nick\nZo\xeb,z\n", &["people.csv:2: this is not UTF-8; save the file as UTF-8"]);
-    check(b"\xff\xfen\0a\0m\0e\0", &["people.csv:1: this is UTF-16; save the file as UTF-8"]);
+    check(b"name,nick\nfine,f\n\"cut,off\n", &["people.csv:3: unclosed quote"]);
+    check(b"name,nick\n\"a\"b,c\n", &["people.csv:2: unexpected text after a closing quote"]);
+    check(b"name,nick\nZo\xeb,z\n", &["people.csv:2: the file is not valid UTF-8; save it as UTF-8"]);
+    check(b"\xff\xfen\0a\0m\0e\0", &["people.csv:1: the file is UTF-16; save it as UTF-8"]);
     check(b"name,rank\nx,1.2.3\ny,abc\n", &["people.csv:2: Rank ", "people.csv:3: Rank "]);
-    check(b"name,\nx,stray\n", &["people.csv:2: `stray` stands in a column without a name"]);
+    check(b"name,\nx,stray\n", &["people.csv:2: `stray` is in a column without a name"]);
     let long = format!("name\n{}\n", "x".repeat(2_000));
     bench.write("people.csv", &long);
     let said =
         bench.run("import", &store, &["--resource", "people", "--from", "people.csv", "--max-row", "1 KiB"]);
-    said.refused(&["people.csv:2: this row is longer than 1024 bytes (--max-row)"]);
+    said.refused(&["people.csv:2: the row is longer than 1024 bytes (--max-row)"]);
     let said = bench.pipe(
         &store,
         &["--resource", "people", "--max-row", "1KiB"],
         format!("\n{{\"name\":\"{}", "x".repeat(2_000)),
     );
-    said.refused(&["standard input:2: this row is longer than 1024 bytes (--max-row)"]);
+    said.refused(&["standard input:2: the row is longer than 1024 bytes (--max-row)"]);
     assert_eq!(bench.all(&store), before);
 }
 
@@ -246,39 +253,36 @@ fn unknown_names_in_arguments_are_refused() {
         "not @unique",
     );
     // A wrong command line makes no store.
-    wrong("export", &[], 1, "there is no store in ");
+    wrong("export", &[], 1, "no store found in ");
     assert!(!bench.path("trefoil-data").exists());
     assert!(bench.pipe(&store, &[], "").succeeded);
-    wrong("export", &["--resource", "poeple"], 2, "there is no resource `poeple`; did you mean `people`?");
-    wrong("export", &["--format", "csv"], 2, "CSV holds one resource a file");
-    wrong("export", &["--resource", "people", "--to", "app"], 1, "app is a folder; name a file");
+    wrong("export", &["--resource", "poeple"], 2, "unknown resource `poeple`; did you mean `people`?");
+    wrong("export", &["--format", "csv"], 2, "a CSV file holds one resource");
+    wrong("export", &["--resource", "people", "--to", "app"], 1, "app is a folder; give a file");
     wrong("export", &["--to", "no/such/place"], 1, "No such file or directory");
     wrong("import", &["--from", "nowhere"], 2, "nowhere does not exist");
-    wrong("import", &["--from", "app"], 2, "app/trefoil.toml: it is neither .ndjson nor .csv");
+    wrong("import", &["--from", "app"], 2, "app/trefoil.toml: the file name must end in .ndjson or .csv");
     bench.write("in/peopel.csv", "name\n");
-    wrong(
-        "import",
-        &["--from", "in"],
-        2,
-        "in/peopel.csv: there is no resource `peopel`; did you mean `people`?",
-    );
+    wrong("import", &["--from", "in"], 2, "in/peopel.csv: unknown resource `peopel`; did you mean `people`?");
     bench.write("two/people.csv", "name\n");
     bench.write("two/people.ndjson", "");
-    wrong("import", &["--from", "two"], 2, "two/people.ndjson: two/people.csv is of the same resource");
+    wrong("import", &["--from", "two"], 2, "two/people.ndjson: two/people.csv contains the same resource");
     assert!(bench.run("import", &store, &["--from", "two", "--format", "csv"]).succeeded);
     bench.write("two/teams.jsonl", "");
     wrong(
         "import",
         &["--from", "two", "--format", "csv"],
         2,
-        "two/teams.jsonl: it is of another format (--format)",
+        "two/teams.jsonl: the file has another format than --format",
     );
     bench.write("some.csv", "name\n");
-    wrong("import", &["--from", "some.csv"], 2, "CSV holds one resource: name it with --resource");
-    bench.pipe(&store, &[], "{\"name\":\"x\"}\n").refused(&["standard input:1: each line is {\"resource\""]);
+    wrong("import", &["--from", "some.csv"], 2, "a CSV file holds one resource: name it with --resource");
+    bench
+        .pipe(&store, &[], "{\"name\":\"x\"}\n")
+        .refused(&["standard input:1: each line must be {\"resource\""]);
     bench.pipe(&store, &[], "{\"resource\":\"peple\",\"record\":{}}").refused(&["did you mean `people`?"]);
     let memory = super::Store { flags: vec!["--database".into(), "memory:".into()] };
-    bench.pipe(&memory, &[], "").refused(&["memory: ends with its server"]);
+    bench.pipe(&memory, &[], "").refused(&["memory: cannot be used here"]);
 }
 
 /// Files may grow to a size and no further, which programs see as a disk that takes no more.

@@ -150,7 +150,7 @@ fn export_replaces_a_file_atomically(kind: Kind) {
     assert_eq!(bench.read("teams.csv"), "\u{feff}id,title,leadId\r\n1,a,\r\n");
     assert!(!bench.path("teams.csv.partial").exists());
     let said = bench.run("export", &store, &["--to", "app"]);
-    said.refused(&["app is not empty; name a folder that is empty or does not exist"]);
+    said.refused(&["app is not empty; choose a folder that is empty or does not exist"]);
     fs::create_dir(bench.path("empty")).unwrap();
     assert!(bench.run("export", &store, &["--to", "empty"]).succeeded);
     assert_eq!(files(&bench.path("empty")).len(), 6);
@@ -188,7 +188,7 @@ fn deeply_nested_json_round_trips() {
     assert!(said.succeeded, "{}", said.err);
     assert_eq!(bench.all(&second), all);
     let wrong = "{\"resource\":\"things\",\"record\":{\"text\":\"\\ud800\"}}\n";
-    bench.pipe(&second, &[], wrong).refused(&["standard input:1: this is no JSON: ", "(column 46)"]);
+    bench.pipe(&second, &[], wrong).refused(&["standard input:1: invalid JSON: ", "(column 46)"]);
 }
 
 /// Pipes and devices are written to; a file must not take their place.
@@ -223,15 +223,12 @@ fn export_never_overwrites_a_database_or_odd_file() {
     fs::copy(&own, bench.path("copy.ndjson")).unwrap();
     bench.write("notes.txt", "mine");
     for (arguments, why) in [
-        (vec!["--to", &own], "trefoil.db is a file; name a folder, or a file whose name ends in .ndjson"),
-        (vec!["--to", "notes.txt"], "notes.txt is a file; name a folder"),
-        (vec!["--to", "copy.ndjson"], "copy.ndjson is a database; name another file"),
-        (vec!["--resource", "people", "--to", &own], "trefoil.db is a database; name another file"),
+        (vec!["--to", &own], "trefoil.db is a file; give a folder, or a file name ending in .ndjson"),
+        (vec!["--to", "notes.txt"], "notes.txt is a file; give a folder"),
+        (vec!["--to", "copy.ndjson"], "copy.ndjson is a database; choose another file"),
+        (vec!["--resource", "people", "--to", &own], "trefoil.db is a database; choose another file"),
         (vec!["--resource", "people", "--to", &log], "trefoil.db-wal belongs to the database"),
-        (
-            vec!["--resource", "people", "--to", &lock],
-            "trefoil.lock keeps a second server from a data folder",
-        ),
+        (vec!["--resource", "people", "--to", &lock], "trefoil.lock is the lock file of a data folder"),
     ] {
         bench.run("export", &store, &arguments).refused(&[why]);
     }

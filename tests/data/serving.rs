@@ -68,7 +68,7 @@ fn a_server_with_other_tables(bench: &Bench, store: &Store) {
     bench.write("app/graphql/schema.graphqls", more);
     for verb in ["import", "export"] {
         let said = bench.run(verb, store, &["--resource", "teams"]);
-        said.refused(&["the store does not have the tables of this schema yet", "motto"]);
+        said.refused(&["the store has not been migrated to this schema yet", "motto"]);
     }
 }
 

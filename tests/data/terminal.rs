@@ -53,7 +53,7 @@ fn progress_is_shown_only_on_a_terminal() {
     let bench = Bench::new(Kind::File);
     let (store, other) = (bench.store(), Bench::new(Kind::Server).store());
     let said = on_terminal(&bench, "seed", &store, &["--fake", "3000"], "");
-    has_bar(&said, &["making up "], "records");
+    has_bar(&said, &["generating "], "records");
     has_bar(&on_terminal(&bench, "export", &store, &["--to", "all.ndjson"], ""), &[""], "rows");
     let copy = bench.store();
     has_bar(&on_terminal(&bench, "import", &copy, &["--from", "all.ndjson"], ""), &[""], "rows");
@@ -61,7 +61,7 @@ fn progress_is_shown_only_on_a_terminal() {
     has_bar(&said, &["copying "], "pages");
     let said = on_terminal(&bench, "move", &store, &["--to", &other.flags[1]], "");
     has_bar(&said, &["copying ", "verifying "], "rows");
-    assert!(drawn(&said).contains(&"making indexes and triggers …"), "{:?}", said.out);
+    assert!(drawn(&said).contains(&"creating indexes and triggers …"), "{:?}", said.out);
 
     for (verb, arguments) in [("export", ["--to", "again.ndjson"]), ("backup", ["--to", "again.db"])] {
         let said = bench.run(verb, &copy, &arguments);
@@ -77,11 +77,11 @@ fn reset_asks_for_confirmation_only_on_a_terminal() {
     let store = bench.store();
     assert!(bench.pipe(&store, &["--resource", "teams"], "{\"title\":\"t\"}\n").succeeded);
     let before = bench.all(&store);
-    bench.run("reset", &store, &[]).refused(&["reset removes every record: --yes says that this is meant"]);
+    bench.run("reset", &store, &[]).refused(&["reset deletes all records; use --yes to confirm"]);
     let said = on_terminal(&bench, "reset", &store, &[], "y\n");
     assert!(
-        said.out.contains("This removes 1 record of app in sqlite:")
-            && said.out.contains(". Type yes to go on: ")
+        said.out.contains("This deletes 1 record of app in sqlite:")
+            && said.out.contains(". Type yes to continue: ")
             && said.out.contains("nothing was changed"),
         "{}",
         said.out

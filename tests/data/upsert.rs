@@ -28,17 +28,17 @@ fn existing_records_are_updated(kind: Kind) {
     assert_eq!(without_time(&again), without_time(&people));
     let refused = [
         ("name", "--by name: the field is not @unique in `people`; use one of `id`, `nick`, `rank`"),
-        ("nix", "--by nix: `people` has no such field; use one of `id`, `nick`, `rank`"),
+        ("nix", "--by nix: `people` has no field with this name; use one of `id`, `nick`, `rank`"),
     ];
     for (by, words) in refused {
         let said = bench.pipe(&store, &["--resource", "people", "--by", by], "");
         said.refused(&[words]);
         assert_eq!(said.code, Some(2));
     }
-    bench.pipe(&store, &["--by", "nick"], "").refused(&["say which with --resource"]);
+    bench.pipe(&store, &["--by", "nick"], "").refused(&["--by needs one resource: add --resource"]);
     let moved = "{\"id\":77,\"name\":\"Ann\",\"nick\":\"a\"}\n";
     let said = bench.pipe(&store, &["--resource", "people", "--by", "nick"], moved);
-    said.refused(&["standard input:1: this record is there with the id 1, and an id never changes: 77"]);
+    said.refused(&["standard input:1: this record exists with the id 1, and its id cannot be changed to 77"]);
 }
 
 /// Decimals are equal by value, and a whole application can be imported again by its ids, except for its lists.
@@ -55,7 +55,7 @@ fn key_is_compared_by_field_type(kind: Kind) {
     assert!(said.succeeded, "{}", said.err);
     assert!(bench.pipe(&store, &["--resource", "items"], "\"x\"\n").succeeded);
     let said = bench.pipe(&store, &["--by", "id"], bench.all(&store));
-    said.refused(&["the plain list `items` has values already", "nothing was imported"]);
+    said.refused(&["the plain list `items` already has values", "nothing was imported"]);
 }
 
 /// More than one batch of existing, new and invalid rows, in an order that matters.
@@ -80,7 +80,7 @@ fn new_existing_and_bad_rows_may_be_mixed(kind: Kind) {
         "nothing was imported",
     ]);
     let said = bench.pipe(&store, &["--resource", "people", "--by", "id", "--skip-bad"], &more);
-    assert!(said.succeeded && said.err.contains("people 1,498; 2 left out"), "{}", said.err);
+    assert!(said.succeeded && said.err.contains("people 1,498; 2 skipped"), "{}", said.err);
     let csv = bench.csv(&store, "people");
     assert_eq!(csv.lines().count(), 1 + 1_500 - 1);
     for row in ["\r\n1,N1,m1,", "\r\n300,P300,n300,", "\r\n900,N900,n2,", "\r\n1500,N1500,m1500,"] {

@@ -47,7 +47,7 @@ impl Reader {
         let name = block.text.lines().next().and_then(|line| line.strip_prefix("# ")).expect("a file name");
         fs::write(self.path().join(name), &block.text).expect("written");
         if let Some(server) = &self.server {
-            server.wait_for("the changed schema is served");
+            server.wait_for("reloaded the schema");
         }
     }
 

@@ -40,7 +40,7 @@ async fn request_id_is_kept_when_it_is_harmless() {
 async fn unknown_path_and_method_errors_follow_accept() {
     let server = start(usual()).await;
     let text = server.ask("GET /nowhere", "").await;
-    text.is(404, "nothing at this address");
+    text.is(404, "no resource exists at this path");
     assert_eq!(text.field("content-type"), Some("text/plain; charset=utf-8"));
     for path in ["/hello/", "/Hello", "//hello"] {
         server.ask(&format!("GET {path}"), "").await.is(404, "");

@@ -7,7 +7,7 @@ const OTHER: &str = "https://app.example";
 
 async fn check(server: &Server, fields: &str, status: u16) {
     let answer = server.ask(&format!("POST /echo|{fields}"), "x").await;
-    answer.is(status, if status == 403 { "another site" } else { "x" });
+    answer.is(status, if status == 403 { "cross-site" } else { "x" });
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ fn last_line_is_written_however_the_server_ends() {
     server.wait_for("stopping");
     server.signal("TERM");
     assert_eq!(server.ended_within(Duration::from_secs(5)).code(), Some(128 + 15));
-    server.wait_for("stopped at once");
+    server.wait_for("stopped immediately");
 }
 
 /// The browser shows a page of another site no reason, so its author looks into this log.

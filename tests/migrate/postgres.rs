@@ -208,11 +208,11 @@ fn with_bare_indexes(sql: &str) -> Store {
 #[test]
 fn index_ends_with_the_id() {
     let store = with_bare_indexes("INSERT INTO users (name) VALUES ('Ann')");
-    let anew = "User: index on name made anew; meanwhile writes wait, reads do not";
+    let anew = "User: index on name rebuilt; writes wait until it is done, reads do not";
     let planned = store.in_mode(INDEXED, MigrationMode::Plan).unwrap();
     assert_eq!((planned.steps.len(), planned.index_rebuilds.as_slice()), (0, &[anew.to_owned()][..]));
     assert!(
-        planned.to_text(None).starts_with(&format!("{anew}\n\nNothing is lost")),
+        planned.to_text(None).starts_with(&format!("{anew}\n\nNo data is lost")),
         "{}",
         planned.to_text(None)
     );

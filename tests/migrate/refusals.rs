@@ -50,12 +50,12 @@ fn start_refuses_data_loss_and_unfit_values(on: On) {
     check_refused(
         on,
         "type User { id: ID! name: String! note: String age: String }",
-        &["User.age: Int becomes String; converted: 1 value", "--apply"],
+        &["User.age: changed from Int to String; converted: 1 value", "--apply"],
     );
     check_refused(
         on,
         "type User { id: ID! name: Int! note: String age: Int }",
-        &["User.name: String becomes Int; do not fit: 2 of 2 values", "NOT POSSIBLE"],
+        &["User.name: changed from String to Int; invalid: 2 of 2 values", "NOT POSSIBLE"],
     );
 }
 
@@ -67,13 +67,13 @@ fn plan_writes_nothing_and_shows_the_command(on: On) {
         store.plan(sdl),
         "Tag: new type\n\
          User.nick: new field, String; null in 2 records\n\
-         User.age: Int becomes Long; converted: 1 value  [needs --apply]\n\
+         User.age: changed from Int to Long; converted: 1 value  [needs --apply]\n\
          User.note: removed; lost: 1 value  [LOSS: needs --apply --allow-drop User.note]\n\
          \n\
          To apply: trefoil migrate --apply --allow-drop User.note\n"
     );
     assert_eq!(store.dump(), before);
-    assert_eq!(store.plan(OLD), "Nothing to do: the store fits the schema.\n");
+    assert_eq!(store.plan(OLD), "Nothing to do: the store matches the schema.\n");
     let empty = Store::empty(on);
     assert!(empty.plan(OLD).starts_with("User: new type\n"));
     // Neither does applying it to nothing: the first start makes the store, and seeds it.

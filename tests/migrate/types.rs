@@ -23,7 +23,7 @@ fn check(on: On, from: &str, to: &str, values: &[(&str, &str)]) {
     let drops: &[&str] = if unfit == 0 { &[] } else { &["T.v"] };
     let says = match unfit {
         0 => format!("converted: {} value", values.len()),
-        unfit => format!("do not fit: {unfit} of {} values, to become null  [LOSS", values.len()),
+        unfit => format!("invalid: {unfit} of {} values, to become null  [LOSS", values.len()),
     };
     assert!(plan.contains(&says), "{from} -> {to}: {says:?} is not in\n{plan}");
     assert!(store.start(&new).is_err(), "{from} -> {to}");
@@ -73,7 +73,7 @@ fn number_becomes_a_reference_if_the_record_exists(on: On) {
         "INSERT INTO owners DEFAULT VALUES; INSERT INTO ts (\"ownerId\") VALUES (1), (7)",
     );
     let plan = store.plan(new);
-    assert!(plan.contains("T.owner: Int becomes Owner; do not fit: 1 of 2 values"), "{plan}");
+    assert!(plan.contains("T.owner: changed from Int to Owner; invalid: 1 of 2 values"), "{plan}");
     store.apply(new, &["T.owner"]).unwrap();
     assert_eq!(store.rows("SELECT id, \"ownerId\" FROM ts ORDER BY id"), ["1|1", "2|null"]);
     store.refusal("UPDATE ts SET \"ownerId\" = 9");
@@ -85,11 +85,7 @@ fn unfit_required_values_block_without_a_default(on: On) {
     assert!(matches!(store.apply(without, &[]), Err(MigrateError::Refused(_))));
     assert!(matches!(store.apply(without, &["T.v"]), Err(MigrateError::UnknownDrop { .. })));
     let with = "type T { id: ID! v: Int! @default(value: 9) }";
-    assert!(
-        store.plan(with).contains("do not fit: 1 of 2 values, to become 9  [LOSS"),
-        "{}",
-        store.plan(with)
-    );
+    assert!(store.plan(with).contains("invalid: 1 of 2 values, to become 9  [LOSS"), "{}", store.plan(with));
     store.apply(with, &["T.v"]).unwrap();
     assert_eq!(store.rows("SELECT v FROM ts ORDER BY id"), ["1", "9"]);
 }
@@ -100,7 +96,7 @@ fn unused_enum_value_can_be_removed(on: On) {
     assert_eq!(store.start(&schema("A B")).unwrap().steps.len(), 2);
     let plan = store.plan(&schema("A"));
     assert!(
-        plan.contains("T.many: [enum E!] allows less than before; do not fit: 1 of 1 values, to become null"),
+        plan.contains("T.many: [enum E!] is more restrictive; invalid: 1 of 1 values, to become null"),
         "{plan}"
     );
     assert!(matches!(store.start(&schema("A")), Err(MigrateError::NeedsMigration(_))));
@@ -120,7 +116,7 @@ fn embedded_values_follow_their_type(on: On) {
     assert_eq!(store.start(&schema("street: String! zip: Int city: String")).unwrap().steps, []);
     let less = schema("street: String! city: String");
     assert!(
-        store.plan(&less).contains("lost: members of 1 value that their type no longer has  [LOSS"),
+        store.plan(&less).contains("lost: fields of 1 value that their type no longer has  [LOSS"),
         "{}",
         store.plan(&less)
     );
@@ -129,7 +125,7 @@ fn embedded_values_follow_their_type(on: On) {
     assert_eq!(kept, ["s|null"]);
     let more = schema("street: String! city: String!");
     assert!(
-        store.plan(&more).contains("do not fit: 1 of 1 values, to become null  [LOSS"),
+        store.plan(&more).contains("invalid: 1 of 1 values, to become null  [LOSS"),
         "{}",
         store.plan(&more)
     );

@@ -147,7 +147,7 @@ async fn stopped_database_fails_callers_at_once() {
         let begin = Instant::now();
         for _ in 0..1_000 {
             let reason = unavailable(store.connections().shared_connection().err().expect("away"));
-            assert_eq!(reason, "the database cannot be reached");
+            assert_eq!(reason, "cannot connect to the database");
             unavailable(store.connections().acquire_pooled().await.err().expect("away"));
             unavailable(store.ping().await.expect_err("away"));
             unavailable(store.change_log().await.expect_err("away"));
@@ -196,7 +196,7 @@ async fn pool_is_bounded_and_reuses_finished_connections() {
     let links = store.connections();
     let (one, two) = (links.acquire_pooled().await.unwrap(), links.acquire_pooled().await.unwrap());
     let reason = unavailable(links.acquire_pooled().await.err().expect("all are taken"));
-    assert_eq!(reason, "all 2 connections to the database were busy for 200ms (database-connections)");
+    assert_eq!(reason, "all 2 connections to the database were in use for 200ms (database-connections)");
     let pid = number(&one, "SELECT pg_backend_pid()::bigint").await.unwrap();
     one.release();
     let again = links.acquire_pooled().await.unwrap();

@@ -38,7 +38,7 @@ fn database_outage_gives_503_and_one_log_line() {
             let body = format!(r#"{{"query":"{query}"}}"#);
             let reply = client.send("POST", "/graphql", &headers, body.as_bytes());
             assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{}", reply.text());
-            assert!(reply.text().contains("the database cannot be reached"), "{}", reply.text());
+            assert!(reply.text().contains("cannot connect to the database"), "{}", reply.text());
         }
     }
     // The map of the application needs no database, only its counts do.
@@ -49,19 +49,19 @@ fn database_outage_gives_503_and_one_log_line() {
         "{}",
         home.text()
     );
-    assert!(home.text().contains("The database does not answer just now"), "{}", home.text());
+    assert!(home.text().contains("The database is not responding"), "{}", home.text());
     assert!(!home.text().contains("data-on"), "no list is live: {}", home.text());
     let list = client.send("GET", "/users", &[("Accept", "text/html")], b"");
     assert_eq!((list.status, list.header("retry-after")), (503, Some("1")), "{}", list.text());
     assert!(list.text().contains("href=\"/users\">Try again</a>"), "{}", list.text());
     assert_eq!(client.send("GET", "/health/live", &[], b"").status, 200);
-    process.wait_for("the database is away");
+    process.wait_for("the database is unavailable");
     cluster.again();
     until("it is ready again", || client.send("GET", "/health/ready", &[], b"").status == 200);
     until("it writes again", || client.graphql(create).get("errors").is_none());
-    process.wait_for("the database is back");
+    process.wait_for("the database is available again");
     let log = process.log();
-    for said in ["the database is away", "the database is back"] {
+    for said in ["the database is unavailable", "the database is available again"] {
         assert_eq!(log.matches(said).count(), 1, "{log}");
     }
     assert!(!log.contains("s3cret"), "{log}");

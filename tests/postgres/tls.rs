@@ -61,7 +61,7 @@ async fn certificate_must_be_signed_by_a_trusted_one() {
         assert_eq!(open(&format!("{url}?{parameters}")).await, Ok(encrypted), "{parameters}");
     }
     for mode in ["require", "verify-ca", "verify-full"] {
-        let because = "the server's certificate is refused: nobody who is trusted has signed it";
+        let because = "the server's certificate is not trusted: unknown issuer";
         refused(&format!("{url}?sslmode={mode}&sslrootcert={wrong}"), because).await;
     }
     let by_name = url.replace("127.0.0.1", "localhost");
@@ -69,7 +69,7 @@ async fn certificate_must_be_signed_by_a_trusted_one() {
     refused(&format!("{url}?sslrootcert=/nowhere/ca.crt"), "sslrootcert /nowhere/ca.crt: ").await;
     let empty = other.path().join("empty.crt");
     std::fs::write(&empty, "").unwrap();
-    refused(&format!("{url}?sslrootcert={}", root(&empty)), "holds no certificate").await;
+    refused(&format!("{url}?sslrootcert={}", root(&empty)), "contains no certificate").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +80,7 @@ async fn certificate_for_another_host_passes_verify_ca_only() {
     let (_cluster, url) = start(Some(certificates));
     assert_eq!(open(&format!("{url}?sslmode=verify-ca&sslrootcert={root}")).await, Ok(true));
     for mode in ["require", "verify-full"] {
-        let because = "the server's certificate is refused: certificate not valid for name \"127.0.0.1\"";
+        let because = "the server's certificate is not trusted: certificate not valid for name \"127.0.0.1\"";
         refused(&format!("{url}?sslmode={mode}&sslrootcert={root}"), because).await;
     }
 }

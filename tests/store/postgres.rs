@@ -146,7 +146,7 @@ async fn lost_commit_response_is_reported_not_retried() {
                 WHERE datname = current_database() AND wait_event_type = 'Lock'";
     look.run(kill).await.unwrap();
     let Err(error @ Error::OutcomeUnknown) = write.await.unwrap().map(drop) else { panic!("it is known") };
-    assert!(error.to_string().contains("may or may not have been made"), "{error}");
+    assert!(error.to_string().contains("may or may not have been saved"), "{error}");
     outsider.release().await;
     assert_eq!(bench.count("User").await, 0);
 }

@@ -21,10 +21,7 @@ async fn websocket_message_over_the_limit_closes_with_1009() {
     line.send(json!({ "type": "ping", "payload": { "x": "y".repeat(900) } })).await;
     assert_eq!(line.receive().await["type"], "pong");
     line.send(json!({ "type": "ping", "payload": { "x": "y".repeat(2000) } })).await;
-    assert_eq!(
-        line.closed().await,
-        (1009, "a message is larger than 1000 bytes (limits.socket-message)".into())
-    );
+    assert_eq!(line.closed().await, (1009, "message larger than 1000 bytes (limits.socket-message)".into()));
 }
 
 #[tokio::test]
@@ -40,7 +37,7 @@ async fn operation_over_the_limit_is_refused_others_go_on() {
     assert_eq!(error["extensions"]["code"], "LIMIT_EXCEEDED");
     assert_eq!(
         error["message"],
-        "more than 2 operations at once on one socket (limits.socket-subscriptions)"
+        "more than 2 concurrent operations on one socket (limits.socket-subscriptions)"
     );
     line.send(json!({ "id": "1", "type": "complete" })).await;
     line.subscribe("4", "{ __typename }").await;
@@ -90,7 +87,7 @@ async fn websocket_operation_has_the_request_timeout() {
     line.subscribe("1", "{ slow }").await;
     let message = line.receive().await;
     assert_eq!(
-        message["payload"][0]["message"], "no answer within 200ms (limits.request-timeout)",
+        message["payload"][0]["message"], "no response within 200ms (limits.request-timeout)",
         "{message}"
     );
 }

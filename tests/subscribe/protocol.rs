@@ -324,7 +324,7 @@ async fn binary_message_closes_with_4400() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.0.send(Message::binary(br#"{"type":"ping"}"#.to_vec())).await.expect("sent");
-    assert_eq!(line.closed().await, (4400, "Invalid message: it is binary, and must be text".into()));
+    assert_eq!(line.closed().await, (4400, "Invalid message: binary messages are not supported".into()));
 }
 
 #[tokio::test]

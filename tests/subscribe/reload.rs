@@ -46,7 +46,7 @@ async fn subscription_that_became_invalid_ends_with_errors() {
     // First one under which all go on, then one that lacks what they ask for.
     let second = FIRST.replace("extra: String", "extra: String more: Int");
     fs::write(&schema, &second).expect("a schema");
-    process.wait_for("the changed schema is served");
+    process.wait_for("reloaded the schema");
     process.client().graphql("mutation { createNote(text: \"still\") { id } }");
     assert!(events.take("\n\n").contains("{\"text\":\"still\",\"extra\":null}"));
     assert!(parts.take("--graphql").contains("{\"text\":\"still\",\"extra\":null}"));

@@ -16,7 +16,7 @@ async fn legacy_subprotocol_closes_with_4406() {
     assert_eq!(response.headers()["sec-websocket-protocol"], "graphql-ws");
     let (code, reason) = line.closed().await;
     assert_eq!(code, 4406);
-    assert_eq!(reason, "Subprotocol not acceptable: graphql-transport-ws is the one spoken here");
+    assert_eq!(reason, "Subprotocol not acceptable: use graphql-transport-ws");
 }
 
 #[tokio::test]

@@ -114,7 +114,7 @@ fn backup_of_a_restored_copy_is_separate() {
         let moved = site.place(on.other(), "moved");
         site.must(&["move", "app", "--to", &moved.target()], &one);
         let said = site.must(&["restore", "aside.db", "app", "--overwrite"], &one);
-        assert!(said.contains("another store than the one"), "{said}");
+        assert!(said.contains("not the store that was backed up"), "{said}");
         keep(&one);
         keep(&moved);
         assert_eq!(site.files("kept").len(), 4, "{on:?}");
@@ -143,7 +143,7 @@ fn backup_replaces_only_a_backup_of_the_same_store() {
     for (name, store) in [("aside.db", &other), ("notes.txt", &store), ("store/trefoil.db", &store)] {
         let before = super::site::bytes(&site.path(name));
         let refused = site.refused(&["backup", "app", "--to", name], store);
-        let what = if name == "aside.db" { "is a backup of another store" } else { "is no backup" };
+        let what = if name == "aside.db" { "is a backup of another store" } else { "is not a backup" };
         assert!(refused.contains(what), "{refused}");
         assert_eq!(super::site::bytes(&site.path(name)), before);
     }

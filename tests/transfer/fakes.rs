@@ -8,7 +8,7 @@ fn same_seed_makes_the_same_fake_records() {
     let made = |on: On, name: &str, seed: &str| {
         let store = site.place(on, name);
         let said = site.must(&["seed", "app", "--fake", "150", "--seed", seed], &store);
-        assert!(said.contains("450 records made up from seed"), "{said}");
+        assert!(said.contains("450 records generated from seed"), "{said}");
         timeless(site.served(&store))
     };
     let one = made(On::Sqlite, "one", "5");
@@ -37,7 +37,7 @@ fn field_that_cannot_be_faked_is_named() {
     site.put("circle/graphql/a.graphqls", circle);
     let store = site.place(On::Sqlite, "store");
     let refused = site.refused(&["seed", "circle", "--fake", "3"], &store);
-    assert!(refused.contains("A, B need each other"), "{refused}");
+    assert!(refused.contains("A, B require each other"), "{refused}");
 }
 
 /// Whatever the reason, there are as many records as before.
@@ -54,12 +54,12 @@ fn fake_records_are_all_or_nothing() {
         let before = site.served(&store);
         let refused = site.refused(&["seed", "app", "--fake", "701"], &store);
         assert!(
-            refused.contains("no record was made up: Place2 701: no value could be made up"),
+            refused.contains("no records were generated: Place2 701: cannot generate a value"),
             "{refused}"
         );
         assert_eq!(site.served(&store), before, "{on:?}");
         let other = site.place(on, "other");
-        assert!(site.must(&["seed", "app", "--fake", "700"], &other).contains("2,800 records made up"));
+        assert!(site.must(&["seed", "app", "--fake", "700"], &other).contains("2,800 records generated"));
     }
 }
 
@@ -89,7 +89,7 @@ fn fake_recursive_values_end() {
     };
     let store = site.place(On::Sqlite, "store");
     within("replies: [Word!]!");
-    assert!(site.must(&["seed", "within", "--fake", "50"], &store).contains("50 records made up"));
+    assert!(site.must(&["seed", "within", "--fake", "50"], &store).contains("50 records generated"));
     within("reply: Word!");
     let ran = site.run(&["seed", "within", "--fake", "5"], &site.place(On::Sqlite, "other"));
     assert!(ran.code == 0 || ran.err.starts_with("error: "), "{} {}", ran.code, ran.err);
@@ -104,10 +104,10 @@ fn reset_store_is_new_and_reuses_no_id() {
         let store = site.filled(on, "store", 30);
         let known = follow(site.serve(&store).address, None, 0).expect("a stream")[0].id.clone();
         let said = site.must(&["reset", "app", "--yes"], &store);
-        assert!(said.contains("the seeds of Library loaded"), "{said}");
+        assert!(said.contains("the seeds of Library were loaded"), "{said}");
         assert_eq!(tagless(site.served(&store)), new);
         let lost = follow(site.serve(&store).address, Some(&known), 0).expect_err("it was another store's");
-        assert!(lost.contains("belongs to another store"), "{lost}");
+        assert!(lost.contains("is from another store"), "{lost}");
     }
 }
 
@@ -117,7 +117,7 @@ fn reset_without_seeds_begins_empty() {
     site.put("bare/graphql/a.graphqls", "type A { id: ID! } type Query { as: [A] }");
     for on in BOTH {
         let said = site.must(&["reset", "bare", "--yes"], &site.place(on, "store"));
-        assert!(said.ends_with(": 0 records removed, and bare begins empty\n"), "{said}");
+        assert!(said.ends_with(": 0 records deleted; bare starts empty\n"), "{said}");
     }
 }
 

@@ -26,7 +26,7 @@ fn again(site: &Site, arguments: &[&str], store: &Store) -> Ran {
     let begin = Instant::now();
     loop {
         let ran = site.run(arguments, store);
-        let is_held = ran.err.contains("another command is using");
+        let is_held = ran.err.contains("in use by a server or another command");
         if !is_held || begin.elapsed() > Duration::from_secs(30) {
             return ran;
         }
@@ -92,7 +92,12 @@ fn move_between_its_commits() {
             seen.insert(live);
             let ran = again(&site, &["move", "app", "--to", &to.target()], &from);
             assert!(ran.code == 0 || ran.err.contains("already"), "{stop:?}: {}", ran.err);
-            assert_eq!(ran.out.contains("is finished"), live == (false, false), "{stop:?}: {}", ran.out);
+            assert_eq!(
+                ran.out.contains("interrupted move is complete"),
+                live == (false, false),
+                "{stop:?}: {}",
+                ran.out
+            );
             assert_eq!(site.served(&to), before, "{stop:?}");
             assert!(!is_live(&site, &from), "{stop:?}");
             back();

@@ -144,7 +144,7 @@ fn move_undo_is_explicit_and_reuses_no_id() {
         let elsewhere = follow(server.address, Some(&start), 1).expect("a stream")[1].clone();
         drop(server);
         let said = site.must(&["move", "app", "--undo"], &from);
-        assert!(said.contains("live again"), "{said}");
+        assert!(said.contains("active again"), "{said}");
         write_from_outside(&site, &from).expect("it is written again");
         let server = site.serve(&from);
         let here = follow(server.address, Some(&start), 1).expect("an id from before goes on")[1].clone();

@@ -20,10 +20,11 @@ fn store_of_another_application_is_refused() {
         let site = Site::new();
         let store = site.filled(on, "store", 10);
         site.put("other/graphql/a.graphqls", OTHER);
-        let words = ["32 records of another schema than that of other", "Author: removed", "add --overwrite"];
+        let words =
+            ["32 records whose schema differs from that of other", "Author: removed", "add --overwrite"];
         refused(&site, "other", &store, &words);
         let said = site.must(&["reset", "other", "--yes", "--overwrite"], &store);
-        assert!(said.ends_with(": 32 records removed, and other begins empty\n"), "{said}");
+        assert!(said.ends_with(": 32 records deleted; other starts empty\n"), "{said}");
     }
 }
 
@@ -37,11 +38,11 @@ fn store_of_an_older_schema_needs_overwrite() {
         let ran = site.run(&["reset", "app", "--yes"], &store);
         assert!(ran.code == 1 && ran.err.contains("Author.phone"), "{}{}", ran.out, ran.err);
         let not_served = site.not_served(&store);
-        assert!(not_served.contains("`trefoil migrate app --plan` shows every step"), "{not_served}");
+        assert!(not_served.contains("run `trefoil migrate app --plan` to see all steps"), "{not_served}");
         let exported = site.run(&["export", "app"], &store).err;
         assert!(exported.contains("run `trefoil migrate app --apply`"), "{exported}");
         let said = site.must(&["reset", "app", "--yes", "--overwrite"], &store);
-        assert!(said.ends_with(": 32 records removed, and the seeds of Library loaded\n"), "{said}");
+        assert!(said.ends_with(": 32 records deleted; the seeds of Library were loaded\n"), "{said}");
     }
 }
 
@@ -53,7 +54,7 @@ fn store_that_a_start_could_migrate_is_reset() {
         let more = "extend type Author { nick: String } type Shelf { id: ID! name: String! }";
         site.put("app/graphql/more.graphqls", more);
         let said = site.must(&["reset", "app", "--yes"], &store);
-        assert!(said.contains("32 records removed"), "{said}");
+        assert!(said.contains("32 records deleted"), "{said}");
     }
 }
 
@@ -69,11 +70,11 @@ fn unreadable_store_needs_overwrite() {
         .expect("written");
     let ran = site.run(&["reset", "app", "--yes"], &store);
     assert!(
-        ran.code == 1 && ran.err.contains("cannot be told whether this is a store of Library"),
+        ran.code == 1 && ran.err.contains("cannot determine whether this is a store of Library"),
         "{}",
         ran.err
     );
     let said = site.must(&["reset", "app", "--yes", "--overwrite"], &store);
-    assert!(said.ends_with(": what is there removed, and the seeds of Library loaded\n"), "{said}");
+    assert!(said.ends_with(": all data deleted; the seeds of Library were loaded\n"), "{said}");
     assert!(!site.served(&store).is_empty());
 }

@@ -18,13 +18,13 @@ fn invalid_arguments_exit_with_2() {
         (&["move", "app", "--to", "postgres://me:s3cret@db/x?sslmod=1"], "did you mean `sslmode`?"),
         (&["move", "app"], "--to"),
         (&["backup", "app"], "--to"),
-        (&["backup", "app", "--to", "x.db", "--keep", "2"], "--to must name a folder that is there"),
+        (&["backup", "app", "--to", "x.db", "--keep", "2"], "--to must be an existing folder"),
         (&["backup", "app", "--to", "store", "--keep", "0"], "--keep"),
-        (&["restore", "nothing.db", "app"], "nothing.db: there is no such file"),
+        (&["restore", "nothing.db", "app"], "nothing.db: file not found"),
         (&["seed", "app"], "--fake"),
         (&["seed", "app", "--fake", "0"], "--fake"),
-        (&["reset", "app"], "--yes says that this is meant"),
-        (&memory, "a store in memory is gone with its server"),
+        (&["reset", "app"], "use --yes to confirm"),
+        (&memory, "lost when its server stops"),
     ] {
         let ran = run(arguments);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}: {}", ran.err);
@@ -49,14 +49,14 @@ fn store_of_another_application_is_refused() {
         let before = all();
         let refused = site.run(&["restore", "library.db", "other", "--overwrite"], &songs);
         assert_eq!((refused.code, all()), (1, before), "{}", refused.err);
-        for words in ["library.db: this application cannot be served from this store", "  Author", "--plan"] {
+        for words in ["library.db: this store does not match the application", "  Author", "--plan"] {
             assert!(refused.err.contains(words), "no {words} in {}", refused.err);
         }
         let (wrong, to) = (site.place(on, "wrong"), site.place(on.other(), "to"));
         site.must(&["restore", "library.db", "app"], &wrong);
         let refused = site.run(&["move", "other", "--to", &to.target()], &wrong);
         assert!(
-            refused.code == 1 && refused.err.contains("cannot be served from this store"),
+            refused.code == 1 && refused.err.contains("this store does not match the application"),
             "{}",
             refused.err
         );
@@ -102,7 +102,7 @@ fn folder_is_no_backup() {
     let site = Site::new();
     site.put("aside/notes.txt", "mine");
     let refused = site.refused(&["restore", "aside", "app"], &site.place(On::Sqlite, "store"));
-    assert_eq!(refused, "error: aside: this is a folder; name a backup");
+    assert_eq!(refused, "error: aside: this is a folder; give a backup file");
 }
 
 #[test]
@@ -112,10 +112,7 @@ fn missing_store_is_reported() {
         let (nothing, other) = (site.place(on, "nothing"), site.place(on.other(), "other"));
         for arguments in [&["backup", "app", "--to", "x.db"][..], &["move", "app", "--to", &other.target()]] {
             let refused = site.refused(arguments, &nothing);
-            assert!(
-                refused.contains("there is no store yet") || refused.contains("no such file"),
-                "{refused}"
-            );
+            assert!(refused.contains("no store found") || refused.contains("file not found"), "{refused}");
         }
         assert!(!site.path("x.db").exists());
     }
@@ -141,7 +138,7 @@ fn invalid_backup_file_is_not_restored() {
         let target = site.place(on, "target");
         for (name, why) in [
             ("notes.txt", "notes.txt: "),
-            ("other.db", "this is no backup: there is no store in it"),
+            ("other.db", "not a backup: the file contains no store"),
             ("cut.db", "cut.db: "),
             ("value.db", "the backup is damaged: tags: "),
             ("row.db", "the backup is damaged: books: "),
@@ -187,7 +184,7 @@ fn value_the_target_cannot_hold_stops_the_move() {
     let Store::Postgres(url) = &to else { panic!("it is a database") };
     postgres::sql(url, "CREATE TABLE books (mine int)");
     let refused = site.refused(&["move", "app", "--to", &to.target()], &store);
-    assert!(refused.contains("another program's and already has books"), "{refused}");
+    assert!(refused.contains("another program and already contains books"), "{refused}");
     postgres::sql(url, "DROP TABLE books");
     site.serve(&store);
     site.must(&["move", "app", "--to", &to.target()], &store);

@@ -84,7 +84,7 @@ fn forms_of_every_field_kind_have_working_commands() {
     let early = ways(client, "/plants/new");
     for text in [&early.rest, &early.page] {
         assert!(
-            text.starts_with("# There are no owners yet: create one first. Its id goes into ownerId.\n"),
+            text.starts_with("# There are no owners yet: create one first and use its id as ownerId.\n"),
             "{text}"
         );
     }
@@ -125,7 +125,7 @@ fn forms_of_every_field_kind_have_working_commands() {
         sent(client, "/plants", &format!("-add=parts&title=More&parts.0.name=Root&ownerId={owner}"), 200);
     assert_eq!(json(&more.rest)["parts"][0]["name"], "Root", "{}", more.rest);
     let sought = sent(client, "/plants", "-find=ownerId&-find.ownerId=no+such+owner&title=Sought", 200);
-    assert!(sought.rest.starts_with("# ownerId must be the id of one of the owners, "), "{}", sought.rest);
+    assert!(sought.rest.starts_with("# ownerId must be the id of one of the owners: "), "{}", sought.rest);
     let place = record(client, "/places/1").expect("a place")["name"].as_str().expect("a name").to_owned();
     let taken = sent(client, "/places", &format!("name={}", place.replace(' ', "+")), 409);
     creates(client, &taken, "places");
@@ -151,7 +151,7 @@ fn library_forms_have_working_commands() {
     every_form(client, "shelves", "nothing=1");
     every_form(client, "books", "name=+&rating=9&shelfIds=99999");
     let made_without = ways(client, "/people/new").graphql;
-    assert!(made_without.starts_with("# The schema gives no argument for: seen, broken"), "{made_without}");
+    assert!(made_without.starts_with("# The operation has no argument for: seen, broken"), "{made_without}");
 }
 
 /// Nothing here has a value that its name alone suggests.
@@ -202,7 +202,9 @@ fn example_values_satisfy_validation_rules() {
     let odd = "any=%7B%22a+b%22%3A1%7D&code=";
     let refused = sent(client, &format!("/locks/{id}"), odd, 400);
     assert!(
-        refused.graphql.starts_with("# GraphQL cannot write the names that are inside of: any\n"),
+        refused
+            .graphql
+            .starts_with("# Omitted, because they contain names that are not valid in GraphQL: any\n"),
         "{}",
         refused.graphql
     );

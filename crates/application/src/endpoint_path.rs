@@ -3,22 +3,22 @@
 /// The path as requests spell it, or why it cannot be a path.
 pub fn normalise_path(path: &str) -> Result<String, &'static str> {
     if !path.starts_with('/') {
-        return Err("a path begins with /");
+        return Err("it must start with /");
     }
     if path.contains(['?', '#']) {
-        return Err("a path has no query and no fragment");
+        return Err("it must not have a query or fragment");
     }
     if path.contains(['{', '}', '*']) {
-        return Err("a path is matched as it stands; it has no parameters");
+        return Err("parameters and wildcards are not supported");
     }
     if path.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
-        return Err("a path has no spaces, backslashes or control characters");
+        return Err("it must not contain spaces, backslashes or control characters");
     }
     // Clients resolve these before they send, also percent-encoded.
     let is_dots =
         |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
     if path.contains("//") || path.split('/').any(is_dots) {
-        return Err("a path has no empty, `.` or `..` segments");
+        return Err("it must not have empty, `.` or `..` segments");
     }
     let mut url = url::Url::parse("http://localhost/").expect("a constant");
     url.set_path(path);

@@ -102,7 +102,7 @@ fn read_plain_list(reader: &mut ManifestReader, table: &DeTable, span: Range<usi
     let cache = read_cache_control(reader, table);
     let (path, span) = read_path(reader, table, span, "[[list]]")?;
     if path.ends_with('/') && path != "/" {
-        reader.report(&span, "the path of a list does not end in /: its values are one segment below");
+        reader.report(&span, "the path of a list must not end with /");
     }
     if is_reserved_below(&path) {
         report_reserved_path(reader, &span, &path);
@@ -112,7 +112,7 @@ fn read_plain_list(reader: &mut ManifestReader, table: &DeTable, span: Range<usi
 
 fn report_reserved_path(reader: &mut ManifestReader, span: &Range<usize>, path: &str) {
     let own = RESERVED_PATHS.join(", ");
-    reader.report(span, format!("`{path}` is the server's own")).help =
+    reader.report(span, format!("`{path}` is reserved for the server")).help =
         Some(format!("choose a path other than {own}"));
 }
 
@@ -124,13 +124,13 @@ fn read_path(
     place: &str,
 ) -> Option<(String, Range<usize>)> {
     if !table.contains_key("path") {
-        reader.report(&span, format!("{place} without `path`")).help = Some("add path = \"/…\"".into());
+        reader.report(&span, format!("{place} has no `path`")).help = Some("add path = \"/…\"".into());
     }
     let written = reader.string(table, "path")?;
     match endpoint_path::normalise_path(written.as_ref()) {
         Ok(path) => Some((path, written.span())),
         Err(reason) => {
-            reader.report(&written.span(), format!("`{}` is no path: {reason}", written.as_ref()));
+            reader.report(&written.span(), format!("`{}` is not a valid path: {reason}", written.as_ref()));
             None
         }
     }
@@ -139,8 +139,8 @@ fn read_path(
 /// `method = "PUT"`, `methods = ["GET", "POST"]`, `method = "*"`; GET by default.
 fn read_methods(reader: &mut ManifestReader, table: &DeTable) -> AllowedMethods {
     if let (Some(_), Some(both)) = (table.get("method"), table.get("methods")) {
-        reader.report(&both.span(), "`method` and `methods` say the same thing twice").help =
-            Some("keep one".into());
+        reader.report(&both.span(), "`method` and `methods` cannot be used together").help =
+            Some("remove one of them".into());
     }
     let named: Vec<_> =
         ["method", "methods"].into_iter().filter_map(|key| Some((key, table.get(key)?))).collect();
@@ -154,7 +154,7 @@ fn read_methods(reader: &mut ManifestReader, table: &DeTable) -> AllowedMethods 
             match item.as_ref().as_str() {
                 Some(method) => methods.extend(read_method(reader, &item.span(), method)),
                 None => {
-                    reader.report_wrong_type::<()>(item, key, "text in quotes");
+                    reader.report_wrong_type::<()>(item, key, "a quoted string");
                 }
             }
         }
@@ -169,13 +169,13 @@ fn read_methods(reader: &mut ManifestReader, table: &DeTable) -> AllowedMethods 
 fn read_method(reader: &mut ManifestReader, span: &Range<usize>, method: &str) -> Option<String> {
     let is_token_char = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if method.is_empty() || !method.chars().all(is_token_char) || (method.contains('*') && method != "*") {
-        reader.report(span, format!("{method:?} is no HTTP method")).help =
+        reader.report(span, format!("{method:?} is not an HTTP method")).help =
             Some("use GET, POST, … or \"*\"".into());
         return None;
     }
     let upper = method.to_ascii_uppercase();
     if upper != method {
-        let diagnostic = reader.report(span, format!("HTTP methods are written in capitals, not {method:?}"));
+        let diagnostic = reader.report(span, format!("HTTP methods must be in upper case, not {method:?}"));
         diagnostic.help = Some(format!("did you mean `{upper}`?"));
     }
     Some(upper)
@@ -192,9 +192,9 @@ fn read_reply(
     let view = reader.string(table, "view").map(toml::Spanned::into_inner);
     let direct = reader.boolean(table, "direct");
     let contradiction = match (&text, &view, direct) {
-        (Some(_), Some(_), _) => Some("`text` and `view` exclude each other"),
-        (None, Some(_), Some(true)) => Some("`direct` and `view` exclude each other"),
-        (Some(_), None, Some(false)) => Some("`text` is always direct"),
+        (Some(_), Some(_), _) => Some("`text` and `view` cannot be used together"),
+        (None, Some(_), Some(true)) => Some("`direct` and `view` cannot be used together"),
+        (Some(_), None, Some(false)) => Some("`direct = false` cannot be used with `text`"),
         (Some(_), None, _) | (None, Some(_), _) | (None, None, _) => None,
     };
     if let Some(message) = contradiction {
@@ -221,7 +221,7 @@ pub(crate) fn read_cache_control(reader: &mut ManifestReader, table: &DeTable) -
 fn read_line(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<String> {
     let value = reader.string(table, key)?;
     if value.as_ref().contains(['\n', '\r']) {
-        reader.report(&value.span(), format!("`{key}` must be one line"));
+        reader.report(&value.span(), format!("`{key}` must be a single line"));
     }
     Some(value.into_inner())
 }
@@ -262,8 +262,8 @@ fn report_taken_path(
     other: &Range<usize>,
 ) {
     let line = reader.line(other);
-    reader.report(span, format!("`{path}` is taken by the {owner} of line {line}")).help =
-        Some("give it another path".into());
+    reader.report(span, format!("`{path}` is already used by the {owner} in line {line}")).help =
+        Some("choose another path".into());
 }
 
 #[cfg(test)]
@@ -312,18 +312,22 @@ mod tests {
 
     #[test]
     fn invalid_endpoints_are_reported() {
-        assert_mistake("[[text]]\ntext = \"x\"", 1, "[[text]] without `path`");
-        assert_mistake("[[text]]\npath = \"x\"", 2, "begins with /");
-        assert_mistake("[[text]]\npath = \"/x?y\"", 2, "no query");
-        assert_mistake("[[text]]\npath = \"/docs\"", 2, "server's own");
-        assert_mistake("[[list]]\npath = \"/health\"", 2, "server's own");
-        assert_mistake("[[list]]\npath = \"/items/\"", 2, "does not end in /");
-        assert_mistake("[[text]]\npath = \"/x\"\nmethod = \"get\"", 3, "in capitals");
-        assert_mistake("[[text]]\npath = \"/x\"\nmethod = \"A B\"", 3, "no HTTP method");
-        assert_mistake("[[text]]\npath = \"/x\"\nmethod = 1", 3, "must be text");
-        assert_mistake("[[text]]\npath = \"/x\"\ntext = \"\"\nview = \"v\"", 2, "exclude each other");
-        assert_mistake("[[text]]\npath = \"/x\"\ntext = \"\"\ndirect = false", 2, "always direct");
-        assert_mistake("[[text]]\npath = \"/x\"\nprint = \"a\\nb\"", 3, "one line");
+        assert_mistake("[[text]]\ntext = \"x\"", 1, "[[text]] has no `path`");
+        assert_mistake("[[text]]\npath = \"x\"", 2, "must start with /");
+        assert_mistake("[[text]]\npath = \"/x?y\"", 2, "must not have a query");
+        assert_mistake("[[text]]\npath = \"/docs\"", 2, "reserved for the server");
+        assert_mistake("[[list]]\npath = \"/health\"", 2, "reserved for the server");
+        assert_mistake("[[list]]\npath = \"/items/\"", 2, "must not end with /");
+        assert_mistake("[[text]]\npath = \"/x\"\nmethod = \"get\"", 3, "in upper case");
+        assert_mistake("[[text]]\npath = \"/x\"\nmethod = \"A B\"", 3, "not an HTTP method");
+        assert_mistake("[[text]]\npath = \"/x\"\nmethod = 1", 3, "must be a quoted string");
+        assert_mistake("[[text]]\npath = \"/x\"\ntext = \"\"\nview = \"v\"", 2, "cannot be used together");
+        assert_mistake(
+            "[[text]]\npath = \"/x\"\ntext = \"\"\ndirect = false",
+            2,
+            "cannot be used with `text`",
+        );
+        assert_mistake("[[text]]\npath = \"/x\"\nprint = \"a\\nb\"", 3, "single line");
         assert_mistake("[[text]]\npath = \"/x\"\ncache = \"\"", 3, "Cache-Control");
         assert_mistake("[[list]]\npath = \"/items\"\npage = 1", 3, "true or false");
     }
@@ -332,15 +336,19 @@ mod tests {
     fn path_clashes_are_reported() {
         let texts =
             |one: &str, two: &str| format!("[[text]]\npath = \"/x\"\n{one}\n[[text]]\npath = \"/x\"\n{two}");
-        assert_mistake(&texts("", ""), 5, "taken by the text of line 2");
-        assert_mistake(&texts("method = \"*\"", "method = \"POST\""), 5, "taken by the text of line 2");
+        assert_mistake(&texts("", ""), 5, "already used by the text in line 2");
+        assert_mistake(
+            &texts("method = \"*\"", "method = \"POST\""),
+            5,
+            "already used by the text in line 2",
+        );
         read(&texts("", "method = \"POST\""));
         let both =
             |kind: &str, path: &str| format!("[[list]]\npath = \"/items\"\n[[{kind}]]\npath = \"{path}\"");
-        assert_mistake(&both("text", "/items"), 4, "taken by the list of line 2");
-        assert_mistake(&both("text", "/items/first"), 4, "taken by the list of line 2");
-        assert_mistake(&both("list", "/items"), 4, "taken by the list of line 2");
-        assert_mistake(&both("list", "/items/more"), 4, "taken by the list of line 2");
+        assert_mistake(&both("text", "/items"), 4, "already used by the list in line 2");
+        assert_mistake(&both("text", "/items/first"), 4, "already used by the list in line 2");
+        assert_mistake(&both("list", "/items"), 4, "already used by the list in line 2");
+        assert_mistake(&both("list", "/items/more"), 4, "already used by the list in line 2");
         read(&both("text", "/items/first/name"));
         read(&both("list", "/itemsets"));
     }

@@ -60,8 +60,8 @@ impl FolderReader<'_> {
 
     fn report_missing_folder(&mut self) {
         let shown = self.folder.display().to_string();
-        let help = format!("`trefoil new {shown}` writes one to start from");
-        self.report(shown, "no such folder").help(help);
+        let help = format!("run `trefoil new {shown}` to create one");
+        self.report(shown, "folder not found").help(help);
     }
 
     /// Reads the files under `name`, a path within the application folder, that `is_relevant` accepts.
@@ -98,8 +98,8 @@ impl FolderReader<'_> {
                 Ok(text) => self.files.push(SourceFile { name, text: without_byte_order_mark(text) }),
                 Err(error) => {
                     let byte = error.utf8_error().valid_up_to();
-                    let mistake = self.report(name, format!("is not UTF-8 from byte {byte} on"));
-                    mistake.help("save it with the encoding UTF-8");
+                    let mistake = self.report(name, format!("is not valid UTF-8 at byte {byte}"));
+                    mistake.help("save the file as UTF-8");
                 }
             },
         }

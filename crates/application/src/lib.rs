@@ -187,9 +187,9 @@ fn missing_schema(origin: &AppOrigin) -> Diagnostic {
         AppOrigin::Sample => "sample".into(),
         AppOrigin::Folder(path) => path.display().to_string(),
     };
-    let message = "there is no schema: not one file graphql/*.graphqls";
+    let message = "no schema found: there are no files graphql/*.graphqls";
     let mut diagnostic = Diagnostic::in_file(place, "FILE", message);
-    diagnostic.help("`trefoil new my-app` writes a folder to start from");
+    diagnostic.help("run `trefoil new my-app` to create an application");
     diagnostic
 }
 
@@ -198,14 +198,16 @@ fn misplaced_seed_rows(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
     let is_list = |name: &str| manifest.plain_lists.iter().any(|list| list.name() == name);
     let diagnose = |file: &SeedFile| {
         let message = match (&file.rows, is_list(&file.collection)) {
-            (SeedRows::Texts(_), false) => "these are texts, and trefoil.toml declares no such list",
+            (SeedRows::Texts(_), false) => {
+                "the file contains texts, but trefoil.toml declares no list with this name"
+            }
             (SeedRows::Records(records), true) if !records.is_empty() => {
-                "these are records, and the plain list takes texts"
+                "the file contains records, but a plain list takes texts"
             }
             (SeedRows::Texts(_), true) | (SeedRows::Records(_), _) => return None,
         };
         let mut diagnostic = Diagnostic::in_file(file.name.clone(), seed::SEED_CODE, message);
-        diagnostic.help(format!("a list is declared by [[list]] with path = \"/{}\"", file.collection));
+        diagnostic.help(format!("declare a list with [[list]] and path = \"/{}\"", file.collection));
         Some(diagnostic)
     };
     seed.files.iter().filter_map(diagnose).collect()
@@ -298,20 +300,22 @@ mod tests {
         assert_eq!(found.len(), 4, "{found:?}");
         let assert_reported =
             |text: &str| assert!(found.iter().any(|mistake| mistake.contains(text)), "{text}: {found:?}");
-        assert_reported("graphql/a.graphqls: is not UTF-8 from byte 13 on");
-        assert_reported("seed/users.json:1:2: a seed file is a list of records");
-        assert_reported("seed/items.json: these are texts, and trefoil.toml declares no such list");
+        assert_reported("graphql/a.graphqls: is not valid UTF-8 at byte 13");
+        assert_reported("seed/users.json:1:2: a seed file must contain an array");
+        assert_reported(
+            "seed/items.json: the file contains texts, but trefoil.toml declares no list with this name",
+        );
         assert_reported("trefoil.toml:1:1: unknown key `prot`");
     }
 
     #[test]
     fn missing_and_empty_folders_suggest_new() {
         let empty = mistakes(&[]);
-        assert!(empty[0].contains("there is no schema") && empty[0].contains("trefoil new"), "{empty:?}");
+        assert!(empty[0].contains("no schema found") && empty[0].contains("trefoil new"), "{empty:?}");
         let missing = App::load(Path::new("/nowhere/my-app")).unwrap_err();
         assert_eq!(
             missing[0].to_string(),
-            "/nowhere/my-app: no such folder; `trefoil new /nowhere/my-app` writes one to start from"
+            "/nowhere/my-app: folder not found; run `trefoil new /nowhere/my-app` to create one"
         );
         let folder = folder(&[("file", b"")]);
         let file = App::load(&folder.path().join("file")).unwrap_err();

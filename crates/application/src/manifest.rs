@@ -57,7 +57,11 @@ fn read_settings(reader: &mut ManifestReader, table: &DeTable, name: Option<&str
         let key = setting.key().1;
         let Some(value) = table.get(key) else { continue };
         let Some(text) = setting_text(value) else {
-            reader.report_wrong_type::<()>(value, key, "a text, a number, true or false, or a list of texts");
+            reader.report_wrong_type::<()>(
+                value,
+                key,
+                "a string, a number, true or false, or a list of strings",
+            );
             continue;
         };
         match setting.check(&text) {
@@ -94,7 +98,7 @@ fn report_unknown_keys(reader: &mut ManifestReader, root: &DeTable) {
         let name: &str = key.as_ref();
         let limit = limit_keys().find(|limit| name == *limit || name.strip_prefix("limit-") == Some(*limit));
         let (message, help) = if name == "auth" {
-            ("authentication does not exist yet".to_owned(), "remove `auth`".to_owned())
+            ("authentication is not supported yet".to_owned(), "remove `auth`".to_owned())
         } else {
             let help = match (limit, nearest_name(name, known.iter().copied())) {
                 (Some(limit), _) => format!("write it as `{limit}` under [limits]"),
@@ -165,14 +169,14 @@ mod tests {
         );
         assert_mistake(
             "[auth]\nurl = 1",
-            "trefoil.toml:1:2: authentication does not exist yet; remove `auth`",
+            "trefoil.toml:1:2: authentication is not supported yet; remove `auth`",
         );
         assert_mistake(
             "zzzzzz = 1",
             "trefoil.toml:1:1: unknown key `zzzzzz`; `trefoil serve --help` lists the settings",
         );
         let misplaced = "[[list]]\npath = \"/items\"\nport = 1";
-        let expected = "trefoil.toml:3:1: unknown key `port` in [[list]]; the setting `port` belongs above the first [table] of the file";
+        let expected = "trefoil.toml:3:1: unknown key `port` in [[list]]; move the setting `port` above the first [table] of the file";
         assert_mistake(misplaced, expected);
         assert_mistake(
             "[resource.users]\ncahce = \"x\"",
@@ -182,18 +186,18 @@ mod tests {
 
     #[test]
     fn wrong_values_are_reported_at_their_position() {
-        let port = "trefoil.toml:1:8: `port`: \"70000\" is no port: a number from 0 to 65535";
+        let port = "trefoil.toml:1:8: `port`: \"70000\" is not a port: expected a number from 0 to 65535";
         assert_mistake("port = 70000", port);
-        let wrong_type = "trefoil.toml:1:8: `port` must be a text, a number, true or false, or a list of texts, not a table";
+        let wrong_type = "trefoil.toml:1:8: `port` must be a string, a number, true or false, or a list of strings, not a table";
         assert_mistake("port = {}", wrong_type);
-        assert_mistake("name = 1", "trefoil.toml:1:8: `name` must be text in quotes, not an integer");
+        assert_mistake("name = 1", "trefoil.toml:1:8: `name` must be a quoted string, not an integer");
         assert_mistake(
             "limits = 1",
-            "trefoil.toml:1:10: `limits` must be a table, begun by [limits], not an integer",
+            "trefoil.toml:1:10: `limits` must be a table, written as [limits], not an integer",
         );
         assert_mistake(
             "text = 1",
-            "trefoil.toml:1:8: `text` must be tables, each begun by [[text]], not an integer",
+            "trefoil.toml:1:8: `text` must be an array of tables, written as [[text]], not an integer",
         );
     }
 

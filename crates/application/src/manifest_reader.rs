@@ -68,9 +68,9 @@ impl<'t> ManifestReader<'t> {
             let help = match nearest_name(key_name, known.iter().copied()) {
                 Some(nearest) => format!("did you mean `{nearest}`?"),
                 None if Setting::find(name).is_some_and(|setting| !setting.is_limit()) => {
-                    format!("the setting `{name}` belongs above the first [table] of the file")
+                    format!("move the setting `{name}` above the first [table] of the file")
                 }
-                None => format!("known are {}", known.join(", ")),
+                None => format!("expected one of {}", known.join(", ")),
             };
             self.report(&key.span(), format!("unknown key `{name}` in {place}")).help = Some(help);
         }
@@ -80,7 +80,7 @@ impl<'t> ManifestReader<'t> {
         let value = table.get(key)?;
         match value.as_ref().as_str() {
             Some(text) => Some(Spanned::new(value.span(), text.to_owned())),
-            None => self.report_wrong_type(value, key, "text in quotes"),
+            None => self.report_wrong_type(value, key, "a quoted string"),
         }
     }
 
@@ -98,7 +98,7 @@ impl<'t> ManifestReader<'t> {
         let Some(value) = table.get(key) else { return Vec::new() };
         let Some(array) = value.as_ref().as_array() else {
             return self
-                .report_wrong_type(value, key, &format!("tables, each begun by [[{key}]]"))
+                .report_wrong_type(value, key, &format!("an array of tables, written as [[{key}]]"))
                 .unwrap_or_default();
         };
         let mut found = Vec::new();
@@ -119,7 +119,7 @@ impl<'t> ManifestReader<'t> {
         value
             .as_ref()
             .as_table()
-            .or_else(|| self.report_wrong_type(value, key, &format!("a table, begun by [{key}]")))
+            .or_else(|| self.report_wrong_type(value, key, &format!("a table, written as [{key}]")))
     }
 
     pub fn report_wrong_type<T>(&mut self, value: &TomlValue<'_>, key: &str, expected: &str) -> Option<T> {

@@ -60,7 +60,7 @@ impl ResourceSettings {
             let nearest =
                 nearest_name(&self.collection, model.records.iter().map(|record| record.path.as_str()));
             let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-            return Err(format!("no type of the schema has the path `/{}`{hint}", self.collection));
+            return Err(format!("no record type has the path `/{}`{hint}", self.collection));
         };
         self.text_list(model, model.record(record)).map(drop)
     }
@@ -74,7 +74,7 @@ impl ResourceSettings {
             return Err(format!("{} has no field `{name}`{hint}", record.name));
         };
         if !is_string_field(record.field(field)) || !record.field(field).required {
-            return Err(format!("`{name}` must be a `String!` to be the text of {}", record.name));
+            return Err(format!("`{name}` must be a `String!` to be used as the list of {}", record.name));
         }
         let mut blank_fields = Vec::new();
         for (position, other) in record.fields.iter().enumerate() {
@@ -87,7 +87,7 @@ impl ResourceSettings {
             if !accepts_blank {
                 let (record, other) = (&record.name, &other.name);
                 return Err(format!(
-                    "a {record} cannot be made of its `{name}` alone: `{other}` is required"
+                    "a {record} cannot be created from its `{name}` alone: `{other}` is also required"
                 ));
             }
             blank_fields.push(FieldId(position));
@@ -135,7 +135,7 @@ mod tests {
             ("[resource.users]\nlist = \"nmae\"", "did you mean `name`?"),
             ("[resource.users]\nlist = \"nick\"", "must be a `String!`"),
             ("[resource.users]\nlist = \"id\"", "must be a `String!`"),
-            ("[resource.tags]\nlist = \"text\"", "`rank` is required"),
+            ("[resource.tags]\nlist = \"text\"", "`rank` is also required"),
         ];
         for (text, expected) in table {
             let reason = text_list(text).unwrap_err();

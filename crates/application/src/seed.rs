@@ -69,7 +69,7 @@ fn read_records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<Se
                 Err(error) => mistakes.push(unreadable(name, text, element, &error)),
             }
         } else {
-            let message = "a seed file is a list of records, or of texts for a plain list";
+            let message = "a seed file must contain an array of records, or of texts for a plain list";
             let mut mistake = Diagnostic::in_file(name, SEED_CODE, message).with_span(name, text, span);
             mistake.help("write each record as {\"field\": value, …}");
             mistakes.push(mistake);
@@ -99,7 +99,7 @@ fn span(text: &str, element: &RawValue) -> Range<usize> {
 fn unreadable(name: &str, text: &str, element: &RawValue, error: &serde_json::Error) -> Diagnostic {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
-    let diagnostic = Diagnostic::in_file(name, SEED_CODE, format!("this cannot be read: {message}"));
+    let diagnostic = Diagnostic::in_file(name, SEED_CODE, format!("invalid value: {message}"));
     diagnostic.with_span(name, text, span(text, element))
 }
 
@@ -107,14 +107,14 @@ fn json_diagnostic(name: &str, text: &str, error: &serde_json::Error) -> Diagnos
     let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let offset = before + error.column().saturating_sub(1);
     if error.is_data() {
-        let mut diagnostic =
-            Diagnostic::in_file(name, SEED_CODE, "a seed file is one JSON array").with_span(name, text, 0..1);
+        let mut diagnostic = Diagnostic::in_file(name, SEED_CODE, "a seed file must contain one JSON array")
+            .with_span(name, text, 0..1);
         diagnostic.help("write the records as [{…}, {…}]");
         return diagnostic;
     }
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
-    Diagnostic::in_file(name, SEED_CODE, format!("this is no JSON: {message}")).with_span(
+    Diagnostic::in_file(name, SEED_CODE, format!("invalid JSON: {message}")).with_span(
         name,
         text,
         offset..offset + 1,
@@ -153,15 +153,18 @@ mod tests {
                 assert!(shown.starts_with(expected), "{shown}");
             }
         };
-        check("[\n {\"id\": 1,}\n]", &["seed/users.json:2:11: this is no JSON: "]);
-        check("{}", &["seed/users.json:1:1: a seed file is one JSON array"]);
-        check("", &["seed/users.json:1:1: this is no JSON: "]);
-        check("[\n\"\\ud800\"]", &["seed/users.json:2:1: this cannot be read: "]);
+        check("[\n {\"id\": 1,}\n]", &["seed/users.json:2:11: invalid JSON: "]);
+        check("{}", &["seed/users.json:1:1: a seed file must contain one JSON array"]);
+        check("", &["seed/users.json:1:1: invalid JSON: "]);
+        check("[\n\"\\ud800\"]", &["seed/users.json:2:1: invalid value: "]);
         let deep = "[".repeat(200) + &"]".repeat(200);
-        check(&format!("[{{}}, {{\"a\": {deep}}}]"), &["seed/users.json:1:6: this cannot be read: "]);
+        check(&format!("[{{}}, {{\"a\": {deep}}}]"), &["seed/users.json:1:6: invalid value: "]);
         check(
             "[{}, 1,\n \"x\"]",
-            &["seed/users.json:1:6: a seed file is a list", "seed/users.json:2:2: a seed file is a list"],
+            &[
+                "seed/users.json:1:6: a seed file must contain an array",
+                "seed/users.json:2:2: a seed file must contain an array",
+            ],
         );
     }
 }

@@ -15,8 +15,7 @@ use crate::terminal_output::print_note;
 
 pub fn folder_argument() -> Arg {
     Arg::new("folder").value_name("FOLDER").value_parser(value_parser!(PathBuf)).help(
-        "The application folder; without it, the one this is run in, if it has graphql/ or trefoil.toml, \
-         else the built-in sample",
+        "The application folder; by default the current folder if it contains graphql/ or trefoil.toml, otherwise the built-in sample",
     )
 }
 
@@ -62,15 +61,10 @@ impl AppSource {
             AppSource::Named(_) => None,
             AppSource::Current => {
                 let folder = std::fs::canonicalize(".").unwrap_or_else(|_| PathBuf::from("."));
-                Some(format!(
-                    "application: {}, in {} (the folder this is run in)",
-                    app.name,
-                    folder.display()
-                ))
+                Some(format!("application: {}, in {} (the current folder)", app.name, folder.display()))
             }
             AppSource::Sample => Some(format!(
-                "application: {}, the built-in sample (no folder was named, and neither graphql/ nor trefoil.toml \
-                 is here)",
+                "application: {}, the built-in sample (no folder given, and the current folder has no graphql/ or trefoil.toml)",
                 app.name
             )),
         }

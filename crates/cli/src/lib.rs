@@ -76,13 +76,13 @@ fn dispatch(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), Comm
 fn command() -> Command {
     Command::new("trefoil")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("A durable backend from a schema file. Without a command it serves the folder it is run in, or the built-in sample.")
+        .about("Serves GraphQL, REST and web pages from a GraphQL schema. Without a command, serves the current folder or the built-in sample.")
         .subcommands([serve::command(), check::command(), new_app::command(), migrate::command(), views::command()])
         .subcommands([export::command(), import::command()])
         .subcommands([backup::command(), restore::command(), move_store::command(), seed::command(), reset::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")
-        .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")
+        .after_help("`trefoil --port 9000` is short for `trefoil serve --port 9000`.\nExit codes: 0 success, 1 failure or mistakes found by `check`, 2 invalid command line, setting or folder.")
 }
 
 /// `trefoil` and `trefoil --port 9000` mean `serve`.

@@ -42,9 +42,9 @@ pub fn store_location(config: &Config) -> Result<StoreLocation, CommandError> {
     match &config.database {
         DatabaseLocation::Embedded => Ok(StoreLocation::File(config.data.join(lifecycle::DATABASE_FILE))),
         DatabaseLocation::Postgres(url) => Ok(StoreLocation::Postgres(url.clone())),
-        DatabaseLocation::Memory => {
-            Err(CommandError::usage("a store in memory is gone with its server: name another one"))
-        }
+        DatabaseLocation::Memory => Err(CommandError::usage(
+            "`memory:` cannot be used here: it is lost when its server stops; choose another database",
+        )),
     }
 }
 
@@ -59,7 +59,9 @@ pub fn parse_store_location(text: &str, config: &Config) -> Result<StoreLocation
         Some("") => Ok(StoreLocation::File(config.data.join(lifecycle::DATABASE_FILE))),
         Some(folder) => Ok(StoreLocation::File(std::path::Path::new(folder).join(lifecycle::DATABASE_FILE))),
         // The text is not repeated: it may contain a password.
-        None => Err(CommandError::usage("--to: no such store; use \"postgres://…\" or \"sqlite:FOLDER\"")),
+        None => {
+            Err(CommandError::usage("--to: unknown kind of store; use \"postgres://…\" or \"sqlite:FOLDER\""))
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Config {
     /// The folder of the embedded store, its lock file included.
     pub data: PathBuf,
     pub database: DatabaseLocation,
-    /// Connections to PostgreSQL for transactions and long lists, in addition to a few shared ones.
+    /// PostgreSQL connections for transactions and long lists, in addition to a few shared ones.
     pub database_connections: usize,
     /// Maximum time that a request waits for one of them.
     pub database_timeout: Duration,
@@ -122,7 +122,7 @@ pub struct ServerLimits {
     pub page_parts: usize,
     /// Bytes of cached changes and events for subscribers.
     pub event_cache: usize,
-    /// Bytes of one WebSocket message from a client.
+    /// Maximum size of a WebSocket message from a client.
     pub socket_message: usize,
     /// Subscriptions open at once on one WebSocket.
     pub socket_subscriptions: usize,

@@ -66,7 +66,7 @@ impl PostgresUrl {
     /// Errors never quote the text around a host or port: an unescaped password would look like one.
     pub fn parse(text: &str) -> Result<PostgresUrl, String> {
         let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
-        let rest = rest.ok_or("a PostgreSQL address begins with postgres://")?;
+        let rest = rest.ok_or("a PostgreSQL URL must start with postgres://")?;
         let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = location.split_once('/').unwrap_or((location, ""));
         let mut url = PostgresUrl::default();
@@ -117,7 +117,7 @@ impl PostgresUrl {
             self.hosts.push(("localhost".to_owned(), None));
         }
         if ports.len() != 1 && ports.len() != self.hosts.len() {
-            return Err("`port` names neither one port nor one for each host".to_owned());
+            return Err("`port` must be one port, or one port for each host".to_owned());
         }
         for (position, (_, port)) in self.hosts.iter_mut().enumerate() {
             *port = *ports.get(position).unwrap_or(&ports[0]);
@@ -151,7 +151,7 @@ impl PostgresUrl {
 
 fn parse_tls_mode(text: &str) -> Result<TlsMode, String> {
     let found = TLS_MODES.iter().find(|(name, _)| *name == text).map(|(_, tls)| *tls);
-    found.ok_or_else(|| "`sslmode` is disable, prefer, require, verify-ca or verify-full".to_owned())
+    found.ok_or_else(|| "`sslmode` must be disable, prefer, require, verify-ca or verify-full".to_owned())
 }
 
 fn driver_parameter(key: &str, value: String) -> Result<(&'static str, String), String> {
@@ -159,19 +159,19 @@ fn driver_parameter(key: &str, value: String) -> Result<(&'static str, String), 
         let known = DRIVER_PARAMETERS.iter().map(|(name, _)| *name).chain(OWN_PARAMETERS);
         // The text may be part of a password, so it is never quoted; only a similar known parameter is named.
         return Err(match nearest_name(key, known.clone()) {
-            Some(close) => format!("there is no such parameter; did you mean `{close}`?"),
+            Some(close) => format!("unknown parameter; did you mean `{close}`?"),
             None => {
                 let mut known: Vec<&str> = known.collect();
                 known.sort_unstable();
-                format!("a parameter after ? is none of {}", known.join(", "))
+                format!("unknown parameter after ?; expected one of {}", known.join(", "))
             }
         });
     };
     if *name == "connect_timeout" && value.parse::<u32>().map_or(true, |seconds| seconds == 0) {
-        return Err("`connect_timeout` is a number of seconds from 1 up".to_owned());
+        return Err("`connect_timeout` must be a number of seconds, at least 1".to_owned());
     }
     if !values.is_empty() && !values.contains(&value.as_str()) {
-        return Err(format!("`{name}` is one of {}", values.join(", ")));
+        return Err(format!("`{name}` must be one of {}", values.join(", ")));
     }
     Ok((name, value))
 }
@@ -184,7 +184,7 @@ fn parse_host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
     let host = percent_decode(host)?;
     let is_valid = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || "@?#".contains(c));
     if !is_valid {
-        return Err(format!("no host can be made out; {ESCAPE_HINT}"));
+        return Err(format!("invalid host; {ESCAPE_HINT}"));
     }
     Ok((host, port.map_or(Ok(None), parse_port)?))
 }
@@ -194,10 +194,10 @@ fn parse_port(text: &str) -> Result<Option<u16>, String> {
         return Ok(None);
     }
     let number = text.parse().ok().filter(|port| *port > 0);
-    number.map(Some).ok_or_else(|| format!("the port is no number from 1 to 65535; {ESCAPE_HINT}"))
+    number.map(Some).ok_or_else(|| format!("invalid port: expected a number from 1 to 65535; {ESCAPE_HINT}"))
 }
 
-const ESCAPE_HINT: &str = "in a password / is written %2F, @ %40, : %3A, ? %3F and % %25";
+const ESCAPE_HINT: &str = "in a password, write / as %2F, @ as %40, : as %3A, ? as %3F and % as %25";
 
 fn non_empty(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
@@ -211,11 +211,11 @@ fn percent_decode(text: &str) -> Result<String, String> {
     for part in parts {
         let digits = part.get(..2).filter(|digits| digits.bytes().all(|c| c.is_ascii_hexdigit()));
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.ok_or("a % is not followed by two hexadecimal digits; a % itself is written %25")?);
+        bytes.push(byte.ok_or("% must be followed by two hexadecimal digits; write % itself as %25")?);
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    text.ok_or_else(|| "what stands after % does not come to UTF-8 text".to_owned())
+    text.ok_or_else(|| "the percent-encoded text is not valid UTF-8".to_owned())
 }
 
 /// Encodes everything that could end its part of the URL.
@@ -321,21 +321,21 @@ mod tests {
 
     #[test]
     fn errors_hide_the_password() {
-        assert_refused("postgres:db", "begins with postgres://");
-        assert_refused("postgres://me:secret/more@db/shop", "a password / is written %2F");
-        assert_refused("postgres://me:secret@:5432/shop", "no host");
-        assert_refused("postgres://me:secret@db:x/shop", "the port is no number");
-        assert_refused("postgres://me:secret@db:0/shop", "the port is no number");
+        assert_refused("postgres:db", "must start with postgres://");
+        assert_refused("postgres://me:secret/more@db/shop", "in a password, write / as %2F");
+        assert_refused("postgres://me:secret@:5432/shop", "invalid host");
+        assert_refused("postgres://me:secret@db:x/shop", "invalid port");
+        assert_refused("postgres://me:secret@db:0/shop", "invalid port");
         assert_refused("postgres://me:secret%zz@db/shop", "%25");
         assert_refused("postgres://me:secret%@db/shop", "%25");
         assert_refused("postgres://me:secret%ff@db/shop", "UTF-8");
-        assert_refused("postgres://me:secret@db/shop?sslmode=allow", "`sslmode` is disable, prefer");
+        assert_refused("postgres://me:secret@db/shop?sslmode=allow", "`sslmode` must be disable, prefer");
         assert_refused("postgres://me:secret@db/shop?sslmod=require", "did you mean `sslmode`?");
-        assert_refused("postgres://me:secret@db/shop?secret=1", "none of application_name");
+        assert_refused("postgres://me:secret@db/shop?secret=1", "expected one of application_name");
         assert_refused("postgres://me:secret@db/shop?sslmode=prefer&sslrootcert=x", "needs sslmode=require");
-        assert_refused("postgres://db/shop?connect_timeout=0", "from 1 up");
+        assert_refused("postgres://db/shop?connect_timeout=0", "at least 1");
         assert_refused("postgres://db/shop?target_session_attrs=x", "any, read-write");
-        assert_refused("postgres://a,b,c/shop?port=1,2", "one for each host");
+        assert_refused("postgres://a,b,c/shop?port=1,2", "one port for each host");
     }
 
     #[test]

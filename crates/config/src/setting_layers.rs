@@ -111,14 +111,14 @@ fn setting_of_variable(name: &str) -> Result<Option<&'static Setting>, String> {
         return Ok(Some(setting));
     }
     if name.starts_with("TREFOIL_AUTH") {
-        return Err(format!("{name}: authentication does not exist yet"));
+        return Err(format!("{name}: authentication is not supported yet"));
     }
     let known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
     let hint = match nearest_name(name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {near}?"),
         None => "`trefoil serve --print-config` lists them".into(),
     };
-    Err(format!("{name}: no such setting; {hint}"))
+    Err(format!("{name}: unknown setting; {hint}"))
 }
 
 /// SQLite allows expressions of 1000 levels, and each condition is one.
@@ -129,13 +129,11 @@ fn contradicting_settings(config: &Config) -> Vec<String> {
     let mut mistakes = Vec::new();
     let (size, max) = (config.limits.page_size, config.limits.max_page_size);
     if size > max {
-        mistakes.push(format!("limit-page-size is {size} and limit-max-page-size only {max}"));
+        mistakes.push(format!("limit-page-size ({size}) is greater than limit-max-page-size ({max})"));
     }
     let conditions = config.limits.conditions;
     if conditions > MAX_CONDITIONS {
-        mistakes.push(format!(
-            "limit-conditions is {conditions}, more than the {MAX_CONDITIONS} that every database takes"
-        ));
+        mistakes.push(format!("limit-conditions is {conditions}, but must be at most {MAX_CONDITIONS}"));
     }
     mistakes
 }
@@ -249,7 +247,7 @@ mod tests {
         assert_eq!(origin(resolve_test_layers(&file, &[other], &[]).unwrap()), "memory: trefoil.toml:1");
         let wrong = ("DATABASE_URL", "postgres://me:s3cret@db:x/shop");
         let mistakes = resolve_test_layers(&[], &[wrong], &[]).unwrap_err();
-        assert!(mistakes[0].starts_with("DATABASE_URL: the port"), "{mistakes:?}");
+        assert!(mistakes[0].starts_with("DATABASE_URL: invalid port"), "{mistakes:?}");
         assert!(resolve_test_layers(&[], &[wrong, own], &[]).is_ok(), "nobody reads it");
     }
 
@@ -260,19 +258,19 @@ mod tests {
         let mistakes =
             resolve_test_layers(&[("limit-body", "big")], &variables, &[("host", "a:1")]).unwrap_err();
         assert_eq!(mistakes.len(), 5, "{mistakes:?}");
-        assert!(mistakes[0].starts_with("trefoil.toml:1: \"big\" is no size"), "{}", mistakes[0]);
-        assert_eq!(mistakes[1], "TREFOIL_PROT: no such setting; did you mean TREFOIL_PORT?");
-        assert!(mistakes[2].starts_with("TREFOIL_PORT: \"x\" is no port"), "{}", mistakes[2]);
-        assert!(mistakes[3].contains("does not exist yet"), "{}", mistakes[3]);
+        assert!(mistakes[0].starts_with("trefoil.toml:1: \"big\" is not a size"), "{}", mistakes[0]);
+        assert_eq!(mistakes[1], "TREFOIL_PROT: unknown setting; did you mean TREFOIL_PORT?");
+        assert!(mistakes[2].starts_with("TREFOIL_PORT: \"x\" is not a port"), "{}", mistakes[2]);
+        assert!(mistakes[3].contains("is not supported yet"), "{}", mistakes[3]);
         assert!(mistakes[4].starts_with("--host: "), "{}", mistakes[4]);
     }
 
     #[test]
     fn contradicting_limits_are_refused() {
         let mistakes = resolve_test_layers(&[], &[("TREFOIL_LIMIT_CONDITIONS", "501")], &[]).unwrap_err();
-        assert_eq!(mistakes, ["limit-conditions is 501, more than the 500 that every database takes"]);
+        assert_eq!(mistakes, ["limit-conditions is 501, but must be at most 500"]);
         let mistakes = resolve_test_layers(&[], &[("TREFOIL_LIMIT_PAGE_SIZE", "2000")], &[]).unwrap_err();
-        assert_eq!(mistakes, ["limit-page-size is 2000 and limit-max-page-size only 1000"]);
+        assert_eq!(mistakes, ["limit-page-size (2000) is greater than limit-max-page-size (1000)"]);
     }
 
     #[test]

@@ -41,156 +41,166 @@ macro_rules! setting {
 
 /// Every setting, in the order of the documentation.
 pub static SETTINGS: &[Setting] = &[
-    setting!("host", HostSyntax, host, "Name or address to listen on"),
-    setting!("port", PortSyntax, port, "Port to listen on; 0 picks a free one and prints it"),
-    setting!("data", FolderSyntax, data, "Folder that keeps the records"),
+    setting!("host", HostSyntax, host, "Host name or address to listen on"),
+    setting!("port", PortSyntax, port, "Port to listen on; 0 chooses a free port and prints it"),
+    setting!("data", FolderSyntax, data, "Folder where the data is stored"),
     setting!(
         "database",
         DatabaseSyntax,
         database,
-        "Where records live: sqlite: (in the data folder), memory: or postgres://USER@HOST/NAME"
+        "Database: sqlite: (in the data folder), memory: or postgres://USER@HOST/NAME"
     ),
     setting!(
         "database-connections",
         CountSyntax,
         database_connections,
-        "Connections to PostgreSQL for transactions and long lists"
+        "PostgreSQL connections for transactions and long lists"
     ),
     setting!(
         "database-timeout",
         DurationSyntax,
         database_timeout,
-        "Time a request waits for one of those connections"
+        "How long a request waits for one of these connections"
     ),
     setting!(
         "database-notify",
         SwitchSyntax,
         database_notify,
-        "Hear of other nodes' changes by LISTEN; else look for them every 100 ms"
+        "Learn of changes by other nodes through LISTEN; otherwise poll every 100 ms"
     ),
-    setting!("open", SwitchSyntax, open, "Listen beyond this machine although nobody has to sign in"),
-    setting!("watch", SwitchSyntax, watch, "Serve a changed schema without a restart"),
+    setting!(
+        "open",
+        SwitchSyntax,
+        open,
+        "Allow connections from other machines, although there is no authentication"
+    ),
+    setting!("watch", SwitchSyntax, watch, "Reload the schema when its files change"),
     setting!(
         "trusted-proxies",
         NetworkListSyntax,
         trusted_proxies,
-        "Networks whose Forwarded and X-Forwarded-* headers count"
+        "Networks of proxies whose Forwarded and X-Forwarded-* headers are trusted"
     ),
     setting!(
         "allowed-hosts",
         HostListSyntax,
         allowed_hosts,
-        "Names that requests may call this server by (Host), beside localhost and the host above"
+        "Accepted values of the Host header, besides localhost and the host above"
     ),
     setting!(
         "cors-origins",
         OriginListSyntax,
         cors_origins,
-        "Origins whose pages may call this server from a browser; * lets all others read"
+        "Origins that may send cross-origin requests (CORS); * allows all others to read"
     ),
     setting!(
         "log-format",
         LogFormatSyntax,
         log_format,
-        "auto (pretty on a terminal, else json), pretty or json"
+        "Log format: auto (pretty on a terminal, otherwise json), pretty or json"
     ),
-    setting!("introspection", SwitchSyntax, introspection, "Let clients ask GraphQL for the schema"),
-    setting!("graphiql", SwitchSyntax, graphiql, "Show GraphiQL to browsers at /graphql"),
+    setting!("introspection", SwitchSyntax, introspection, "Allow GraphQL introspection"),
+    setting!("graphiql", SwitchSyntax, graphiql, "Serve GraphiQL to browsers at /graphql"),
     setting!(
         "rate-limit",
         RateLimitSyntax,
         rate_limit,
-        "Requests a client may make in a time, like 100/60s, or off"
+        "Maximum requests per client and period, such as 100/60s, or off"
     ),
     setting!(
         "shutdown-delay",
         DurationOrOffSyntax,
         shutdown_delay,
-        "Time between the signal and the end of service, for a load balancer to notice"
+        "How long to keep serving after a stop signal, so that load balancers notice"
     ),
-    setting!(
-        "heartbeat",
-        DurationSyntax,
-        heartbeat,
-        "Time between two signs of life of an open subscription"
-    ),
+    setting!("heartbeat", DurationSyntax, heartbeat, "Interval between heartbeats of an open subscription"),
     setting!(
         "keep-changes",
         CountOrZeroSyntax,
         keep_changes,
-        "Changes kept at least for subscribers that come back"
+        "Minimum number of changes kept for subscribers that reconnect"
     ),
-    setting!("keep-changes-for", DurationSyntax, keep_changes_for, "How long changes are kept at least"),
-    setting!("limit-body", SizeSyntax, limits.body, "Bytes of a request body"),
-    setting!("limit-headers", SizeSyntax, limits.headers, "Bytes of a request's headers"),
-    setting!("limit-header-timeout", DurationSyntax, limits.header_timeout, "Time for the headers to arrive"),
-    setting!("limit-request-timeout", DurationSyntax, limits.request_timeout, "Time until the answer begins"),
+    setting!("keep-changes-for", DurationSyntax, keep_changes_for, "Minimum time that changes are kept"),
+    setting!("limit-body", SizeSyntax, limits.body, "Maximum size of a request body"),
+    setting!("limit-headers", SizeSyntax, limits.headers, "Maximum size of the request headers"),
+    setting!(
+        "limit-header-timeout",
+        DurationSyntax,
+        limits.header_timeout,
+        "Time limit for receiving the headers"
+    ),
+    setting!(
+        "limit-request-timeout",
+        DurationSyntax,
+        limits.request_timeout,
+        "Time limit until the response starts"
+    ),
     setting!(
         "limit-stall-timeout",
         DurationSyntax,
         limits.stall_timeout,
-        "Time a reader may take no byte of its answer"
-    ),
-    setting!("limit-idle-timeout", DurationSyntax, limits.idle_timeout, "Time a connection may stay unused"),
-    setting!("limit-connections", CountSyntax, limits.connections, "Connections open at once"),
-    setting!("limit-depth", CountSyntax, limits.depth, "Levels of a GraphQL selection"),
-    setting!("limit-tokens", CountSyntax, limits.tokens, "Tokens of a GraphQL document"),
-    setting!("limit-aliases", CountSyntax, limits.aliases, "Aliases in a GraphQL document"),
-    setting!("limit-cost", CountSyntax, limits.cost, "Fields a GraphQL request may come to"),
-    setting!(
-        "limit-page-size",
-        CountSyntax,
-        limits.page_size,
-        "Records on a page when the request does not say"
+        "Time after which a client that stops reading is disconnected"
     ),
     setting!(
-        "limit-max-page-size",
-        CountSyntax,
-        limits.max_page_size,
-        "Records a request may ask for on one page"
+        "limit-idle-timeout",
+        DurationSyntax,
+        limits.idle_timeout,
+        "Time after which an idle connection is closed"
     ),
+    setting!("limit-connections", CountSyntax, limits.connections, "Maximum number of open connections"),
+    setting!("limit-depth", CountSyntax, limits.depth, "Maximum depth of a GraphQL selection"),
+    setting!("limit-tokens", CountSyntax, limits.tokens, "Maximum number of tokens in a GraphQL document"),
+    setting!("limit-aliases", CountSyntax, limits.aliases, "Maximum number of aliases in a GraphQL document"),
+    setting!("limit-cost", CountSyntax, limits.cost, "Maximum cost of a GraphQL request, in fields"),
+    setting!("limit-page-size", CountSyntax, limits.page_size, "Default number of records per page"),
+    setting!("limit-max-page-size", CountSyntax, limits.max_page_size, "Maximum number of records per page"),
     setting!(
         "limit-conditions",
         CountSyntax,
         limits.conditions,
-        "Conditions that a request may filter one list by"
+        "Maximum number of filter conditions on one list"
     ),
     setting!(
         "limit-document-cache",
         SizeSyntax,
         limits.document_cache,
-        "Bytes of GraphQL documents kept for re-use"
+        "Size of the cache of parsed GraphQL documents"
     ),
     setting!(
         "limit-answer-cache",
         SizeOrZeroSyntax,
         limits.answer_cache,
-        "Bytes of answers kept and given again while nothing has changed; 0 keeps none"
+        "Size of the cache of responses, which are reused until data changes; 0 turns it off"
     ),
     setting!(
         "limit-page-parts",
         SizeOrZeroSyntax,
         limits.page_parts,
-        "Bytes of rows and frames of list pages kept for the next page; 0 keeps none"
+        "Size of the cache of rendered parts of list pages; 0 turns it off"
     ),
     setting!(
         "limit-event-cache",
         SizeSyntax,
         limits.event_cache,
-        "Bytes of changes and events kept for subscribers to share"
+        "Size of the cache of changes and events that subscribers share"
     ),
-    setting!("limit-socket-message", SizeSyntax, limits.socket_message, "Bytes of one WebSocket message"),
+    setting!(
+        "limit-socket-message",
+        SizeSyntax,
+        limits.socket_message,
+        "Maximum size of a WebSocket message"
+    ),
     setting!(
         "limit-socket-subscriptions",
         CountSyntax,
         limits.socket_subscriptions,
-        "Subscriptions open on one WebSocket"
+        "Maximum number of subscriptions on one WebSocket"
     ),
     setting!(
         "limit-socket-init-timeout",
         DurationSyntax,
         limits.socket_init_timeout,
-        "Time for a WebSocket to say connection_init"
+        "Time limit for a WebSocket client to send connection_init"
     ),
 ];
 

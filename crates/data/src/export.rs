@@ -179,9 +179,7 @@ fn unreadable_row_message(path: &str, field: &str, row: &dyn Row) -> String {
         CellValue::Int(id) => format!("{path}/{id}"),
         CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => path.to_owned(),
     };
-    format!(
-        "{location}: another program has written something into `{field}` that the field cannot hold; mend it first"
-    )
+    format!("{location}: invalid value in `{field}`, written by another program; correct it first")
 }
 
 impl ExportSink {
@@ -215,7 +213,7 @@ impl RowSink for ExportSink {
         self.run_unless_failed(|state| match state.current_part {
             None => Ok(()),
             Some(_) => {
-                let message = "the connection to the database was lost in the middle; run the export again";
+                let message = "the connection to the database was lost during the export; run it again";
                 Err(ExportError::Message(message.to_owned()))
             }
         });

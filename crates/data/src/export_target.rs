@@ -71,7 +71,7 @@ impl ExportOutput {
         let (destination, writer) = match &target {
             ExportTarget::Stdout => (OutputDestination::Pipe, Some(pipe_writer(io::stdout())?)),
             ExportTarget::File(path) if path.is_dir() => {
-                return Err(format!("{} is a folder; name a file", path.display()));
+                return Err(format!("{} is a folder; give a file", path.display()));
             }
             ExportTarget::File(path) if is_pipe_or_device(path) => {
                 let device = File::options().write(true).open(path).map_err(io_error)?;
@@ -163,14 +163,14 @@ fn refuse_database(path: &Path) -> Result<(), String> {
     let name = path.to_string_lossy();
     let beside = ["-wal", "-shm", "-journal"].iter().find_map(|suffix| name.strip_suffix(suffix));
     if is_database(path) {
-        return Err(format!("{name} is a database; name another file"));
+        return Err(format!("{name} is a database; choose another file"));
     }
     if let Some(main) = beside.filter(|main| is_database(Path::new(main))) {
-        return Err(format!("{name} belongs to the database {main}; name another file"));
+        return Err(format!("{name} belongs to the database {main}; choose another file"));
     }
     // If the lock file were replaced, a second server could lock the new one and start.
     match path.file_name().is_some_and(|name| name == "trefoil.lock") {
-        true => Err(format!("{name} keeps a second server from a data folder; name another file")),
+        true => Err(format!("{name} is the lock file of a data folder; choose another file")),
         false => Ok(()),
     }
 }
@@ -186,14 +186,15 @@ fn refuse_non_empty(path: &Path) -> Result<(), String> {
     match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            Err(format!("{} is a file; name a folder, or a file whose name ends in .ndjson", path.display()))
+            Err(format!("{} is a file; give a folder, or a file name ending in .ndjson", path.display()))
         }
         Err(error) => Err(format!("{}: {error}", path.display())),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => {
-                Err(format!("{} is not empty; name a folder that is empty or does not exist", path.display()))
-            }
+            Some(_) => Err(format!(
+                "{} is not empty; choose a folder that is empty or does not exist",
+                path.display()
+            )),
         },
     }
 }

@@ -97,10 +97,13 @@ pub fn column_meaning(record: &RecordType, name: &str) -> Result<ColumnMeaning, 
         | FieldKind::List(_)
         | FieldKind::Reference { .. }
         | FieldKind::Link { .. } => Ok(ColumnMeaning::Field(id)),
-        FieldKind::Inverse { .. } => {
-            Err(format!("`{name}` of `{}` is told by the records that refer to it", record.path))
+        FieldKind::Inverse { .. } => Err(format!(
+            "`{name}` of `{}` cannot be imported; it follows from the records that refer to it",
+            record.path
+        )),
+        FieldKind::Unstored => {
+            Err(format!("`{name}` of `{}` cannot be imported; it is computed", record.path))
         }
-        FieldKind::Unstored => Err(format!("`{name}` of `{}` is computed and not kept", record.path)),
     }
 }
 

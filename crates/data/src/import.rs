@@ -69,7 +69,7 @@ pub async fn run(
         }
     }
     Err(vec![format!(
-        "nothing was imported: after {MAX_PASSES} passes there are still rows that refer to rows that were left out"
+        "nothing was imported: after {MAX_PASSES} passes, some rows still refer to skipped rows"
     )])
 }
 
@@ -78,7 +78,7 @@ pub fn check_upsert_field(catalog: &ResourceCatalog, path: &str, field: &str) ->
     match catalog.find(path)? {
         DataResource::Records(record) => UpsertKey::for_field(&catalog.model, record, field).map(drop),
         DataResource::List(name) => {
-            Err(format!("--by {field}: `{name}` is a plain list, its values have no fields"))
+            Err(format!("--by {field}: `{name}` is a plain list, whose values have no fields"))
         }
     }
 }
@@ -169,7 +169,8 @@ impl<'a> ImportPass<'a> {
         }
         bulk_write.commit().await.map_err(|error| {
             let is_unknown = matches!(error, Error::OutcomeUnknown);
-            let outcome = if is_unknown { "look before you import it again" } else { "nothing was imported" };
+            let outcome =
+                if is_unknown { "check the data before you import it again" } else { "nothing was imported" };
             vec![format!("{outcome}: {}", error_text(error))]
         })?;
         Ok(PassResult::Committed)
@@ -190,7 +191,7 @@ impl<'a> ImportPass<'a> {
             summary += &format!(": {}", counts.join(", "));
         }
         if self.row_errors.has_any() {
-            summary += &format!("; {} left out", group_thousands(self.row_errors.count()));
+            summary += &format!("; {} skipped", group_thousands(self.row_errors.count()));
         }
         ImportReport { summary, errors: self.row_errors.all_lines(&self.job.sources) }
     }
@@ -320,7 +321,7 @@ impl<'a> ImportPass<'a> {
                 Ok(Outcome::Created { id, .. } | Outcome::Updated { id, .. }) => {
                     imported.push((id, location))
                 }
-                Ok(_) => self.row_errors.add(location, "the record was deleted meanwhile".to_owned()),
+                Ok(_) => self.row_errors.add(location, "the record was deleted during the import".to_owned()),
                 Err(error) => {
                     self.rejected_ids.extend(id.filter(|_| !skip_bad).map(|id| (record, id)));
                     self.row_errors.add(location, error_text(error));
@@ -353,8 +354,7 @@ impl<'a> ImportPass<'a> {
         self.dangling_records.extend(found.map(|(id, location)| (record, *id, *location)));
         if self.dangling_records.len() > MAX_DANGLING_RECORDS {
             return Err(format!(
-                "more than {MAX_DANGLING_RECORDS} records refer to records that have not come yet; \
-                 bring those in first, or together as a folder"
+                "more than {MAX_DANGLING_RECORDS} records refer to records that were not imported yet; import those first, or all files together as a folder"
             ));
         }
         Ok(())
@@ -402,7 +402,7 @@ async fn refuse_filled_list(bulk_write: &mut BulkWrite<'_>, name: &Arc<str>) -> 
     match bulk_write.read(operation, selection).await {
         Ok(found) if found.is_empty() => Ok(()),
         Ok(_) => Err(format!(
-            "the plain list `{name}` has values already, and with --by they would be there twice; leave its file out"
+            "the plain list `{name}` already has values, which --by would duplicate; omit its file"
         )),
         Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error_text(error)),

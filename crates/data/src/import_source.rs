@@ -143,7 +143,7 @@ pub fn sources_in_folder(
             Ok((resource, source)) => match found.iter().find(|(other, _)| *other == resource) {
                 Some((_, other)) => {
                     mistakes.push(format!(
-                        "{}: {} is of the same resource",
+                        "{}: {} contains the same resource",
                         path.display(),
                         other.display_name
                     ));
@@ -156,11 +156,12 @@ pub fn sources_in_folder(
     // A resource in both formats is imported once; one in the other format alone would be missing.
     let missing =
         other_format.iter().filter(|(resource, _)| !found.iter().any(|(other, _)| other == resource));
-    mistakes.extend(
-        missing.map(|(_, source)| format!("{}: it is of another format (--format)", source.display_name)),
-    );
+    mistakes
+        .extend(missing.map(|(_, source)| {
+            format!("{}: the file has another format than --format", source.display_name)
+        }));
     if found.is_empty() && mistakes.is_empty() {
-        mistakes.push(format!("{}: there is no .ndjson or .csv file in it", folder.display()));
+        mistakes.push(format!("{}: the folder contains no .ndjson or .csv file", folder.display()));
     }
     if !mistakes.is_empty() {
         return Err(mistakes);
@@ -171,7 +172,7 @@ pub fn sources_in_folder(
 }
 
 fn source_of_file(catalog: &ResourceCatalog, path: &Path) -> Result<(DataResource, ImportSource), String> {
-    let format = DataFormat::from_path(path).ok_or("it is neither .ndjson nor .csv")?;
+    let format = DataFormat::from_path(path).ok_or("the file name must end in .ndjson or .csv")?;
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let resource = catalog.find(&name)?;
     Ok((resource.clone(), ImportSource::from_file(path, Some(resource), format)))

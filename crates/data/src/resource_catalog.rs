@@ -68,7 +68,7 @@ impl ResourceCatalog {
         let known = self.model.records.iter().map(|record| record.path.as_str());
         let nearest = nearest_name(&name, known.chain(self.lists.iter().map(|list| &**list)));
         let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-        Err(format!("there is no resource `{name}`{hint}"))
+        Err(format!("unknown resource `{name}`{hint}"))
     }
 }
 

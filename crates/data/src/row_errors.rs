@@ -47,8 +47,10 @@ impl RowErrors {
         let (mut lines, max_kept) = (self.message_lines(sources), self.max_kept);
         match self.count - self.messages.len() as u64 {
             0 => {}
-            more => lines
-                .push(format!("and {} more; only {max_kept} are told (--max-errors)", group_thousands(more))),
+            more => lines.push(format!(
+                "and {} more; only the first {max_kept} are shown (--max-errors)",
+                group_thousands(more)
+            )),
         }
         lines
     }
@@ -58,7 +60,7 @@ impl RowErrors {
         let mut lines = self.message_lines(sources);
         if self.is_full() {
             lines.push(format!(
-                "there may be more: reading stops at {} bad rows (--max-errors)",
+                "there may be more: the import stops after {} invalid rows (--max-errors)",
                 self.max_kept
             ));
         }

@@ -53,7 +53,7 @@ impl ReadError {
     }
 
     fn row_too_long(line: u64, max_row_bytes: usize) -> ReadError {
-        ReadError::new(line, format!("this row is longer than {max_row_bytes} bytes (--max-row)"))
+        ReadError::new(line, format!("the row is longer than {max_row_bytes} bytes (--max-row)"))
     }
 }
 
@@ -71,24 +71,27 @@ pub fn read_rows(
     match (format, resource) {
         (DataFormat::Ndjson, _) => NdjsonReader { catalog, resource, max_row_bytes }.read(input, on_row),
         (DataFormat::Csv, Some(resource)) => read_csv(catalog, resource, input, max_row_bytes, on_row),
-        (DataFormat::Csv, None) => Err(ReadError::new(1, "CSV holds one resource; name it with --resource")),
+        (DataFormat::Csv, None) => {
+            Err(ReadError::new(1, "a CSV file holds one resource; name it with --resource"))
+        }
     }
 }
 
 /// Refuses UTF-16, which is recognised by its byte order mark.
 fn refuse_utf16(start: &[u8]) -> Result<(), ReadError> {
     let is_utf16 = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
-    let message = "this is UTF-16; save the file as UTF-8";
+    let message = "the file is UTF-16; save it as UTF-8";
     if is_utf16 { Err(ReadError::new(1, message)) } else { Ok(()) }
 }
 
 /// Refuses a JSON array, which would otherwise give an error for each line.
 fn refuse_array(start: &[u8]) -> Result<(), ReadError> {
-    let message = "this is a JSON array, and NDJSON has one record a line; `jq -c '.[]'` makes lines of it";
+    let message =
+        "the file is a JSON array, but NDJSON has one record per line; convert it with `jq -c '.[]'`";
     if start.trim_ascii_start().starts_with(b"[") { Err(ReadError::new(1, message)) } else { Ok(()) }
 }
 
-const NOT_UTF8_MESSAGE: &str = "this is not UTF-8; save the file as UTF-8";
+const NOT_UTF8_MESSAGE: &str = "the file is not valid UTF-8; save it as UTF-8";
 
 /// Reads NDJSON.
 struct NdjsonReader<'a> {
@@ -147,8 +150,7 @@ impl NdjsonReader<'_> {
     /// A line that names its resource. The content is parsed separately, so that the same limit of depth applies as
     /// without.
     fn parse_stream_line(&self, text: &str) -> Result<(DataResource, Result<RowContent, String>), String> {
-        const FORM: &str = "each line is {\"resource\": \"…\", \"record\": {…}}, or \"value\" for a plain list; \
-                            for the rows of one resource use --resource";
+        const FORM: &str = "each line must be {\"resource\": \"…\", \"record\": {…}}, or have \"value\" for a plain list; to import rows of one resource, use --resource";
         let line: StreamLine<'_> = serde_json::from_str(text).map_err(|error| match error.is_data() {
             true => FORM.to_owned(),
             false => json_error_message(&error, 0),
@@ -189,15 +191,15 @@ fn json_error_message(error: &serde_json::Error, offset: usize) -> String {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
     match error.is_eof() {
-        true => "the row ends in the middle of its JSON; was the file cut off?".to_owned(),
-        false => format!("this is no JSON: {message} (column {})", offset + error.column()),
+        true => "unexpected end of the JSON; is the file truncated?".to_owned(),
+        false => format!("invalid JSON: {message} (column {})", offset + error.column()),
     }
 }
 
 fn row_content(model: &Model, resource: &DataResource, json: Value) -> Result<RowContent, String> {
     match (resource, json) {
         (DataResource::List(_), Value::String(text)) => Ok(RowContent::Value(text)),
-        (DataResource::List(_), _) => Err("a value of a plain list is a JSON string".to_owned()),
+        (DataResource::List(_), _) => Err("a value of a plain list must be a JSON string".to_owned()),
         (DataResource::Records(record), Value::Object(object)) => {
             let record = model.record(*record);
             let (mut id, mut fields) = (None, Vec::with_capacity(object.len()));
@@ -210,7 +212,7 @@ fn row_content(model: &Model, resource: &DataResource, json: Value) -> Result<Ro
             }
             Ok(RowContent::Record { id, fields })
         }
-        (DataResource::Records(_), _) => Err("a record is a JSON object".to_owned()),
+        (DataResource::Records(_), _) => Err("a record must be a JSON object".to_owned()),
     }
 }
 
@@ -219,7 +221,7 @@ fn parse_id(value: &Value) -> Result<Option<i64>, String> {
         return Ok(None);
     }
     let id = value.as_i64().filter(|id| *id > 0);
-    id.map(Some).ok_or_else(|| "an id is a positive 64-bit integer".to_owned())
+    id.map(Some).ok_or_else(|| "an id must be a positive 64-bit integer".to_owned())
 }
 
 /// Reads CSV.
@@ -245,14 +247,12 @@ fn read_csv(
     );
     let read_error = |error: CsvError| match error {
         CsvError::Io(error) => ReadError::from_io(0, &error),
-        CsvError::UnclosedQuote(line) => {
-            ReadError::new(line, "a quote is opened here and never closed; was the file cut off?")
-        }
+        CsvError::UnclosedQuote(line) => ReadError::new(line, "unclosed quote; is the file truncated?"),
         CsvError::RowTooLong(line) => ReadError::row_too_long(line, max_row_bytes),
     };
     let mut row = csv_reader::CsvRow::default();
     if !reader.read_row(&mut row).map_err(read_error)? {
-        return Err(ReadError::new(1, "there is no line with the names of the columns"));
+        return Err(ReadError::new(1, "the header line with the column names is missing"));
     }
     let table = CsvTable::new(catalog, resource, &row, decimal_point)?;
     while reader.read_row(&mut row).map_err(read_error)? {
@@ -341,7 +341,7 @@ impl<'a> CsvTable<'a> {
                 .trim()
                 .to_owned();
             if !name.is_empty() && names.contains(&name) {
-                return Err(ReadError::new(header.line, format!("there are two columns `{name}`")));
+                return Err(ReadError::new(header.line, format!("duplicate column `{name}`")));
             }
             names.push(name);
         }
@@ -350,7 +350,7 @@ impl<'a> CsvTable<'a> {
             DataResource::List(_) => {
                 return Err(ReadError::new(
                     header.line,
-                    "a plain list has one column, which is named `value`",
+                    "a plain list must have exactly one column, `value`",
                 ));
             }
             DataResource::Records(record) => {
@@ -368,9 +368,7 @@ impl<'a> CsvTable<'a> {
 
     fn row_content(&self, row: &csv_reader::CsvRow) -> Result<RowContent, String> {
         if row.has_text_after_quote {
-            return Err(
-                "something stands behind a closing quote; a quote within quotes is doubled".to_owned()
-            );
+            return Err("unexpected text after a closing quote; double a quote inside quotes".to_owned());
         }
         let expected = match &self.columns {
             CsvColumns::Records(_, columns) => columns.len(),
@@ -378,7 +376,7 @@ impl<'a> CsvTable<'a> {
         };
         if row.count() != expected {
             let cells = if row.count() == 1 { "1 cell".to_owned() } else { format!("{} cells", row.count()) };
-            return Err(format!("{cells}, where the first line names {expected} columns"));
+            return Err(format!("{cells}, but the header has {expected} columns"));
         }
         let mut texts =
             row.cells().map(|cell| std::str::from_utf8(cell).map_err(|_| NOT_UTF8_MESSAGE.to_owned()));
@@ -399,7 +397,7 @@ impl<'a> CsvTable<'a> {
                             fields.push((*field, value));
                         }
                         ColumnMeaning::Ignored if name.is_empty() && !text.is_empty() => {
-                            return Err(format!("`{text}` stands in a column without a name"));
+                            return Err(format!("`{text}` is in a column without a name"));
                         }
                         ColumnMeaning::Ignored => {}
                     }

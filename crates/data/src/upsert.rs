@@ -37,9 +37,10 @@ impl UpsertKey {
                 "--by {name}: the field is not @unique in `{}`; use one of {usable}",
                 record_type.path
             )),
-            None => {
-                Err(format!("--by {name}: `{}` has no such field; use one of {usable}", record_type.path))
-            }
+            None => Err(format!(
+                "--by {name}: `{}` has no field with this name; use one of {usable}",
+                record_type.path
+            )),
         }
     }
 
@@ -115,11 +116,11 @@ impl UpsertKey {
         let found = self
             .row_key(model, &content)
             .and_then(|(_, key)| existing.get(&self.comparison_text(model, &key)).copied());
-        let RowContent::Record { id, fields } = content else { return Err("a record is wanted".to_owned()) };
+        let RowContent::Record { id, fields } = content else { return Err("expected a record".to_owned()) };
         let Some(existing_id) = found else { return Ok(BulkStep::Import(ImportRecord { fields, ..row })) };
         if let Some(id) = id.filter(|id| *id != existing_id) {
             return Err(format!(
-                "this record is there with the id {existing_id}, and an id never changes: {id}"
+                "this record exists with the id {existing_id}, and its id cannot be changed to {id}"
             ));
         }
         Ok(BulkStep::Run(Operation::Update {

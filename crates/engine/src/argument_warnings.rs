@@ -80,7 +80,7 @@ impl CheckedField<'_> {
                 | ArgumentRole::OrderBy => Vec::new(),
             };
             warnings.extend(unknown.into_iter().map(|(path, reason)| {
-                let message = format!("`{path}` of `{}` does nothing: {reason}", self.field);
+                let message = format!("`{path}` of `{}` has no effect: {reason}", self.field);
                 self.schema_warning(Some(name), message, argument_help(verb))
             }));
         }
@@ -105,16 +105,16 @@ impl CheckedField<'_> {
         let is_id = |argument: &Argument| argument.name == "id";
         let has_id =
             root.arguments.iter().any(|argument| is_id(argument) || argument.fields.iter().any(is_id));
-        let message = || format!("`{}` cannot be told which record is meant", self.field);
+        let message = || format!("`{}` has no argument that identifies the record", self.field);
         (needs_id && !has_id).then(|| self.schema_warning(None, message(), "add an argument `id: ID!`"))
     }
 }
 
 fn argument_help(verb: OperationVerb) -> &'static str {
     match verb {
-        OperationVerb::List => "name it after a field, or page, size, first, after, orderBy or where",
+        OperationVerb::List => "use the name of a field, or page, size, first, after, orderBy or where",
         OperationVerb::Create | OperationVerb::Update | OperationVerb::Subscribe(_) => {
-            "name it after a field, or remove it"
+            "use the name of a field, or remove it"
         }
         OperationVerb::Get | OperationVerb::Delete => "remove it",
     }

@@ -264,7 +264,7 @@ pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb,
             format!("{record} has no field `{name}` to filter by")
         }
         OperationVerb::Get | OperationVerb::Delete => {
-            format!("`{name}` says nothing about which {record} is meant, `id` does")
+            format!("`{name}` does not identify a {record}; use `id`")
         }
     }
 }

@@ -39,7 +39,7 @@ impl BulkWrite<'_> {
     pub async fn run(&mut self, steps: Vec<BulkStep>) -> Result<Vec<Result<Outcome>>> {
         let count = steps.len();
         let results = self.run_steps(steps, Arc::default()).await?;
-        let missing = || Err(Error::internal("the store told nothing of a step"));
+        let missing = || Err(Error::internal("the store returned no outcome for a step"));
         let mut outcomes = results.outcomes;
         outcomes.resize_with(count, || None);
         Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(missing)).collect())

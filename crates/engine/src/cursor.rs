@@ -76,7 +76,7 @@ pub fn decode(record: &RecordType, order: &[SortKey], text: &str) -> Result<Curs
 }
 
 fn invalid_cursor() -> Error {
-    let message = "`after` is no cursor of this list in this order; start again without it";
+    let message = "`after` is not a cursor of this list with this order; start again without it";
     Error::invalid("after", "CURSOR", message)
 }
 

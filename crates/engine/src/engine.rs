@@ -159,7 +159,7 @@ impl EngineRequest {
 /// Downcasts a sink to the type that was passed in.
 pub fn downcast_sink<T: RowSink>(sink: Box<dyn RowSink>) -> Result<Box<T>> {
     let any: Box<dyn std::any::Any> = sink;
-    any.downcast::<T>().map_err(|_| Error::internal("the store returned another answer than it was given"))
+    any.downcast::<T>().map_err(|_| Error::internal("the store returned the wrong kind of outcome"))
 }
 
 /// The resolver of a root field.

@@ -10,7 +10,7 @@ pub fn limited_conditions(limits: &PlanLimits, conditions: Vec<Condition>) -> Re
     let (count, max) = (conditions.len(), limits.conditions);
     if count > max {
         return Err(Error::Limit(format!(
-            "the number of conditions is {count}, more than the {max} that limits.conditions allows"
+            "too many conditions: {count}, but limits.conditions allows at most {max}"
         )));
     }
     Ok(conditions)
@@ -41,7 +41,7 @@ fn limited_size(name: &str, size: Option<i64>, limits: &PlanLimits) -> Result<i6
     let size = require_positive(name, size.unwrap_or(limits.page_size))?;
     if size > limits.max_page_size {
         return Err(Error::Limit(format!(
-            "`{name}` is {size}, more than the {} that limits.max-page-size allows",
+            "`{name}` is {size}, but limits.max-page-size allows at most {}",
             limits.max_page_size
         )));
     }

@@ -53,7 +53,7 @@ fn bind_root_field(
             result_shape,
         })),
         (None, Some((record, _))) => ResolverBinding::Missing(format!(
-            "`{}` would be answered from {}, but its type `{}` does not fit",
+            "`{}` matches the record type {}, but its return type `{}` does not",
             root.name,
             model.record(*record).name,
             root.ty

@@ -87,7 +87,7 @@ impl SchemaGate {
 /// The error for a plan of an outdated generation.
 pub fn outdated_plan_error() -> Error {
     Error::Unavailable {
-        reason: "the schema was changed while this was under way; try again".to_owned(),
+        reason: "the schema was changed during the request; try again".to_owned(),
         retry_after: Duration::from_secs(1),
     }
 }

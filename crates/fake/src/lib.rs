@@ -135,7 +135,7 @@ impl<'m> FakeRecords<'m> {
         if value.is_some() || is_optional {
             return Ok(value);
         }
-        let message = "no value could be made up that its rules allow";
+        let message = "cannot generate a value that satisfies the rules of the field";
         Err(Error::invalid(&format!("{owner}.{}", field.name), "FAKE", message))
     }
 
@@ -260,7 +260,8 @@ fn creation_order(model: &Model) -> Result<Vec<RecordTypeId>> {
             |only_required| waiting.iter().position(|record| !is_waiting(*record, only_required));
         let Some(next) = next_ready(false).or_else(|| next_ready(true)) else {
             let names: Vec<&str> = waiting.iter().map(|record| model.record(*record).name.as_str()).collect();
-            let message = format!("{} need each other: no first record can be made up", names.join(", "));
+            let message =
+                format!("{} require each other: no first record can be generated", names.join(", "));
             return Err(Error::invalid(names[0], "FAKE", &message));
         };
         order.push(waiting.remove(next));

@@ -136,12 +136,12 @@ fn lock_partial(
             return Ok(LockedEntry { path, file, is_locked });
         }
         if !is_locked {
-            return Err(io::Error::other("another command may be writing it; remove it if none is"));
+            return Err(io::Error::other("another command may be writing it; if not, remove it"));
         }
         // A killed command left an entry of the other kind.
         remove_file_or_folder(&path)?;
     }
-    Err(io::Error::other(format!("{} is another each time it is looked at", path.display())))
+    Err(io::Error::other(format!("{} keeps being replaced by another process", path.display())))
 }
 
 /// Opens or creates the entry. An existing one may be of the other kind.
@@ -170,7 +170,10 @@ fn interpret_lock_result(result: Result<(), TryLockError>) -> io::Result<bool> {
 
 fn partial_path_for(target: &Path) -> io::Result<PathBuf> {
     let Some(name) = target.file_name() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it cannot be made; name something in it"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "invalid target; give a name inside the folder",
+        ));
     };
     let mut name = name.to_owned();
     name.push(".partial");
@@ -236,7 +239,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = |_: &Path| File::create(folder.path().join("y"));
         let error = lock_partial(&folder.path().join("x"), EntryKind::File, elsewhere).err().unwrap();
-        assert!(error.to_string().ends_with("x.partial is another each time it is looked at"), "{error}");
+        assert!(error.to_string().ends_with("x.partial keeps being replaced by another process"), "{error}");
     }
 
     #[test]

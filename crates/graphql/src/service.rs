@@ -148,7 +148,7 @@ impl GraphqlState {
 }
 
 fn needs_stream_transport() -> ResponseError {
-    let message = "a subscription needs a transport that stays open";
+    let message = "a subscription needs a streaming transport";
     ResponseError::new("SUBSCRIPTION_TRANSPORT", message)
 }
 

@@ -118,7 +118,7 @@ impl StaticAsset {
                 Ok((common_headers, [(CONTENT_ENCODING, "gzip")], gzip).into_response())
             }
             AssetContent::Compressed { .. } => {
-                let detail = "this file is stored compressed: accept br or gzip";
+                let detail = "this file is only available compressed; accept br or gzip";
                 Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail))
             }
         }

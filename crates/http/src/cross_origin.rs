@@ -94,8 +94,7 @@ fn forged_response(_: ProtectionError) -> Response {
 }
 
 pub fn cross_site_problem() -> Problem {
-    let detail = "this comes from a page of another site (Sec-Fetch-Site or Origin says so) and could write; \
-                  list its origin in cors-origins to allow it (* lets others only read)";
+    let detail = "cross-site writes are not allowed (according to Sec-Fetch-Site or Origin); add the origin to cors-origins to allow them (* allows only reads)";
     Problem::new(StatusCode::FORBIDDEN, CROSS_SITE, detail)
 }
 
@@ -105,7 +104,7 @@ pub fn log_refusal(response: &Response, origin: Option<&HeaderValue>, request_id
         tracing::warn!(
             request_id = request_id.map(RequestId::as_str),
             origin = origin_text(origin),
-            "a write or a WebSocket of a page of another site was refused; list its origin in cors-origins to allow it"
+            "rejected a cross-site write or WebSocket; add the origin to cors-origins to allow it"
         );
     }
 }
@@ -120,8 +119,7 @@ pub fn log_unreadable(request: &Request, origins: &[String], request_id: Option<
         tracing::info!(
             request_id = request_id.map(RequestId::as_str),
             origin = origin_text(Some(origin)),
-            "a page of another site asked, and its browser keeps the answer from it; list its origin in cors-origins to \
-             let it read"
+            "the browser will hide this response from a cross-site page; add the origin to cors-origins to let it read responses"
         );
     }
 }

@@ -68,7 +68,7 @@ pub fn check_if_match(headers: &HeaderMap, tag: Option<&str>) -> Result<(), Prob
     if !headers.contains_key(IF_MATCH) || header_tags(headers, &IF_MATCH).any(is_named) {
         return Ok(());
     }
-    let detail = "what is here is not what If-Match names; read it again without";
+    let detail = "the resource does not match If-Match; read it again without If-Match";
     Err(Problem::new(StatusCode::PRECONDITION_FAILED, "STALE", detail))
 }
 

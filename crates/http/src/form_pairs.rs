@@ -17,8 +17,9 @@ pub fn parse_urlencoded(text: &str, what: &str) -> Result<FormPairs, Problem> {
         Some((percent_decode(name)?.into_owned(), percent_decode(value)?.into_owned()))
     };
     let malformed = || {
-        let detail =
-            format!("{what} is malformed: after each % come two hexadecimal digits, and all is UTF-8");
+        let detail = format!(
+            "{what} is malformed: each % must be followed by two hexadecimal digits, and the result must be UTF-8"
+        );
         Problem::bad_request(if what == "the query" { "MALFORMED_QUERY" } else { "MALFORMED_BODY" }, detail)
     };
     parts.map(|part| pair(part).ok_or_else(malformed)).collect()
@@ -78,10 +79,10 @@ pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Pro
         after_match(&body, &delimiter).ok_or_else(|| malformed("does not contain its boundary"))?;
     let mut pairs = FormPairs::new();
     while !rest.starts_with(b"--") {
-        let part = after_match(rest, b"\r\n").ok_or_else(|| malformed("breaks off after a boundary"))?;
+        let part = after_match(rest, b"\r\n").ok_or_else(|| malformed("ends after a boundary"))?;
         let end =
-            memmem::find(part, &delimiter).ok_or_else(|| malformed("ends without its last boundary"))?;
-        pairs.extend(parse_part(&part[..end]).ok_or_else(|| malformed("has a part that cannot be read"))?);
+            memmem::find(part, &delimiter).ok_or_else(|| malformed("ends without the closing boundary"))?;
+        pairs.extend(parse_part(&part[..end]).ok_or_else(|| malformed("has a malformed part"))?);
         rest = &part[end + delimiter.len()..];
     }
     Ok(pairs)

@@ -94,11 +94,10 @@ fn refusal(host: &[u8], request_id: Option<&RequestId>) -> Problem {
     tracing::warn!(
         request_id = request_id.map(RequestId::as_str),
         host = shown,
-        "a request for another host was refused; list the name in allowed-hosts to serve it"
+        "rejected a request for an unknown host; add it to allowed-hosts to serve it"
     );
-    let detail = format!(
-        "this server does not answer to the host {shown:?} (the Host header); list the name in allowed-hosts to serve it"
-    );
+    let detail =
+        format!("the host {shown:?} (Host header) is not served; add it to allowed-hosts to serve it");
     Problem::new(StatusCode::MISDIRECTED_REQUEST, "HOST_NOT_ALLOWED", detail)
 }
 

@@ -21,8 +21,9 @@ pub fn idempotency_key(
     let Some(value) = values.next() else { return Ok(None) };
     let key = value.to_str().ok().map(unquote_key).filter(|key| (1..=MAX_KEY_LENGTH).contains(&key.len()));
     let (Some(key), None) = (key, values.next()) else {
-        let detail =
-            format!("Idempotency-Key must be one value of 1 to {MAX_KEY_LENGTH} visible ASCII characters");
+        let detail = format!(
+            "Idempotency-Key must be a single value of 1 to {MAX_KEY_LENGTH} visible ASCII characters"
+        );
         return Err(Problem::bad_request("IDEMPOTENCY_KEY_MALFORMED", detail));
     };
     let mut hash = Xxh3::new();

@@ -72,27 +72,27 @@ fn check_body_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> 
 }
 
 fn too_large(limit: usize) -> Problem {
-    let detail = format!("what was sent is larger than {} (limits.body)", SizeSyntax::show(&limit));
+    let detail = format!("the request body is larger than {} (limits.body)", SizeSyntax::show(&limit));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
 }
 
 fn encoded_body() -> Problem {
-    let detail = "a body with a Content-Encoding cannot be read here; send it as it is";
+    let detail = "Content-Encoding is not supported; send the body uncompressed";
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
         .with_header(http::header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
 }
 
 fn broken_body() -> Problem {
-    Problem::bad_request("MALFORMED_BODY", "the body ended early, or its chunks are malformed")
+    Problem::bad_request("MALFORMED_BODY", "the body is incomplete or its chunks are malformed")
 }
 
 fn request_too_slow(limit: Duration) -> Problem {
-    let detail = format!("the request took longer than {limit:?} to come in (limits.request-timeout)");
+    let detail = format!("the request was not received within {limit:?} (limits.request-timeout)");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", detail)
 }
 
 fn response_too_slow(limit: Duration) -> Problem {
-    let detail = format!("no answer within {limit:?} (limits.request-timeout)");
+    let detail = format!("no response within {limit:?} (limits.request-timeout)");
     let problem = Problem::unavailable(detail, Duration::from_secs(1));
     Problem { code: "TIMEOUT".into(), ..problem }
 }

@@ -106,7 +106,7 @@ impl Shutdown {
     pub async fn finish(&self) {
         self.tasks.close();
         if tokio::time::timeout(self.grace, self.tasks.wait()).await.is_err() {
-            tracing::warn!(remaining = self.tasks.len(), "cutting what did not finish in time");
+            tracing::warn!(remaining = self.tasks.len(), "closing connections that did not finish in time");
             self.abort.reach();
             let _ = tokio::time::timeout(Duration::from_millis(500), self.tasks.wait()).await;
         }

@@ -221,19 +221,19 @@ impl fmt::Display for Error {
             Error::Stale { expected, found } => {
                 write!(
                     f,
-                    "the record is at version {found}, not at the expected version {expected}; read it again"
+                    "the record was changed: expected version {expected}, found version {found}; read it again and retry"
                 )
             }
             Error::KeyReused => {
-                f.write_str("this Idempotency-Key was used for another request; use a new key")
+                f.write_str("this Idempotency-Key was already used for a different request; use a new key")
             }
             Error::KeyInUse => {
-                f.write_str("the first request with this Idempotency-Key is still running; try again later")
+                f.write_str("another request with this Idempotency-Key is still running; try again later")
             }
             Error::Limit(text) => f.write_str(text),
             Error::Unavailable { reason, .. } => f.write_str(reason),
             Error::OutcomeUnknown => f.write_str(
-                "the connection to the database was lost before it had answered: the change may or may not have been made",
+                "the connection to the database was lost before it confirmed the change; the change may or may not have been saved",
             ),
             Error::Cancelled => f.write_str("the request was cancelled"),
             Error::Internal { .. } => f.write_str("an unexpected error occurred"),

@@ -54,12 +54,14 @@ fn unused_view(app: &App, view: &SourceFile) -> Option<Diagnostic> {
     if is_shown || is_included || known().any(|known| known == name) {
         return None;
     }
-    let message = format!("`{name}` replaces no built-in view, and nothing shows it");
+    let message = format!(
+        "the view `{name}` is not used: it does not override a built-in view, and no endpoint shows it"
+    );
     let mut diagnostic =
         Diagnostic { file: view.name.clone(), ..Diagnostic::new(Severity::Warning, CODE, message) };
     diagnostic.help(match names::nearest_name(&name, known()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("a page of its own is declared by [[text]] with view = \"{stem}\""),
+        None => format!("to serve it as a page, add [[text]] with view = \"{stem}\""),
     });
     Some(diagnostic)
 }
@@ -68,10 +70,10 @@ fn unused_view(app: &App, view: &SourceFile) -> Option<Diagnostic> {
 fn missing_views(app: &App) -> Vec<Diagnostic> {
     let missing = app.manifest.text_endpoints.iter().filter_map(|endpoint| match &endpoint.reply {
         EndpointReply::View(name) if !app.has_view(name) => {
-            let message = format!("`{}` shows the view `{name}`, and there is no such view", endpoint.path);
+            let message = format!("`{}` shows the view `{name}`, which does not exist", endpoint.path);
             let diagnostic = Diagnostic::new(Severity::Warning, CODE, message);
             let mut diagnostic = Diagnostic { file: "trefoil.toml".to_owned(), ..diagnostic };
-            diagnostic.help(format!("write views/{name}.html, or give the endpoint a `text`"));
+            diagnostic.help(format!("create views/{name}.html, or give the endpoint a `text`"));
             Some(diagnostic)
         }
         EndpointReply::View(_) | EndpointReply::Text(_) => None,

@@ -34,7 +34,7 @@ impl Pages {
         match self.render_view(self.views(), &head, "error", &error) {
             Ok(html) => html,
             Err(broken) => {
-                tracing::error!(request_id, "an error cannot be shown by {broken}");
+                tracing::error!(request_id, "cannot render the error page: {broken}");
                 let built_in = self.render_view(ViewTemplates::built_in(), &head, "error", &error);
                 built_in.unwrap_or_else(|_| bare_page(&error))
             }
@@ -66,21 +66,20 @@ fn title_and_detail(problem: &Problem) -> (&'static str, &str) {
     // Without a suffix such as `(limits.body)`.
     let plain = problem.detail.split(" (limits.").next().unwrap_or_default();
     match (problem.status, &*problem.code) {
-        (StatusCode::BAD_REQUEST, _) => ("This cannot be read", plain),
-        (StatusCode::FORBIDDEN, "CROSS_SITE") => (
-            "Nothing was done",
-            "This was sent from a page of another site, which cors-origins does not list",
-        ),
+        (StatusCode::BAD_REQUEST, _) => ("Invalid request", plain),
+        (StatusCode::FORBIDDEN, "CROSS_SITE") => {
+            ("Nothing was done", "The form was sent from a page of another site, which is not allowed")
+        }
         (StatusCode::NOT_FOUND, _) => ("Not found", plain),
         (StatusCode::METHOD_NOT_ALLOWED, _) => {
-            ("Nothing was done", "This address does not take what was sent to it")
+            ("Nothing was done", "This page does not accept what was sent")
         }
-        (StatusCode::PAYLOAD_TOO_LARGE, _) => ("Too much at once", plain),
+        (StatusCode::PAYLOAD_TOO_LARGE, _) => ("Too much data", plain),
         (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL") => {
-            ("Something went wrong", "This is a fault of the server, not of what you did")
+            ("Something went wrong", "An error occurred on the server")
         }
         (StatusCode::INTERNAL_SERVER_ERROR, _) => ("Something went wrong", plain),
-        (StatusCode::SERVICE_UNAVAILABLE, _) => ("Not available just now", plain),
+        (StatusCode::SERVICE_UNAVAILABLE, _) => ("Temporarily unavailable", plain),
         _ => (problem.title(), plain),
     }
 }
@@ -95,23 +94,23 @@ fn advice(problem: &Problem) -> String {
         None => "Try again in a moment.".to_owned(),
     };
     let text = match problem.status {
-        StatusCode::BAD_REQUEST => "Check the address and what was typed, then try again.",
+        StatusCode::BAD_REQUEST => "Check the address and your input, then try again.",
         StatusCode::FORBIDDEN => "Open the page on this site and send it from there.",
-        StatusCode::NOT_FOUND => "Check the address, or look for it from the home page.",
-        StatusCode::METHOD_NOT_ALLOWED => "Go back and use the links and buttons of the page.",
-        StatusCode::NOT_ACCEPTABLE => "Open the address in a browser, or ask for application/json.",
+        StatusCode::NOT_FOUND => "Check the address, or start from the home page.",
+        StatusCode::METHOD_NOT_ALLOWED => "Go back and use the links and buttons on the page.",
+        StatusCode::NOT_ACCEPTABLE => "Open the address in a browser, or request application/json.",
         StatusCode::REQUEST_TIMEOUT => "Check the connection, then send it again.",
-        StatusCode::CONFLICT => "Go back, load the page again and look at what is there now.",
-        StatusCode::PRECONDITION_FAILED => "Load the page again: somebody else has changed the record.",
-        StatusCode::PAYLOAD_TOO_LARGE => "Go back and send less at once.",
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => "Send the form of the page, or JSON.",
-        StatusCode::UNPROCESSABLE_ENTITY => "Go back, load the form again and send it from there.",
+        StatusCode::CONFLICT => "Go back, reload the page and check the current values.",
+        StatusCode::PRECONDITION_FAILED => "Reload the page: somebody else has changed the record.",
+        StatusCode::PAYLOAD_TOO_LARGE => "Go back and send less data.",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "Send a form or JSON.",
+        StatusCode::UNPROCESSABLE_ENTITY => "Go back, reload the form and send it again.",
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
             "Delete the cookies of this site, or shorten the address."
         }
         _ if is_temporary(problem) => return retry,
         status if status.is_server_error() => {
-            "Try again later. If this keeps happening, tell whoever runs this server the request id below."
+            "Try again later. If the problem persists, report the request id below to the operator of this server."
         }
         _ => "Go back and try again.",
     };

@@ -22,7 +22,7 @@ use crate::multi_read::read_snapshot;
 use crate::phrases::{MAX_COUNT, bounded_count};
 use crate::view::{HomeView, PageHead, ResourceCard, ShellExample};
 
-/// The page is shown without counts if the store does not answer within this time.
+/// The page is shown without counts if the store does not respond within this time.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Pages {
@@ -50,7 +50,7 @@ impl Pages {
         self.page_response(&head.headers, StatusCode::OK, page_head, "home", &home)
     }
 
-    /// Number of records of each type; `None` if the store does not answer.
+    /// Number of records of each type; `None` if the store does not respond.
     async fn count_records(&self, resources: &ServedResources) -> Vec<Option<u64>> {
         let count = |position: usize| {
             let listing = Listing {
@@ -78,7 +78,7 @@ impl Pages {
         let line = |label: &str, text: String| ShellExample { label: label.to_owned(), text };
         let query = example_query(resources).unwrap_or_else(|| "{ __typename }".to_owned());
         let mut examples = vec![line(
-            "Ask GraphQL",
+            "Query with GraphQL",
             format!(
                 "curl '{origin}/graphql' -H 'Content-Type: application/json' -d '{{\"query\":\"{query}\"}}'"
             ),
@@ -90,7 +90,7 @@ impl Pages {
         examples.push(match (resources.plain_lists.first(), self.other_links.first()) {
             (Some(list), _) => line("Add to a plain list", format!("curl {} -d 'milk'", address(&list.path))),
             (None, Some(text)) => line("Read a text", format!("curl {}", address(&text.href))),
-            (None, None) => line("Read what REST serves", format!("curl '{origin}/openapi.json'")),
+            (None, None) => line("Read the OpenAPI description", format!("curl '{origin}/openapi.json'")),
         });
         examples
     }

@@ -178,10 +178,10 @@ fn empty_view(base_url: &str, page: i64, last: i64) -> Option<EmptyView> {
     let (label, href) = match last {
         _ if page <= last => return None,
         0 => return Some(EmptyView { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
-        1 => ("To the list", base_url.trim_end_matches(['?', '&']).to_owned()),
-        last => ("To the last page", format!("{base_url}page={last}")),
+        1 => ("Go to the list", base_url.trim_end_matches(['?', '&']).to_owned()),
+        last => ("Go to the last page", format!("{base_url}page={last}")),
     };
-    let text = format!("There is nothing on page {page}: the list ends before it.");
+    let text = format!("Page {page} is past the end of the list.");
     Some(EmptyView { text, link: Some(PageLink { label: label.to_owned(), href }), is_beyond: true })
 }
 

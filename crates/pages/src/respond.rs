@@ -88,7 +88,7 @@ impl PageHead {
 
 /// The template error as a response, for the author of the view. It is also logged with the request id.
 pub fn template_problem(broken: TemplateError) -> Problem {
-    let detail = format!("the template is broken: {broken}");
+    let detail = format!("cannot render the template: {broken}");
     let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail.as_str());
     Problem { cause: Some(Cause::new(detail)), ..problem.with_format(ErrorFormat::Html) }
 }

@@ -395,7 +395,7 @@ pub struct EffectView {
 pub struct HomeView {
     /// Description of the schema.
     pub description: Option<String>,
-    /// True if the store does not answer, so that nothing is counted.
+    /// True if the store does not respond, so that nothing is counted.
     pub is_away: bool,
     pub cards: Vec<ResourceCard>,
     /// Plain lists and text endpoints.
@@ -406,7 +406,7 @@ pub struct HomeView {
 /// A shell command that works as it is.
 #[derive(Debug, Serialize)]
 pub struct ShellExample {
-    /// "Ask GraphQL".
+    /// "Query with GraphQL".
     pub label: String,
     pub text: String,
 }

@@ -13,7 +13,7 @@ use trefoil_http::errors::problem::Problem;
 pub fn body_text(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
     let media_type = media_type(headers);
     if media_type.starts_with("multipart/") {
-        return Err(unsupported_media("a multipart body cannot be read here; send the text itself"));
+        return Err(unsupported_media("multipart bodies are not supported here; send the text itself"));
     }
     let text = decode_body(headers, body)?;
     if is_json(&media_type) { text_from_json(text) } else { Ok(text) }
@@ -43,7 +43,7 @@ fn charset_parameter(parameter: &str) -> Option<&str> {
 fn decode_charset(charset: Option<&str>, body: &[u8]) -> Result<String, Problem> {
     let label = charset.unwrap_or("utf-8");
     let Some(named) = Encoding::for_label(label.as_bytes()) else {
-        return Err(unsupported_media(&format!("the charset {label:?} is not known here; send UTF-8")));
+        return Err(unsupported_media(&format!("unknown charset {label:?}; use UTF-8")));
     };
     // A mark overrides the charset only between the two byte orders of UTF-16.
     let (encoding, body) = match Encoding::for_bom(body) {
@@ -56,7 +56,7 @@ fn decode_charset(charset: Option<&str>, body: &[u8]) -> Result<String, Problem>
     match encoding.decode_without_bom_handling_and_without_replacement(body) {
         Some(text) if !is_ascii || body.is_ascii() => Ok(text.into_owned()),
         Some(_) | None => {
-            Err(Problem::bad_request("MALFORMED_BODY", format!("the body is not text in {label}")))
+            Err(Problem::bad_request("MALFORMED_BODY", format!("the body is not valid {label}")))
         }
     }
 }
@@ -74,13 +74,10 @@ fn text_from_json(text: String) -> Result<String, Problem> {
     let Ok(value) = serde_json::from_str::<&RawValue>(&text) else { return Ok(text) };
     match value.get().as_bytes().first() {
         Some(b'"') => serde_json::from_str(value.get()).map_err(|error| {
-            Problem::bad_request(
-                "MALFORMED_BODY",
-                format!("the body is no JSON string that can be read: {error}"),
-            )
+            Problem::bad_request("MALFORMED_BODY", format!("the body is not a valid JSON string: {error}"))
         }),
         Some(b'{' | b'[') => {
-            let detail = "a list takes texts: send a JSON string or plain text, not an object or array";
+            let detail = "a list contains texts: send a JSON string or plain text, not an object or array";
             Err(Problem::bad_request("NOT_A_TEXT", detail))
         }
         Some(_) | None => Ok(text),
@@ -95,7 +92,7 @@ pub fn unsupported_media(detail: &str) -> Problem {
 pub async fn read_body(body: Body) -> Result<Bytes, Problem> {
     let body = axum::body::to_bytes(body, usize::MAX).await;
     // If a size or time limit cut the body off, the layers around this handler replace the error by a better one.
-    body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
+    body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body is incomplete"))
 }
 
 /// Reads and drops a body, because a connection with unread bytes cannot be reused.

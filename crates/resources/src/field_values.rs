@@ -57,7 +57,7 @@ fn resolve_name(
         Err(Violation::new(&field.input_name, "READ_ONLY", format!("{} {why}", display_label(&field.name))))
     };
     match (&field.kind, mode) {
-        (FieldKind::Id, WriteMode::Create) => read_only("is given by the store and cannot be set"),
+        (FieldKind::Id, WriteMode::Create) => read_only("is assigned by the store and cannot be set"),
         (FieldKind::Id, WriteMode::Replace(record_id) | WriteMode::Patch(record_id))
             if value.as_i64() == Some(record_id) =>
         {

@@ -65,9 +65,9 @@ impl BodyKind {
     fn unsupported(self, media_type: &str) -> Problem {
         let sent = match media_type {
             "" => "a body without a content type".to_owned(),
-            named => format!("a body of the type {named:?}"),
+            named => format!("a body of type {named:?}"),
         };
-        let detail = format!("{sent} cannot be read here; send {}", self.accepted_types());
+        let detail = format!("{sent} is not supported here; send {}", self.accepted_types());
         let (name, value) = self.accept_header();
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
             .with_header(name, value)
@@ -127,7 +127,7 @@ impl BodyKind {
     fn parse_json(self, headers: &HeaderMap, bytes: &[u8]) -> Result<ParsedBody, Problem> {
         let text = body_text::decode_body(headers, bytes)?;
         let value = parse_json_value(&text).map_err(|why| {
-            Problem::bad_request("MALFORMED_BODY", format!("the body cannot be read as JSON: {why}"))
+            Problem::bad_request("MALFORMED_BODY", format!("the body is not valid JSON: {why}"))
         })?;
         match (value, self) {
             (Value::Object(fields), _) => Ok(ParsedBody::Record(fields)),
@@ -160,7 +160,7 @@ fn parse_ndjson(text: &str) -> Vec<Result<RecordObject, Error>> {
         Err(why) => {
             // The parser sees each line as line 1.
             let why = why.to_string().replace(" at line 1 column ", " at column ");
-            let message = format!("line {} cannot be read as JSON: {why}", number + 1);
+            let message = format!("line {} is not valid JSON: {why}", number + 1);
             Err(Error::Invalid(vec![Violation { path: Vec::new(), code: "MALFORMED", message }]))
         }
     };

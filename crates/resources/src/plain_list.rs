@@ -148,8 +148,7 @@ pub fn list_problem(error: Error) -> Problem {
     if !is_stale {
         return problem;
     }
-    let detail = "the list has changed since the version that If-Match names, or is at one that If-None-Match excludes; \
-                  read it again";
+    let detail = "the version of the list does not satisfy If-Match or If-None-Match; read it again";
     Problem { detail: detail.to_owned(), ..problem }
 }
 

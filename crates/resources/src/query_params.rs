@@ -123,7 +123,7 @@ impl<'r> QueryReader<'r> {
     fn take_format(&mut self, value: &str) -> Result<(), Violation> {
         let Some(format) = format::named_format(value) else {
             let hint =
-                self.record.find_input_field("format").map(|_| "; the field is asked for as `format.eq`");
+                self.record.find_input_field("format").map(|_| "; to filter by the field, use `format.eq`");
             let message =
                 format!("`format` must be csv, ndjson or json, not {value:?}{}", hint.unwrap_or_default());
             return Err(Violation::new("format", "TYPE", message));
@@ -148,7 +148,7 @@ impl<'r> QueryReader<'r> {
             let Some(field) = found else {
                 let stored = self.record.fields.iter().filter(|field| field.is_stored());
                 let hint = suggestion(name, stored.map(|field| field.input_name.as_str()));
-                let message = format!("{} has no field `{name}` to show{hint}", self.record.name);
+                let message = format!("{} has no readable field `{name}`{hint}", self.record.name);
                 return Err(Violation::new("fields", "UNKNOWN_FIELD", message));
             };
             let fields = self.values.fields.get_or_insert_default();
@@ -200,10 +200,10 @@ impl<'r> QueryReader<'r> {
 
     fn unknown_param(&self, name: &str) -> Violation {
         let message = match self.params {
-            ParamSet::Empty => format!("unknown parameter `{name}`; this address takes none"),
-            ParamSet::Fields => format!("unknown parameter `{name}`; this address takes `fields` alone"),
+            ParamSet::Empty => format!("unknown parameter `{name}`; no parameters are allowed here"),
+            ParamSet::Fields => format!("unknown parameter `{name}`; only `fields` is allowed here"),
             ParamSet::Stream => {
-                format!("unknown parameter `{name}`; a stream takes `fields` and `snapshot` alone")
+                format!("unknown parameter `{name}`; only `fields` and `snapshot` are allowed for a stream")
             }
             ParamSet::List | ParamSet::Page => self.unknown_filter_message(name),
         };
@@ -218,13 +218,13 @@ impl<'r> QueryReader<'r> {
         let filters = filters.map(|field| field.input_name.as_str());
         let hint = match (known_field, op) {
             (Some(known_field), _) if !known_field.kind.is_comparable() => {
-                return format!("`{field}` cannot be filtered by");
+                return format!("filtering by `{field}` is not supported");
             }
             (Some(known_field), Some(op)) => match nearest_name(op, operators_for(&known_field.kind)) {
                 Some(near) => format!("; did you mean `{field}.{near}`?"),
                 None => {
                     let known: Vec<&str> = operators_for(&known_field.kind).collect();
-                    format!("; `{field}` can be followed by .{}", known.join(", ."))
+                    format!("; `{field}` supports .{}", known.join(", ."))
                 }
             },
             (None, Some(op)) => match nearest_name(field, filters) {
@@ -282,7 +282,7 @@ fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Strin
 fn split_names<'v>(parameter: &str, value: &'v str) -> Result<Vec<&'v str>, Violation> {
     let names: Vec<&str> = value.split(',').map(str::trim).collect();
     if names.iter().any(|name| name.trim_start_matches('-').is_empty()) {
-        let message = format!("`{parameter}` must be names with a comma between two, not {value:?}");
+        let message = format!("`{parameter}` must be a comma-separated list of names, not {value:?}");
         return Err(Violation::new(parameter, "EMPTY_NAME", message));
     }
     Ok(names)
@@ -290,7 +290,7 @@ fn split_names<'v>(parameter: &str, value: &'v str) -> Result<Vec<&'v str>, Viol
 
 fn set_once<T>(name: &str, slot: &mut Option<T>, value: T) -> Result<(), Violation> {
     if slot.is_some() {
-        return Err(Violation::new(name, "TWICE", format!("`{name}` is given twice")));
+        return Err(Violation::new(name, "TWICE", format!("`{name}` is given more than once")));
     }
     *slot = Some(value);
     Ok(())
@@ -300,11 +300,7 @@ fn set_once<T>(name: &str, slot: &mut Option<T>, value: T) -> Result<(), Violati
 pub(crate) fn parse_integer(name: &str, value: &str) -> Result<i64, Violation> {
     let digits = !value.starts_with('+');
     value.parse().ok().filter(|_| digits).ok_or_else(|| {
-        Violation::new(
-            name,
-            "TYPE",
-            format!("`{name}` must be a positive whole number of 64 bits, not {value:?}"),
-        )
+        Violation::new(name, "TYPE", format!("`{name}` must be a positive 64-bit integer, not {value:?}"))
     })
 }
 

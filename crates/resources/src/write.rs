@@ -132,7 +132,7 @@ pub fn write_problem(error: Error) -> Problem {
     if !is_stale {
         return problem;
     }
-    let detail = "the record is not at a version that If-Match or If-None-Match allows; read it again";
+    let detail = "the version of the record does not satisfy If-Match or If-None-Match; read it again";
     Problem { detail: detail.to_owned(), ..problem }
 }
 

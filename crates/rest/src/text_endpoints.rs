@@ -173,6 +173,6 @@ async fn print_line(line: String, request: Option<&RequestId>) {
     });
     if let Ok(Err(error)) = written.await {
         let request_id = request.map(RequestId::as_str);
-        tracing::warn!(request_id, %error, "standard output takes no lines");
+        tracing::warn!(request_id, %error, "cannot write to standard output");
     }
 }

@@ -45,7 +45,7 @@ fn banner_text(app: &App, config: &Config, engine: &Engine, url: &str, records: 
         AppOrigin::Sample => "built in".to_owned(),
         AppOrigin::Folder(path) => path.display().to_string(),
     };
-    let watching = if config.watch { ", watched for changes" } else { "" };
+    let watching = if config.watch { ", reloaded when changed" } else { "" };
     let types = match engine.model().records.len() {
         1 => "1 record type".to_owned(),
         number => format!("{number} record types"),
@@ -65,7 +65,7 @@ fn banner_text(app: &App, config: &Config, engine: &Engine, url: &str, records: 
     for (label, value) in rows.into_iter().chain(manifest_rows) {
         let _ = writeln!(text, "  {label:<9}{value}");
     }
-    text + "\n  Ctrl-C stops.\n\n"
+    text + "\n  Press Ctrl-C to stop.\n\n"
 }
 
 /// Joins paths: `/items, /samples`.
@@ -77,7 +77,7 @@ fn join_paths<'a>(all_paths: impl Iterator<Item = &'a String>) -> String {
 
 fn data_location(config: &Config) -> String {
     match &config.database {
-        DatabaseLocation::Memory => "in memory, gone when the server stops".to_owned(),
+        DatabaseLocation::Memory => "in memory, lost when the server stops".to_owned(),
         DatabaseLocation::Embedded => format!("{} (SQLite)", config.data.join("trefoil.db").display()),
         DatabaseLocation::Postgres(url) => url.to_string(),
     }

@@ -35,12 +35,12 @@ pub async fn open_command_store(
     access: CommandAccess,
 ) -> Result<CommandStore, StartError> {
     if config.database == DatabaseLocation::Memory {
-        let reason = "memory: ends with its server; name a store with --data or --database";
+        let reason = "memory: cannot be used here, as it is lost when its server stops; choose a store with --data or --database";
         return Err(StartError::Settings(reason.to_owned()));
     }
     if access == CommandAccess::Read && !lifecycle::store_exists(config)? {
         let folder = config.data.display();
-        return Err(StartError::Store(format!("there is no store in {folder} (--data, --database)")));
+        return Err(StartError::Store(format!("no store found in {folder} (--data, --database)")));
     }
     let lock = match access {
         CommandAccess::Read => None,
@@ -66,7 +66,7 @@ fn refuse_pending_steps(report: &MigrationReport, app: &App) -> Result<(), Start
     let folder = app.origin.argument().map(|folder| format!(" {folder}")).unwrap_or_default();
     let steps: String = report.steps.iter().map(|step| format!("\n  {step}")).collect();
     Err(StartError::Migrate(format!(
-        "the store does not have the tables of this schema yet:{steps}\n\
-         start the server, or run `trefoil migrate{folder} --apply`, and try again"
+        "the store has not been migrated to this schema yet:{steps}\n\
+         start the server or run `trefoil migrate{folder} --apply`, then try again"
     )))
 }

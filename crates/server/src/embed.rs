@@ -88,7 +88,7 @@ impl Trefoil {
     pub async fn serve(self) -> Result<(), StartError> {
         // Installed first: a client that sees the server listen may stop it at once.
         let mut signals = TerminationSignals::install()
-            .map_err(|error| StartError::Settings(format!("signals are not heard: {error}")))?;
+            .map_err(|error| StartError::Settings(format!("cannot handle signals: {error}")))?;
         let running = tokio::select! {
             running = self.start() => running?,
             never = signals.exit_on_signal() => never,

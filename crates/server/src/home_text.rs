@@ -13,11 +13,11 @@ pub fn home_text(request_headers: &HeaderMap, name: &str, declared: &[(String, &
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
          /graphql/schema.graphqls   the schema\n\
-         /openapi.json              what REST serves, for programs\n\
-         /docs                      the same for people, to try out\n\
-         /health/live               is the process there\n\
-         /health/ready              can it serve\n\
-         /metrics                   figures for Prometheus\n"
+         /openapi.json              the REST API as OpenAPI\n\
+         /docs                      the REST API as a page to try out\n\
+         /health/live               liveness\n\
+         /health/ready              readiness\n\
+         /metrics                   metrics for Prometheus\n"
     );
     let lines = declared.iter().map(|(path, what)| format!("{path:<26} {what}\n"));
     let text = server_paths + &lines.collect::<String>();

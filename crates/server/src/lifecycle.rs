@@ -411,7 +411,7 @@ async fn read_application(
         Ok((app, application))
     };
     let result = tokio::task::spawn_blocking(read).await;
-    result.unwrap_or_else(|error| Err(StartError::Store(format!("the schema cannot be read: {error}"))))
+    result.unwrap_or_else(|error| Err(StartError::Store(format!("cannot read the schema: {error}"))))
 }
 
 impl ReloadContext {
@@ -423,9 +423,9 @@ impl ReloadContext {
                 () = shutdown.wait_for_drain() => return,
             }
             match self.reload(watch.folder()).await {
-                Ok(types) => tracing::info!(types, "the changed schema is served"),
+                Ok(types) => tracing::info!(types, "reloaded the schema"),
                 Err(error) => {
-                    tracing::error!("the schema is not reloaded, the old one is still served:\n{error}");
+                    tracing::error!("cannot reload the schema, still serving the previous one:\n{error}");
                 }
             }
         }

@@ -19,7 +19,7 @@ pub async fn bind_listeners(config: &Config) -> Result<Vec<TcpListener>, String>
     let addresses = resolve_host(host).await?;
     if !config.open && addresses.iter().any(|address| !address.to_canonical().is_loopback()) {
         return Err(format!(
-            "host {host} is open to other machines and nobody has to sign in: add --open if that is meant"
+            "host {host} accepts connections from other machines without authentication: add --open to allow this"
         ));
     }
     let error = match bind_all(&addresses, port).await {
@@ -30,8 +30,12 @@ pub async fn bind_listeners(config: &Config) -> Result<Vec<TcpListener>, String>
         return Err(format!("cannot listen on {host}:{port}: {error}"));
     }
     Err(match next_free_port(&addresses, port).await {
-        Some(free) => format!("port {port} on {host} is taken; {free} is free: give --port {free}"),
-        None => format!("port {port} on {host} is taken; give another with --port, or 0 for any free one"),
+        Some(free) => {
+            format!("port {port} on {host} is already in use; port {free} is free: use --port {free}")
+        }
+        None => format!(
+            "port {port} on {host} is already in use; choose another with --port, or 0 for any free port"
+        ),
     })
 }
 
@@ -54,7 +58,7 @@ async fn resolve_host(host: &str) -> Result<Vec<IpAddr>, String> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let found = tokio::net::lookup_host((bare, 0)).await;
     let mut addresses: Vec<_> = found
-        .map_err(|error| format!("the host {host} is unknown: {error}"))?
+        .map_err(|error| format!("cannot resolve the host {host}: {error}"))?
         .map(|found| found.ip())
         .collect();
     addresses.dedup();

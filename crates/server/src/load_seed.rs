@@ -63,7 +63,7 @@ fn seed_items<'a>(model: &Model, app: &'a App) -> Result<Vec<SeedItem<'a>>, Vec<
 }
 
 fn unknown_collection(model: &Model, file: &SeedFile) -> Diagnostic {
-    let message = format!("there is no collection `{}`", file.collection);
+    let message = format!("unknown collection `{}`", file.collection);
     let mut diagnostic = Diagnostic::in_file(&file.name, seed::SEED_CODE, message);
     let known = model.records.iter().map(|record| record.path.as_str());
     diagnostic.help =
@@ -197,5 +197,5 @@ fn append_operation(list: &str, value: &str) -> Operation {
 
 fn parse_id(id: &Value) -> Result<i64> {
     let number = id.as_i64().filter(|id| *id > 0);
-    number.ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
+    number.ok_or_else(|| Error::invalid("id", "TYPE", "an id must be a positive 64-bit integer"))
 }

@@ -28,7 +28,10 @@ impl TerminationSignals {
         let shutdown = shutdown.clone();
         tokio::spawn(async move {
             let first = self.next_signal().await;
-            tracing::info!(signal = first, "stopping: finishing what runs; a second signal stops at once");
+            tracing::info!(
+                signal = first,
+                "stopping after running requests finish; send a second signal to stop immediately"
+            );
             shutdown.begin_leaving();
             tokio::select! {
                 () = tokio::time::sleep(delay) => shutdown.begin_draining(),
@@ -41,7 +44,7 @@ impl TerminationSignals {
     /// Ends the process at the next signal, with the exit code that shells report for it: 128 plus its number.
     pub async fn exit_on_signal(&mut self) -> ! {
         let number = self.next_signal().await;
-        tracing::warn!("stopped at once");
+        tracing::warn!("stopped immediately");
         logging::flush();
         std::process::exit(128 + number);
     }

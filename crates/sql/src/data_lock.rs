@@ -25,7 +25,7 @@ impl DataLock {
     pub fn try_acquire(folder: &Path) -> Result<Option<DataLock>> {
         let path = folder.join("trefoil.lock");
         let unusable = |error: std::io::Error| Error::Unavailable {
-            reason: format!("the data folder cannot be used: {}: {error}", path.display()),
+            reason: format!("cannot use the data folder: {}: {error}", path.display()),
             retry_after: Duration::from_secs(5),
         };
         let file =

@@ -23,14 +23,14 @@ pub fn command() -> Command {
         .value_name("FILE|FOLDER")
         .value_parser(value_parser!(PathBuf))
         .required(true)
-        .help("The file to write; in a folder it is named after the application and the time");
+        .help("The file to write; in a folder, the file is named after the application and the time");
     let keep = Arg::new("keep")
         .long("keep")
         .value_name("N")
         .value_parser(value_parser!(u32).range(1..))
-        .help("Remove older backups of this store from the folder, so that N are left");
+        .help("Keep only the newest N backups of this store in the folder");
     let command = Command::new("backup")
-        .about("Put the store aside in one file, while it is being served")
+        .about("Back up the store to one file, even while it is being served")
         .arg(folder_argument())
         .args([to, keep]);
     store_arguments::add_store_flags(command)
@@ -43,7 +43,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
     let keep = matches.get_one::<u32>("keep").copied();
     let is_folder = to.is_dir() || to.as_os_str().as_encoded_bytes().ends_with(b"/");
     if keep.is_some() && !is_folder {
-        return Err(CommandError::usage("--keep: --to must name a folder that is there"));
+        return Err(CommandError::usage("--keep: --to must be an existing folder or end with /"));
     }
     let prefix = format!("{}-", app.name.to_kebab_case());
     let path = if is_folder {

@@ -24,9 +24,9 @@ pub fn command() -> Command {
         .value_name("FORMAT")
         .value_parser(PossibleValuesParser::new(["human", "json"]))
         .default_value("human")
-        .help("How to report");
+        .help("Output format");
     Command::new("check")
-        .about("Report every mistake in an application folder, and what each operation does")
+        .about("Report the mistakes in an application folder, and what each operation does")
         .arg(folder_argument())
         .arg(format)
 }
@@ -116,7 +116,7 @@ impl CheckReport {
         let parts = [
             count(self.error_count(), "mistake", "mistakes").or(Some("no mistakes".into())),
             count(warnings, "warning", "warnings"),
-            count(unanswered, "operation that nothing answers", "operations that nothing answers"),
+            count(unanswered, "operation without a resolver", "operations without a resolver"),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
@@ -154,7 +154,7 @@ fn report_operations(application: &LoadedApplication) -> Vec<OperationReport> {
             ResolverBinding::Builtin(builtin) => {
                 Ok(describe_operation(builtin.verb, &model.record(builtin.record).name))
             }
-            ResolverBinding::Registered(_) => Ok("a registered resolver".to_owned()),
+            ResolverBinding::Registered(_) => Ok("registered resolver".to_owned()),
             ResolverBinding::Missing(reason) => Err(reason.clone()),
         },
     });
@@ -168,9 +168,9 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::Create => "creates one",
         OperationVerb::Update => "updates one",
         OperationVerb::Delete => "deletes one",
-        OperationVerb::Subscribe(ChangeKind::Created) => "tells of each new",
-        OperationVerb::Subscribe(ChangeKind::Updated) => "tells of each changed",
-        OperationVerb::Subscribe(ChangeKind::Deleted) => "tells of each deleted",
+        OperationVerb::Subscribe(ChangeKind::Created) => "sends each new",
+        OperationVerb::Subscribe(ChangeKind::Updated) => "sends each changed",
+        OperationVerb::Subscribe(ChangeKind::Deleted) => "sends each deleted",
     };
     format!("{verb} {record}")
 }

@@ -21,21 +21,20 @@ use crate::terminal_output::print_note;
 
 pub fn command() -> Command {
     let to = Arg::new("to").long("to").value_name("FILE|FOLDER|-").help(
-        "Where to: a file for one resource, a folder with a file each for all, - for standard output [-]",
+        "Output: a file for one resource, a folder with one file per resource, or - for standard output [-]",
     );
     let command = Command::new("export")
-        .about("Write records and lists as NDJSON or CSV")
+        .about("Export records and lists as NDJSON or CSV")
         .arg(folder_argument())
         .args([resource_argument(), format_argument(), to])
         .after_help(
-            "Everything is of one moment, whoever writes meanwhile. To standard output, or to a file, all resources \
-             go as one stream whose lines name their resource.",
+            "The export is a consistent snapshot, even during writes. On standard output or in a single file, all resources are one stream whose lines name their resource.",
         );
     setting_flags::add_setting_flags(command, |setting| ["data", "database"].contains(&setting.name))
 }
 
 pub fn resource_argument() -> Arg {
-    Arg::new("resource").long("resource").value_name("PATH").help("Only this one, such as `users` [all]")
+    Arg::new("resource").long("resource").value_name("PATH").help("Only this resource, such as `users` [all]")
 }
 
 pub fn format_argument() -> Arg {
@@ -43,7 +42,7 @@ pub fn format_argument() -> Arg {
         .long("format")
         .value_name("FORMAT")
         .value_parser(PossibleValuesParser::new(["ndjson", "csv"]))
-        .help("How rows are written [as the file's name says, else ndjson]")
+        .help("Format of the rows [from the file extension, otherwise ndjson]")
 }
 
 /// The value of `--format`, if there is one.
@@ -109,7 +108,7 @@ fn export_request(matches: &ArgMatches, catalog: &ResourceCatalog) -> Result<Exp
         }
         (target, DataFormat::Ndjson) => Ok(ExportRequest { resources, format, target, is_stream: true }),
         (ExportTarget::Stdout | ExportTarget::File(_), DataFormat::Csv) => Err(CommandError::usage(
-            "CSV holds one resource a file: name a folder with --to, or one resource with --resource",
+            "a CSV file holds one resource: give a folder with --to, or one resource with --resource",
         )),
     }
 }

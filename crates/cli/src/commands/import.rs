@@ -27,28 +27,29 @@ pub fn command() -> Command {
     let from = Arg::new("from")
         .long("from")
         .value_name("FILE|FOLDER|-")
-        .help("Where from: a file, a folder with a file for each resource, - for standard input [-]");
-    let by = Arg::new("by").long("by").value_name("FIELD").help(
-        "Rows change the record that has the same value in this field, if there is one; `id` or a @unique field",
-    );
+        .help("Input: a file, a folder with one file per resource, or - for standard input [-]");
+    let by = Arg::new("by")
+        .long("by")
+        .value_name("FIELD")
+        .help("Update the existing record with the same value in this field, which is `id` or @unique");
     let skip_bad = Arg::new("skip-bad")
         .long("skip-bad")
         .action(ArgAction::SetTrue)
-        .help("Leave out rows that do not fit, and tell which");
+        .help("Skip invalid rows and report them");
     let max_errors = Arg::new("max-errors")
         .long("max-errors")
         .value_name("N")
         .default_value(DEFAULT_MAX_ERRORS)
         .value_parser(value_parser!(u32).range(1..))
-        .help("How many bad rows are told");
+        .help("Maximum number of invalid rows to report");
     let max_row = Arg::new("max-row")
         .long("max-row")
         .value_name("SIZE")
         .default_value(DEFAULT_MAX_ROW)
         .value_parser(|text: &str| SizeSyntax::read(text))
-        .help("The longest row that is read");
+        .help("Maximum size of a row");
     let command = Command::new("import")
-        .about("Bring records and lists in from NDJSON or CSV, all of them or none")
+        .about("Import records and lists from NDJSON or CSV, in one transaction")
         .arg(folder_argument())
         .args([resource_argument(), format_argument(), from, by, skip_bad, max_errors, max_row]);
     setting_flags::add_setting_flags(command, |setting| ["data", "database"].contains(&setting.name))
@@ -62,7 +63,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     if let (Some(field), Some(path)) = (&options.upsert_field, matches.get_one::<String>("resource")) {
         import::check_upsert_field(&catalog, path, field).map_err(CommandError::usage)?;
     } else if options.upsert_field.as_ref().is_some_and(|field| field != "id") {
-        return Err(CommandError::usage("--by names a field of one resource: say which with --resource"));
+        return Err(CommandError::usage("--by needs one resource: add --resource"));
     }
     let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failed)?;
     let imported = runtime.block_on(async {
@@ -81,7 +82,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     // The runtime may still block on a pipe without a writer.
     runtime.shutdown_background();
     let imported = imported?;
-    imported.errors.iter().for_each(|line| print_note(&format!("left out: {line}")));
+    imported.errors.iter().for_each(|line| print_note(&format!("skipped: {line}")));
     print_note(&imported.summary);
     Ok(())
 }
@@ -105,15 +106,13 @@ fn import_sources(
     let from = matches.get_one::<String>("from").filter(|from| *from != "-").map(PathBuf::from);
     let source = match from {
         None if stdin().is_terminal() => {
-            return Err(CommandError::usage(
-                "nothing comes in: name a file or folder with --from, or use a pipe",
-            ));
+            return Err(CommandError::usage("no input: give a file or folder with --from, or use a pipe"));
         }
         None => ImportSource::from_stdin(resource, requested.unwrap_or(DataFormat::Ndjson)),
         Some(path) if path.is_dir() => {
             if resource.is_some() {
                 return Err(CommandError::usage(format!(
-                    "{} is a folder; name the file in it",
+                    "{} is a folder; give a file in it",
                     path.display()
                 )));
             }
@@ -129,7 +128,7 @@ fn import_sources(
     };
     match (source.format, &source.resource) {
         (DataFormat::Csv, None) => {
-            Err(CommandError::usage("CSV holds one resource: name it with --resource"))
+            Err(CommandError::usage("a CSV file holds one resource: name it with --resource"))
         }
         (DataFormat::Csv, Some(_)) | (DataFormat::Ndjson, _) => Ok(vec![source]),
     }

@@ -18,16 +18,16 @@ pub fn command() -> Command {
     let plan = Arg::new("plan")
         .long("plan")
         .action(ArgAction::SetTrue)
-        .help("Show every step and the rows it touches");
-    let apply = Arg::new("apply").long("apply").action(ArgAction::SetTrue).help("Carry the steps out");
+        .help("Show each step and the number of rows it affects");
+    let apply = Arg::new("apply").long("apply").action(ArgAction::SetTrue).help("Apply the steps");
     let allow_drop = Arg::new("allow-drop")
         .long("allow-drop")
         .value_name("TYPE[.FIELD]")
         .action(ArgAction::Append)
         .conflicts_with("plan")
-        .help("Agree to lose this type or field; once for each loss");
+        .help("Allow the data of this type or field to be deleted; repeat for each one");
     let command = Command::new("migrate")
-        .about("Bring the stored records to a changed schema")
+        .about("Migrate the stored records to a changed schema")
         .arg(folder_argument())
         .args([plan, apply, allow_drop])
         .group(ArgGroup::new("what").args(["plan", "apply"]).required(true));

@@ -17,14 +17,13 @@ pub fn command() -> Command {
     let to = Arg::new("to")
         .long("to")
         .value_name("URL")
-        .help("Where to: postgres://USER@HOST/NAME, sqlite:FOLDER, or sqlite: for the data folder");
+        .help("Target: postgres://USER@HOST/NAME, sqlite:FOLDER, or sqlite: for the data folder");
     let undo = Arg::new("undo")
         .long("undo")
         .action(ArgAction::SetTrue)
         .conflicts_with("overwrite")
-        .help("Make the store live again that was moved away, without what was written elsewhere since");
-    let overwrite =
-        store_arguments::overwrite_argument("Replace the store that is there, with everything in it");
+        .help("Reactivate the store that was moved away, without later writes to the other store");
+    let overwrite = store_arguments::overwrite_argument("Replace an existing store and all its data");
     let command = Command::new("move")
         .about("Move the store to PostgreSQL or back, with its ids, versions and change log")
         .arg(folder_argument())
@@ -40,7 +39,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
         let undone = store_arguments::block_on(async { transfer::undo_move(&from).await })?
             .map_err(CommandError::failed)?;
         return print_output(&format!(
-            "{from}: live again; what was written to {} since {} is not in it\n",
+            "{from}: active again; writes to {} since {} are not included\n",
             undone.other, undone.at
         ));
     };
@@ -62,11 +61,11 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
         }
     };
     let outcome = if moved.finished {
-        format!("{to}: the move that was interrupted is finished")
+        format!("{to}: the interrupted move is complete")
     } else {
         format!("{to}: {} records moved and verified", group_thousands(moved.records))
     };
     print_output(&format!(
-        "{outcome}\nserve it with {flags}, or set that in trefoil.toml; {from} takes no more writes\n"
+        "{outcome}\nserve it with {flags}, or set this in trefoil.toml; {from} no longer accepts writes\n"
     ))
 }

@@ -21,8 +21,8 @@ const STARTER_FILES: [(&str, &str); 5] = [
 pub fn command() -> Command {
     let folder = Arg::new("folder").value_name("FOLDER").required(true).value_parser(value_parser!(PathBuf));
     Command::new("new")
-        .about("Write a small commented application folder to start from")
-        .arg(folder.help("Where to write it; it must be empty or not exist"))
+        .about("Create a small application folder with comments, to start from")
+        .arg(folder.help("The folder to create; it must be empty or not exist"))
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
@@ -30,7 +30,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
     let shown = folder.display();
     if !is_empty_folder(folder).map_err(|error| CommandError::failed(format!("{shown}: {error}")))? {
         return Err(CommandError::usage(format!(
-            "{shown} is not empty; name a folder that is empty or does not exist"
+            "{shown} is not empty; choose a folder that is empty or does not exist"
         )));
     }
     for (name, text) in STARTER_FILES {
@@ -69,9 +69,9 @@ fn next_steps(folder: &Path) -> String {
     let argument = shell_quoting::word(&path);
     let files: String = STARTER_FILES.iter().map(|(name, _)| format!("  {shown}/{name}\n")).collect();
     format!(
-        "wrote\n{files}\nnext\n  trefoil check {argument}             what is in it, and what is wrong\n  \
-         trefoil serve {argument} --watch     serve it; edit graphql/library.graphqls meanwhile\n  \
-         trefoil views {argument}             the templates of its pages, each of which can be replaced\n"
+        "wrote\n{files}\nnext\n  trefoil check {argument}             check the schema and show its operations\n  \
+         trefoil serve {argument} --watch     serve it, and reload when graphql/library.graphqls changes\n  \
+         trefoil views {argument}             list the page templates, which you can override\n"
     )
 }
 

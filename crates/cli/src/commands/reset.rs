@@ -19,11 +19,11 @@ use crate::store_arguments;
 use crate::terminal_output::print_output;
 
 pub fn command() -> Command {
-    let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Do not ask");
+    let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Do not ask for confirmation");
     let overwrite =
-        store_arguments::overwrite_argument("Also where the store keeps records of another schema");
+        store_arguments::overwrite_argument("Also if the store contains records of another schema");
     let command = Command::new("reset")
-        .about("Empty the store and load the seeds again")
+        .about("Delete all records and load the seeds again")
         .arg(folder_argument())
         .args([yes, overwrite]);
     store_arguments::add_store_flags(command)
@@ -34,26 +34,26 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     let location = store_arguments::store_location(&config)?;
     let is_agreed = matches.get_flag("yes");
     if !is_agreed && !stdin().is_terminal() {
-        return Err(CommandError::usage("reset removes every record: --yes says that this is meant"));
+        return Err(CommandError::usage("reset deletes all records; use --yes to confirm"));
     }
     let application = store_arguments::transfer_application(&app, registry)?;
     let contents = store_arguments::block_on(transfer::examine_store(&location, &application))?;
     let records = check_removable(contents, &location, &application, matches.get_flag("overwrite"))?;
     let records = match records {
-        None => "what is there".to_owned(),
+        None => "all data".to_owned(),
         Some(1) => "1 record".to_owned(),
         Some(number) => format!("{} records", group_thousands(number)),
     };
-    if !is_agreed && !is_confirmed(&format!("This removes {records} of {} in {location}.", app.name))? {
+    if !is_agreed && !is_confirmed(&format!("This deletes {records} of {} in {location}.", app.name))? {
         return print_output("nothing was changed\n");
     }
     store_arguments::create_store_folder(&location)?;
     store_arguments::block_on(reset(&app, &config, registry, &location))??;
     let seed_note = match app.seed.files.is_empty() {
-        true => format!("{} begins empty", app.name),
-        false => format!("the seeds of {} loaded", app.name),
+        true => format!("{} starts empty", app.name),
+        false => format!("the seeds of {} were loaded", app.name),
     };
-    print_output(&format!("{location}: {records} removed, and {seed_note}\n"))
+    print_output(&format!("{location}: {records} deleted; {seed_note}\n"))
 }
 
 /// The number of records to remove, if that is allowed: those of a store that the application can serve, or anything
@@ -69,23 +69,22 @@ fn check_removable(
         Ok(None) => Ok(Some(0)),
         Ok(Some(contents)) if overwrite || contents.foreign.is_empty() => Ok(Some(contents.records)),
         Ok(Some(StoreContents { records, foreign })) => Err(CommandError::failed(format_args!(
-            "{location}: this store keeps {} records of another schema than that of {name}, perhaps another application's, \
-             and nothing was changed:\n{foreign}\
-             name the right folder or store; if this is the right one, and all of it may go, add --overwrite",
+            "{location}: nothing was changed: the store contains {} records whose schema differs from that of {name}; \
+             it may belong to another application:\n{foreign}\
+             choose the right folder or store, or add --overwrite to delete all of its data",
             group_thousands(records)
         ))),
         // The store may be damaged, which is a reason to reset it; if it cannot be reached at all, the reset fails too.
         Err(_) if overwrite => Ok(None),
         Err(error) => Err(CommandError::failed(format_args!(
-            "{location}: it cannot be told whether this is a store of {name} ({error}), and nothing was changed; \
-             if it is, and all of it may go, add --overwrite"
+            "{location}: nothing was changed: cannot determine whether this is a store of {name} ({error}); if it is, add --overwrite to delete all of its data"
         ))),
     }
 }
 
 fn is_confirmed(what: &str) -> Result<bool, CommandError> {
     let mut out = stdout().lock();
-    let prompted = write!(out, "{what} Type yes to go on: ").and_then(|()| out.flush());
+    let prompted = write!(out, "{what} Type yes to continue: ").and_then(|()| out.flush());
     prompted.map_err(CommandError::failed)?;
     let mut answer = String::new();
     stdin().read_line(&mut answer).map_err(CommandError::failed)?;

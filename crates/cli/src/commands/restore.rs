@@ -20,11 +20,10 @@ pub fn command() -> Command {
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
         .required(true)
-        .help("The backup");
-    let overwrite =
-        store_arguments::overwrite_argument("Replace the store that is there, with everything in it");
+        .help("The backup file");
+    let overwrite = store_arguments::overwrite_argument("Replace an existing store and all its data");
     let command = Command::new("restore")
-        .about("Bring a backup back, into SQLite or PostgreSQL")
+        .about("Restore a backup into SQLite or PostgreSQL")
         .arg(file)
         .arg(folder_argument())
         .arg(overwrite);
@@ -37,10 +36,13 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     let file = matches.get_one::<PathBuf>("file").expect("clap asks for it");
     match file.metadata() {
         Ok(found) if found.is_dir() => {
-            return Err(CommandError::usage(format!("{}: this is a folder; name a backup", file.display())));
+            return Err(CommandError::usage(format!(
+                "{}: this is a folder; give a backup file",
+                file.display()
+            )));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(CommandError::usage(format!("{}: there is no such file", file.display())));
+            return Err(CommandError::usage(format!("{}: file not found", file.display())));
         }
         // Other errors are reported when the file is opened.
         Ok(_) | Err(_) => {}
@@ -52,8 +54,9 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
         transfer::restore_store(file, &to, &application, overwrite, &mut TransferProgress::new()).await
     })?;
     let restored = restored.map_err(CommandError::failed)?;
-    let time_note = restored.at.map(|at| format!(", as they were at {at}")).unwrap_or_default();
-    let new_store_note = "\nThis is another store than the one that was put aside: its backups need a file or folder of their own.";
+    let time_note = restored.at.map(|at| format!(", as of {at}")).unwrap_or_default();
+    let new_store_note =
+        "\nThis is not the store that was backed up: use a different file or folder for its backups.";
     let new_store_note = if restored.is_new_store { new_store_note } else { "" };
     print_output(&format!(
         "{to}: {} records restored{time_note}{new_store_note}\n",

@@ -21,7 +21,7 @@ use crate::terminal_output::print_output;
 /// Records per batch.
 const BATCH_SIZE: usize = 500;
 
-const NOTHING_CREATED: &str = "no record was made up";
+const NOTHING_CREATED: &str = "no records were generated";
 
 pub fn command() -> Command {
     let fake = Arg::new("fake")
@@ -29,15 +29,15 @@ pub fn command() -> Command {
         .value_name("N")
         .value_parser(value_parser!(i64).range(1..=100_000_000))
         .required(true)
-        .help("Make up N records of every type");
+        .help("Generate N records of each type");
     let seed = Arg::new("seed")
         .long("seed")
         .value_name("S")
         .value_parser(value_parser!(u64))
         .default_value("1")
-        .help("The same number makes the same records");
+        .help("The same seed generates the same records");
     let command = Command::new("seed")
-        .about("Fill the store with made-up records that fit the schema")
+        .about("Fill the store with generated records that fit the schema")
         .arg(folder_argument())
         .args([fake, seed]);
     store_arguments::add_store_flags(command)
@@ -50,7 +50,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     let seed = *matches.get_one::<u64>("seed").expect("it has a default");
     let created =
         store_arguments::block_on(create_fake_records(&app, &config, registry, &location, (count, seed)))??;
-    print_output(&format!("{location}: {} records made up from seed {seed}\n", group_thousands(created)))
+    print_output(&format!("{location}: {} records generated from seed {seed}\n", group_thousands(created)))
 }
 
 async fn create_fake_records(
@@ -74,7 +74,10 @@ async fn create_fake_records(
         .map_err(|reason| failed(NOTHING_CREATED, reason))?;
     bulk_write.commit().await.map_err(|error| {
         let is_unknown = matches!(error, Error::OutcomeUnknown);
-        failed(if is_unknown { "look before you run it again" } else { NOTHING_CREATED }, error_text(error))
+        failed(
+            if is_unknown { "check the data before you run this again" } else { NOTHING_CREATED },
+            error_text(error),
+        )
     })?;
     Ok(total)
 }
@@ -87,7 +90,7 @@ async fn write_records<'e>(
     total: u64,
 ) -> Result<BulkWrite<'e>, String> {
     let mut bar = ProgressLine::new(ProgressTotal::Unknown);
-    bar.begin("making up", "records", ProgressTotal::Rows(total));
+    bar.begin("generating", "records", ProgressTotal::Rows(total));
     let mut bulk_write = engine.begin_bulk_write().await.map_err(error_text)?;
     for record in fakes.creation_order.iter().copied() {
         for first in (1..=count).step_by(BATCH_SIZE) {

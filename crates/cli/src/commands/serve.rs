@@ -21,11 +21,10 @@ pub fn command() -> Command {
             Arg::new("print-config")
                 .long("print-config")
                 .action(ArgAction::SetTrue)
-                .help("Print each setting, its value and where it came from, and stop"),
+                .help("Print each setting with its value and origin, and exit"),
         )
         .after_help(
-            "Each setting is also an environment variable (--port: TREFOIL_PORT) and a key of trefoil.toml \
-             (port; --limit-body: body under [limits]), in this precedence.",
+            "Each setting can also be given as an environment variable (--port: TREFOIL_PORT) or as a key in trefoil.toml (port; --limit-body: body under [limits]), in this order of precedence.",
         );
     setting_flags::add_setting_flags(command, |_| true)
 }

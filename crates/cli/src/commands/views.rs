@@ -18,11 +18,11 @@ pub fn command() -> Command {
     let folder =
         Arg::new("folder").value_name("FOLDER").default_value(".").value_parser(value_parser!(PathBuf));
     let eject = Command::new("eject")
-        .about("Copy a built-in template into views/, where it takes the place of the built-in one")
+        .about("Copy a built-in template into views/, where it overrides the built-in one")
         .arg(name)
         .arg(folder.help("The application folder"));
     Command::new("views")
-        .about("List the templates of the pages: built in, overridden or the application's own")
+        .about("List the page templates: built in, overridden or added by the application")
         .arg(folder_argument())
         .subcommand(eject)
         .args_conflicts_with_subcommands(true)
@@ -62,7 +62,7 @@ fn where_shown(app: &App, name: &str) -> String {
         .iter()
         .filter(|text| matches!(&text.reply, EndpointReply::View(shown) if shown == stem));
     let paths: Vec<&str> = endpoints.map(|text| text.path.as_str()).collect();
-    if paths.is_empty() { "own".to_owned() } else { format!("own, at {}", paths.join(", ")) }
+    if paths.is_empty() { "own".to_owned() } else { format!("added, at {}", paths.join(", ")) }
 }
 
 fn eject(matches: &ArgMatches) -> Result<(), CommandError> {
@@ -75,20 +75,20 @@ fn eject(matches: &ArgMatches) -> Result<(), CommandError> {
             Some(nearest) => format!("did you mean `{}`?", nearest.trim_end_matches(".html")),
             None => "`trefoil views` lists them".to_owned(),
         };
-        return Err(CommandError::usage(format!("there is no built-in template `{template}`; {hint}")));
+        return Err(CommandError::usage(format!("unknown built-in template `{template}`; {hint}")));
     };
     if !folder.is_dir() {
-        return Err(CommandError::usage(format!("{}: no such folder", folder.display())));
+        return Err(CommandError::usage(format!("{}: folder not found", folder.display())));
     }
     let path = folder.join("views").join(name);
     let shown = path.display();
     write_new(&path, text).map_err(|error| {
         if error.kind() == io::ErrorKind::AlreadyExists {
-            return CommandError::usage(format!("{shown} is there already; remove it first to begin again"));
+            return CommandError::usage(format!("{shown} already exists; remove it first"));
         }
         CommandError::failed(format!("{shown}: {error}"))
     })?;
-    print_output(&format!("wrote {shown}; remove it to have the built-in one again\n"))
+    print_output(&format!("wrote {shown}; remove it to use the built-in template again\n"))
 }
 
 /// Writes a file that must not exist yet.

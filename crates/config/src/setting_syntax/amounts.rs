@@ -13,7 +13,7 @@ impl SettingSyntax for CountSyntax {
     const HINT: &'static str = "N";
 
     fn read(text: &str) -> Result<usize, String> {
-        let wrong = || format!("{text:?} is no whole number from 1 up");
+        let wrong = || format!("{text:?} is not a whole number of at least 1");
         text.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)
     }
 
@@ -30,7 +30,7 @@ impl SettingSyntax for CountOrZeroSyntax {
     const HINT: &'static str = "N";
 
     fn read(text: &str) -> Result<u64, String> {
-        text.parse().map_err(|_| format!("{text:?} is no whole number from 0 up"))
+        text.parse().map_err(|_| format!("{text:?} is not a whole number of at least 0"))
     }
 
     fn show(value: &u64) -> String {
@@ -48,7 +48,8 @@ impl SettingSyntax for SizeSyntax {
     const HINT: &'static str = "SIZE";
 
     fn read(text: &str) -> Result<usize, String> {
-        let wrong = || format!("{text:?} is no size: write it like \"1 MiB\", \"16KiB\" or \"65536\"");
+        let wrong =
+            || format!("{text:?} is not a size: use a form such as \"1 MiB\", \"16KiB\" or \"65536\"");
         let (number, unit) = split_unit(text);
         let unit = if unit.is_empty() { "B" } else { unit };
         let (_, bytes) =
@@ -95,7 +96,7 @@ impl SettingSyntax for DurationSyntax {
     fn read(text: &str) -> Result<Duration, String> {
         let wrong = || {
             format!(
-                "{text:?} is no length of time: write it like \"500ms\", \"10s\", \"5m\", \"24h\" or \"7d\""
+                "{text:?} is not a duration: use a form such as \"500ms\", \"10s\", \"5m\", \"24h\" or \"7d\""
             )
         };
         let (number, unit) = split_unit(text);
@@ -143,7 +144,7 @@ impl SettingSyntax for RateLimitSyntax {
         if text == "off" {
             return Ok(None);
         }
-        let wrong = || format!("{text:?} is no rate: write it like \"100/60s\", or off");
+        let wrong = || format!("{text:?} is not a rate: use a form such as \"100/60s\", or off");
         let (requests, period) = text.split_once('/').ok_or_else(wrong)?;
         let requests = requests.trim().parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
         let period = DurationSyntax::read(period.trim()).map_err(|_| wrong())?;
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn counts() {
-        assert_refuses::<CountSyntax>("0", "from 1 up");
+        assert_refuses::<CountSyntax>("0", "at least 1");
         assert_reads::<CountOrZeroSyntax>("0", "0");
     }
 
@@ -185,7 +186,7 @@ mod tests {
         for wrong in
             ["", "0", "MiB", "-1", "1.5 MiB", "1 MB", "99999999999999999999", "18446744073709551615 KiB"]
         {
-            assert_refuses::<SizeSyntax>(wrong, "is no size");
+            assert_refuses::<SizeSyntax>(wrong, "is not a size");
         }
     }
 
@@ -197,7 +198,7 @@ mod tests {
         assert_reads::<DurationSyntax>("24 h", "1d");
         assert_reads::<DurationSyntax>("90m", "5400s");
         for wrong in ["", "10", "0s", "-1s", "1.5s", "10 sec", "s"] {
-            assert_refuses::<DurationSyntax>(wrong, "is no length of time");
+            assert_refuses::<DurationSyntax>(wrong, "is not a duration");
         }
     }
 
@@ -206,7 +207,7 @@ mod tests {
         assert_reads::<RateLimitSyntax>("100/60s", "100/60s");
         assert_reads::<RateLimitSyntax>("off", "off");
         for wrong in ["", "100", "0/60s", "100/0s", "x/1s", "100/s"] {
-            assert_refuses::<RateLimitSyntax>(wrong, "is no rate");
+            assert_refuses::<RateLimitSyntax>(wrong, "is not a rate");
         }
     }
 }

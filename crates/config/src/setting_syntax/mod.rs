@@ -41,7 +41,7 @@ impl SettingSyntax for SwitchSyntax {
         match text.to_ascii_lowercase().as_str() {
             "true" | "on" | "yes" | "1" => Ok(true),
             "false" | "off" | "no" | "0" => Ok(false),
-            _ => Err(format!("{text:?} is neither true nor false")),
+            _ => Err(format!("{text:?} is not true or false")),
         }
     }
 
@@ -57,7 +57,7 @@ impl SettingSyntax for FolderSyntax {
     const HINT: &'static str = "FOLDER";
 
     fn read(text: &str) -> Result<PathBuf, String> {
-        if text.is_empty() { Err("a folder must be named".into()) } else { Ok(PathBuf::from(text)) }
+        if text.is_empty() { Err("the folder name is empty".into()) } else { Ok(PathBuf::from(text)) }
     }
 
     fn show(value: &PathBuf) -> String {
@@ -80,7 +80,7 @@ impl SettingSyntax for DatabaseSyntax {
             }
             // The text is not quoted: it may contain a password.
             _ => {
-                Err("no such database; use \"sqlite:\" (in the data folder), \"memory:\" or \"postgres://…\""
+                Err("unknown kind of database; use \"sqlite:\" (in the data folder), \"memory:\" or \"postgres://…\""
                     .into())
             }
         }
@@ -106,7 +106,7 @@ impl SettingSyntax for LogFormatSyntax {
             "auto" => Ok(LogFormat::Auto),
             "pretty" => Ok(LogFormat::Pretty),
             "json" => Ok(LogFormat::Json),
-            _ => Err(format!("{text:?} is no log format; use auto, pretty or json")),
+            _ => Err(format!("{text:?} is not a log format; use auto, pretty or json")),
         }
     }
 
@@ -132,7 +132,7 @@ pub(crate) mod tests {
 
     pub(crate) fn assert_refuses<K: SettingSyntax>(text: &str, expected: &str) {
         match K::read(text) {
-            Ok(value) => panic!("{text:?} was taken as {}", K::show(&value)),
+            Ok(value) => panic!("{text:?} was accepted as {}", K::show(&value)),
             Err(error) => assert!(error.contains(expected), "{text:?}: {error}"),
         }
     }
@@ -140,14 +140,14 @@ pub(crate) mod tests {
     #[test]
     fn switches_folders_databases_and_log_formats() {
         assert_reads::<SwitchSyntax>("ON", "true");
-        assert_refuses::<SwitchSyntax>("maybe", "neither true nor false");
+        assert_refuses::<SwitchSyntax>("maybe", "is not true or false");
         assert_reads::<DatabaseSyntax>("memory:", "memory:");
         assert_reads::<DatabaseSyntax>("postgresql://u:secret@h/db", "postgres://u:***@h/db");
-        assert_refuses::<DatabaseSyntax>("postgres:h", "begins with postgres://");
-        assert_refuses::<DatabaseSyntax>("mysql://u:secret@h/db", "no such database");
+        assert_refuses::<DatabaseSyntax>("postgres:h", "must start with postgres://");
+        assert_refuses::<DatabaseSyntax>("mysql://u:secret@h/db", "unknown kind of database");
         assert!(!DatabaseSyntax::read("mysql://u:secret@h/db").unwrap_err().contains("secret"));
         assert_reads::<LogFormatSyntax>("json", "json");
         assert_refuses::<LogFormatSyntax>("xml", "auto, pretty or json");
-        assert_refuses::<FolderSyntax>("", "must be named");
+        assert_refuses::<FolderSyntax>("", "is empty");
     }
 }

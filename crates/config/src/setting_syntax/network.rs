@@ -17,11 +17,13 @@ impl SettingSyntax for HostSyntax {
             return Ok(bare.to_owned());
         }
         if text.contains(':') {
-            return Err(format!("{text:?} is no host name or address; the port is a setting of its own"));
+            return Err(format!(
+                "{text:?} is not a host name or address; set the port with the setting `port`"
+            ));
         }
         let is_name =
             !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
-        is_name.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is no host name or address"))
+        is_name.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is not a host name or address"))
     }
 
     fn show(value: &String) -> String {
@@ -36,7 +38,7 @@ impl SettingSyntax for PortSyntax {
     const HINT: &'static str = "PORT";
 
     fn read(text: &str) -> Result<u16, String> {
-        text.parse().map_err(|_| format!("{text:?} is no port: a number from 0 to 65535"))
+        text.parse().map_err(|_| format!("{text:?} is not a port: expected a number from 0 to 65535"))
     }
 
     fn show(value: &u16) -> String {
@@ -65,19 +67,17 @@ fn parse_network(text: &str) -> Result<IpNetwork, String> {
         Some((address, prefix)) => (address, Some(prefix)),
         None => (text, None),
     };
-    let address: IpAddr = address.parse().map_err(|_| format!("{text:?} is no address or network"))?;
+    let address: IpAddr = address.parse().map_err(|_| format!("{text:?} is not an address or network"))?;
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let prefix = match prefix {
         None => bits,
-        Some(prefix) => prefix
-            .parse()
-            .ok()
-            .filter(|prefix| *prefix <= bits)
-            .ok_or_else(|| format!("{text:?} is no network: the part after / goes from 0 to {bits}"))?,
+        Some(prefix) => prefix.parse().ok().filter(|prefix| *prefix <= bits).ok_or_else(|| {
+            format!("{text:?} is not a network: the prefix length after / must be from 0 to {bits}")
+        })?,
     };
     let start = network_start(address, prefix);
     if start != address {
-        return Err(format!("{text:?} has bits beyond its prefix; did you mean \"{start}/{prefix}\"?"));
+        return Err(format!("{text:?} has bits set after its prefix; did you mean \"{start}/{prefix}\"?"));
     }
     Ok(IpNetwork { address, prefix })
 }
@@ -113,19 +113,19 @@ impl SettingSyntax for HostListSyntax {
 
 /// A host name as browsers send it, or an address.
 fn host_name(text: &str) -> Result<String, String> {
-    let wrong = |reason: &str| format!("{text:?} is no host name: {reason}, like \"app.example.org\"");
+    let wrong = |reason: &str| format!("{text:?} is not a host name: {reason}, such as \"app.example.org\"");
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok(address.to_string());
     }
     if text.contains('/') {
-        return Err(wrong("write the name alone, without scheme and path"));
+        return Err(wrong("write only the name, without scheme and path"));
     }
     if text.contains(':') {
-        return Err(wrong("write it without a port, every port is meant"));
+        return Err(wrong("write it without a port; it applies to all ports"));
     }
     if text.contains('*') {
-        return Err(wrong("list each name on its own"));
+        return Err(wrong("wildcards are not supported; list each name"));
     }
     let host = url::Host::parse(text.strip_suffix('.').unwrap_or(text));
     host.map(|host| host.to_string()).map_err(|_| wrong("write a name or an address"))
@@ -151,7 +151,7 @@ fn parse_origin(text: &str) -> Result<String, String> {
     if text == "*" {
         return Ok(text.to_owned());
     }
-    let wrong = || format!("{text:?} is no origin: write it like \"https://app.example.org\"");
+    let wrong = || format!("{text:?} is not an origin: use a form such as \"https://app.example.org\"");
     let url = url::Url::parse(text).map_err(|_| wrong())?;
     let is_bare =
         url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
@@ -181,10 +181,10 @@ mod tests {
         assert_reads::<HostSyntax>("localhost", "localhost");
         assert_reads::<HostSyntax>("0.0.0.0", "0.0.0.0");
         assert_reads::<HostSyntax>("[::1]", "::1");
-        assert_refuses::<HostSyntax>("localhost:80", "port is a setting of its own");
-        assert_refuses::<HostSyntax>("http://x", "port is a setting of its own");
-        assert_refuses::<HostSyntax>("", "is no host");
-        assert_refuses::<HostSyntax>("a b", "is no host");
+        assert_refuses::<HostSyntax>("localhost:80", "set the port with the setting");
+        assert_refuses::<HostSyntax>("http://x", "set the port with the setting");
+        assert_refuses::<HostSyntax>("", "is not a host");
+        assert_refuses::<HostSyntax>("a b", "is not a host");
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         assert_refuses::<NetworkListSyntax>("10.1.2.3/8", "did you mean \"10.0.0.0/8\"?");
         assert_refuses::<NetworkListSyntax>("10.0.0.0/33", "from 0 to 32");
         assert_refuses::<NetworkListSyntax>("::1/129", "from 0 to 128");
-        assert_refuses::<NetworkListSyntax>("proxy.local", "is no address");
+        assert_refuses::<NetworkListSyntax>("proxy.local", "is not an address");
     }
 
     #[test]
@@ -209,9 +209,9 @@ mod tests {
         assert_refuses::<HostListSyntax>("https://app.example.org", "without scheme and path");
         assert_refuses::<HostListSyntax>("app.example.org/x", "without scheme and path");
         assert_refuses::<HostListSyntax>("app.example.org:443", "without a port");
-        assert_refuses::<HostListSyntax>("*.example.org", "list each name on its own");
-        assert_refuses::<HostListSyntax>("a b", "is no host name");
-        assert_refuses::<HostListSyntax>(".", "is no host name");
+        assert_refuses::<HostListSyntax>("*.example.org", "wildcards are not supported; list each name");
+        assert_refuses::<HostListSyntax>("a b", "is not a host name");
+        assert_refuses::<HostListSyntax>(".", "is not a host name");
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         assert_reads::<OriginListSyntax>("*", "*");
         for wrong in ["app.example.org", "https://a.example/path", "https://u@a.example", "file:///x", "null"]
         {
-            assert_refuses::<OriginListSyntax>(wrong, "is no origin");
+            assert_refuses::<OriginListSyntax>(wrong, "is not an origin");
         }
     }
 }

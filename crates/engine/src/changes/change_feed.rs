@@ -318,7 +318,7 @@ struct RetryBackoff(usize);
 impl RetryBackoff {
     async fn wait(&mut self, error: &Error) {
         if self.0 == 0 {
-            tracing::warn!(cause = error.full_text(), "the change log cannot be read; trying again");
+            tracing::warn!(cause = error.full_text(), "cannot read the change log; retrying");
         }
         let delay = RETRY_DELAYS_MS[self.0.min(RETRY_DELAYS_MS.len() - 1)];
         self.0 += 1;
@@ -327,7 +327,7 @@ impl RetryBackoff {
 
     fn recovered(&mut self) {
         if std::mem::take(&mut self.0) > 0 {
-            tracing::info!("the change log can be read again");
+            tracing::info!("reading the change log works again");
         }
     }
 }

@@ -15,16 +15,16 @@ impl ChangeLog {
 
     /// The change number of an event id, if the changes after it are still kept.
     pub fn number_of_event(&self, event_id: &str) -> Result<i64> {
-        let (tag, number) = split_event_id(event_id)
-            .ok_or_else(|| unknown_event_id(event_id, "is no event id of this server"))?;
+        let (tag, number) =
+            split_event_id(event_id).ok_or_else(|| unknown_event_id(event_id, "is not a valid event id"))?;
         let position = self.epochs.iter().position(|epoch| epoch.tag == tag);
-        let position = position.ok_or_else(|| unknown_event_id(event_id, "belongs to another store"))?;
+        let position = position.ok_or_else(|| unknown_event_id(event_id, "is from another store"))?;
         let end = self.epochs.get(position + 1).map_or(self.last_number, |next| next.after);
         let begin = if position == 0 { 0 } else { self.epochs[position].after };
         if number > end || number < begin {
             return Err(unknown_event_id(
                 event_id,
-                "was never given, or the store was restored to before it",
+                "does not exist; the store may have been restored from an older backup",
             ));
         }
         if number < self.pruned_until { Err(self.expired_error(event_id)) } else { Ok(number) }
@@ -33,8 +33,7 @@ impl ChangeLog {
     /// The error for an event id whose following changes are no longer kept.
     pub fn expired_error(&self, event_id: &str) -> Error {
         let message = format!(
-            "changes right after the event id `{event_id}` are no longer kept (settings keep-changes and \
-             keep-changes-for): read the current state again and subscribe without an id"
+            "changes after the event id `{event_id}` are no longer available (settings keep-changes and keep-changes-for): read the current state and subscribe without an id"
         );
         Error::EventId { code: "EVENT_ID_EXPIRED", message }
     }

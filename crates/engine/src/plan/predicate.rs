@@ -77,13 +77,13 @@ fn plan_predicate(
             | ComparisonOp::In,
             Value::Null,
         ) => {
-            let message = format!("`{}` cannot be compared with null in this way", field.input_name);
+            let message = format!("`{}` cannot be compared with null by this operator", field.input_name);
             Err(vec![Violation::new(&field.input_name, "NULL", message)])
         }
         (ComparisonOp::In, Value::List(items)) => plan_one_of(model, id, field, items),
         (ComparisonOp::In, single) => plan_one_of(model, id, field, std::slice::from_ref(single)),
         (ComparisonOp::Contains, _) if !is_text_kind(&field.kind) => {
-            let message = format!("`{}` is no text that could contain something", field.input_name);
+            let message = format!("`{}` is not a text field, so `contains` cannot be used", field.input_name);
             Err(vec![Violation::new(&field.input_name, "OPERATOR", message)])
         }
         (ComparisonOp::Contains, _) => {

@@ -126,7 +126,7 @@ pub fn relation_target(field: &Field) -> Result<RecordTypeId> {
         | FieldKind::Enum(_)
         | FieldKind::Embedded(_)
         | FieldKind::List(_)
-        | FieldKind::Unstored => Err(Error::internal(format!("`{}` leads to no record", field.name))),
+        | FieldKind::Unstored => Err(Error::internal(format!("`{}` is not a relation", field.name))),
     }
 }
 

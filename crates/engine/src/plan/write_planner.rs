@@ -81,10 +81,10 @@ impl<'a> WritePlanner<'a> {
         for (id, value) in fields {
             let field = self.record.field(id);
             if std::mem::replace(&mut is_given[id.0], true) {
-                let message = format!("`{}` is given twice", field.name);
+                let message = format!("`{}` is given more than once", field.name);
                 self.violations.push(Violation::new(&field.input_name, "TWICE", message));
             } else if field.value_source != ValueSource::Client {
-                let message = format!("`{}` is filled by the server and cannot be set", field.name);
+                let message = format!("`{}` is set by the server and cannot be written", field.name);
                 self.violations.push(Violation::new(&field.input_name, "READ_ONLY", message));
             } else {
                 self.accept_field(id, field, &value);

@@ -32,7 +32,7 @@ pub fn limit_exceeded(
     allowed: usize,
     setting: &str,
 ) -> ResponseError {
-    let message = format!("{what} is {found}, more than the {allowed} that limits.{setting} allows");
+    let message = format!("{what} is {found}, but limits.{setting} allows at most {allowed}");
     ResponseError::new("LIMIT_EXCEEDED", message)
 }
 
@@ -105,8 +105,9 @@ pub fn check_operation(
         }
     }
     if weight.lists >= MAX_INTROSPECTION_DEPTH {
-        let message =
-            format!("introspection may nest lists of types less than {MAX_INTROSPECTION_DEPTH} deep");
+        let message = format!(
+            "lists of types in an introspection query must be nested less than {MAX_INTROSPECTION_DEPTH} levels deep"
+        );
         return Err(ResponseError::new("LIMIT_EXCEEDED", message));
     }
     Ok(())

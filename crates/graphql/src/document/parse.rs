@@ -70,7 +70,7 @@ impl ParsedDocument {
                     "depth",
                 )],
                 (false, true) => {
-                    let found = format_args!("over {}, white space included", parser.tokens_reached() - 1)
+                    let found = format_args!("over {}, including whitespace", parser.tokens_reached() - 1)
                         .to_string();
                     vec![limits::limit_exceeded(
                         "the number of tokens",
@@ -246,7 +246,7 @@ impl PreparedOperation {
     ) -> Result<(), Vec<ResponseError>> {
         let hidden = !settings.introspection && self.uses_introspection(document);
         if hidden {
-            let message = "introspection is switched off on this server (setting `introspection`)";
+            let message = "introspection is disabled on this server (setting `introspection`)";
             return Err(vec![ResponseError::new("INTROSPECTION_DISABLED", message)]);
         }
         Ok(())

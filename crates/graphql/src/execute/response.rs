@@ -397,7 +397,7 @@ fn finish_root(
             })
         }
         (RootShape::Record(_) | RootShape::Id, _) if open.rows == 0 => {
-            writer.fail_with(root.required, &Error::internal("the store gave no record"), at)
+            writer.fail_with(root.required, &Error::internal("the store returned no record"), at)
         }
         (RootShape::Record(_) | RootShape::Id, _) => result,
     }

@@ -56,8 +56,7 @@ impl Execution<'_> {
 
     async fn run_with_resolvers(self, builder: ResponseBuilder) -> Result<ExecutedResponse, ExecutionError> {
         if self.key.is_some() && self.plan.kind == OperationType::Mutation {
-            let message =
-                "an Idempotency-Key cannot be honoured for fields that a registered resolver answers";
+            let message = "Idempotency-Key is not supported for fields with a registered resolver";
             return Err(ResponseError::new("IDEMPOTENCY_KEY_UNSUPPORTED", message).into());
         }
         let builder = ResolverExecution::new(&self).run(builder).await?;

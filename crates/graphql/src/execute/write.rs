@@ -28,7 +28,7 @@ pub type WriteResult = Result<(), NullPropagated>;
 fn unreadable_value(at: FieldPosition) -> Error {
     let (type_name, name) = (&at.label.type_name, &at.label.name);
     Error::Resolver {
-        message: format!("the stored value of `{type_name}.{name}` is not of its type"),
+        message: format!("the stored value of `{type_name}.{name}` does not have the type of the field"),
         code: "UNREADABLE".to_owned(),
     }
 }
@@ -247,7 +247,7 @@ impl ResponseWriter {
                     writer.write_tree(item, tree, at.with_path(&at.path.index(index)))
                 }),
                 OutputShape::Leaf(_) | OutputShape::Object(_) | OutputShape::Abstract(_) => {
-                    let why = format!("`{}` is no list, but its resolver gave one", at.label.name);
+                    let why = format!("`{}` is not a list, but its resolver returned a list", at.label.name);
                     self.push_error(slot.required, ResponseError::new("INVALID_VALUE", why), at)
                 }
             },

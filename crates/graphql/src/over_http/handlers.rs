@@ -50,7 +50,7 @@ impl GraphqlService {
         let (Parts { headers, .. }, body) = request.into_parts();
         // If a size or time limit cut the body off, the layers around this handler replace the error by a better one.
         let body = body::to_bytes(body, usize::MAX).await;
-        let body = body.map_err(|_| json_input::malformed_request("the body ended early"))?;
+        let body = body.map_err(|_| json_input::malformed_request("the body is incomplete"))?;
         let _lease = self.gate.enter().await;
         let state = self.state.load_full();
         let cache_key = CacheKey::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])

@@ -32,7 +32,7 @@ pub fn read_object(name: &str, json: &str) -> Result<Vec<(String, Value)>, Probl
             "the parameter `{name}` must be an object, not {}",
             other.type_noun()
         ))),
-        Err(error) => Err(malformed_request(format!("the parameter `{name}` cannot be read: {error}"))),
+        Err(error) => Err(malformed_request(format!("the parameter `{name}` is not valid JSON: {error}"))),
     }
 }
 

@@ -86,8 +86,7 @@ impl AcceptedTransports {
     /// For a subscription.
     pub fn for_stream(self) -> Result<StreamTransport, Problem> {
         self.stream.ok_or_else(|| {
-            let detail = "a subscription needs a transport that stays open: Accept: text/event-stream, \
-                          Accept: multipart/mixed;subscriptionSpec=1.0, or a WebSocket (graphql-transport-ws)";
+            let detail = "a subscription needs a streaming transport: Accept: text/event-stream, Accept: multipart/mixed;subscriptionSpec=1.0, or a WebSocket (graphql-transport-ws)";
             Problem::new(StatusCode::NOT_ACCEPTABLE, "SUBSCRIPTION_TRANSPORT", detail)
         })
     }

@@ -84,20 +84,19 @@ pub fn parse_post<'a>(
     limits: &ServerLimits,
 ) -> Result<ParsedRequest<'a>, Problem> {
     if !is_json(headers) {
-        let detail = "a GraphQL request is JSON: send Content-Type: application/json, in UTF-8";
+        let detail = "a GraphQL request must be JSON in UTF-8, sent with Content-Type: application/json";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail));
     }
     if body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
-        return Err(malformed_request("several requests in one are not taken here; send them one by one"));
+        return Err(malformed_request("batched requests are not supported; send them one by one"));
     }
     Ok(parse_request(body, limits)?)
 }
 
 /// Parses the JSON object of a request, from a body or a message.
 pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<ParsedRequest<'a>, RequestError> {
-    let parameters: Parameters = serde_json::from_slice(json).map_err(|error| {
-        malformed_request(format!("the body is no JSON object that can be read: {error}"))
-    })?;
+    let parameters: Parameters = serde_json::from_slice(json)
+        .map_err(|error| malformed_request(format!("the body is not a valid JSON object: {error}")))?;
     let Parameters { query, operation, variables, extensions } = parameters;
     let query = query.ok_or_else(missing_query)?;
     // Checked before the text is copied: a document of megabytes is refused anyway.
@@ -153,7 +152,7 @@ pub fn parse_query(query: &str) -> Result<Option<ParsedRequest<'_>>, Problem> {
 }
 
 pub fn missing_query() -> Problem {
-    malformed_request("the parameter `query` is missing: it holds the GraphQL document as text")
+    malformed_request("the parameter `query` with the GraphQL document is missing")
 }
 
 /// True for `application/json` without a charset or with UTF-8.

@@ -50,9 +50,10 @@ impl ObjectBatch {
             {
                 self.add_object(object, PendingObject::Record(id))
             }
-            (Resolved::Record { type_name, .. }, OutputShape::Object(object)) => {
-                invalid_value(format!("`{}` was expected, not a record of `{type_name}`", object.type_name))
-            }
+            (Resolved::Record { type_name, .. }, OutputShape::Object(object)) => invalid_value(format!(
+                "the resolver must return a record of `{}`, not of `{type_name}`",
+                object.type_name
+            )),
             (Resolved::Record { type_name, id }, OutputShape::Abstract(abstracted)) => {
                 match abstracted.shape_named(&type_name) {
                     Ok(object) => self.add_object(object, PendingObject::Record(id)),
@@ -60,13 +61,15 @@ impl ObjectBatch {
                 }
             }
             (Resolved::Record { type_name, .. }, OutputShape::Leaf(_) | OutputShape::List(_)) => {
-                invalid_value(format!("a record of `{type_name}` does not fit here"))
+                invalid_value(format!(
+                    "the resolver must not return a record (of `{type_name}`) for this field"
+                ))
             }
             (Resolved::List(items), OutputShape::List(item)) => DeferredValue::List(
                 items.into_iter().map(|resolved| self.add_resolved(item, resolved)).collect(),
             ),
             (Resolved::List(_), OutputShape::Leaf(_) | OutputShape::Object(_) | OutputShape::Abstract(_)) => {
-                invalid_value("a list does not fit here".to_owned())
+                invalid_value("the resolver must not return a list for this field".to_owned())
             }
         }
     }

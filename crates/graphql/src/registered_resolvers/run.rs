@@ -128,7 +128,7 @@ impl<'a> ResolverExecution<'a> {
             let rows = rows.collect();
             all.push((
                 rows,
-                collected.outcome.unwrap_or_else(|| Err(Error::internal("no outcome was told"))),
+                collected.outcome.unwrap_or_else(|| Err(Error::internal("the store returned no outcome"))),
             ));
         }
         Ok((pending, all))

@@ -51,7 +51,7 @@ impl WebSocketHandshake {
     /// The 101 response and the chosen subprotocol.
     pub fn accept(self, headers: &HeaderMap) -> Result<(Response, Subprotocol), Problem> {
         if headers.get(SEC_WEBSOCKET_VERSION).map(HeaderValue::as_bytes) != Some(b"13") {
-            let detail = "a WebSocket of another version; 13 is the one spoken here";
+            let detail = "unsupported WebSocket version; use version 13";
             return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, "UPGRADE_REQUIRED", detail)
                 .with_header(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))
                 .with_header(CONNECTION, HeaderValue::from_static("upgrade"))
@@ -59,7 +59,10 @@ impl WebSocketHandshake {
         }
         let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| key.len() == 24);
         let key = key.ok_or_else(|| {
-            Problem::bad_request("MALFORMED_REQUEST", "Sec-WebSocket-Key is missing, or no key of 16 bytes")
+            Problem::bad_request(
+                "MALFORMED_REQUEST",
+                "Sec-WebSocket-Key is missing or is not a key of 16 bytes",
+            )
         })?;
         let subprotocol = Subprotocol::from_headers(headers);
         let mut response = Response::new(Body::empty());

@@ -62,7 +62,7 @@ impl SocketClose {
     }
 
     pub fn not_acceptable() -> SocketClose {
-        SocketClose::new(4406, format!("Subprotocol not acceptable: {SUBPROTOCOL} is the one spoken here"))
+        SocketClose::new(4406, format!("Subprotocol not acceptable: use {SUBPROTOCOL}"))
     }
 
     pub fn subscriber_exists(id: &str) -> SocketClose {
@@ -97,7 +97,7 @@ pub fn parse_message(text: &str) -> Result<IncomingMessage<'_>, SocketClose> {
     let fields: MessageFields =
         serde_json::from_str(text).map_err(|error| SocketClose::invalid_message(format_args!("{error}")))?;
     let kind = parse_string(fields.kind)
-        .ok_or_else(|| SocketClose::invalid_message("`type` is missing or no text"))?;
+        .ok_or_else(|| SocketClose::invalid_message("`type` is missing or not a string"))?;
     match kind.as_ref() {
         "connection_init" => optional_payload(&fields, "connection_init").map(|_| IncomingMessage::Init),
         "ping" => optional_payload(&fields, "ping").map(IncomingMessage::Ping),
@@ -106,12 +106,10 @@ pub fn parse_message(text: &str) -> Result<IncomingMessage<'_>, SocketClose> {
         "subscribe" => {
             let id = operation_id(&fields, "subscribe")?;
             let payload = object_text(fields.payload)
-                .ok_or_else(|| SocketClose::invalid_message("`payload` of subscribe is no object"))?;
+                .ok_or_else(|| SocketClose::invalid_message("`payload` of subscribe is not an object"))?;
             Ok(IncomingMessage::Subscribe { id, payload })
         }
-        other => {
-            Err(SocketClose::invalid_message(format_args!("a client does not send `type` {other:.40?}")))
-        }
+        other => Err(SocketClose::invalid_message(format_args!("unexpected `type` {other:.40?}"))),
     }
 }
 
@@ -130,14 +128,14 @@ fn optional_payload<'a>(fields: &MessageFields<'a>, kind: &str) -> Result<Option
     match fields.payload.map(RawValue::get) {
         None | Some("null") => Ok(None),
         Some(text) if text.starts_with('{') => Ok(Some(text)),
-        Some(_) => Err(SocketClose::invalid_message(format_args!("`payload` of {kind} is no object"))),
+        Some(_) => Err(SocketClose::invalid_message(format_args!("`payload` of {kind} is not an object"))),
     }
 }
 
 fn operation_id<'a>(fields: &MessageFields<'a>, kind: &str) -> Result<Cow<'a, str>, SocketClose> {
     let id = parse_string(fields.id).filter(|id| !id.is_empty());
     id.ok_or_else(|| {
-        SocketClose::invalid_message(format_args!("`id` of {kind} is missing, empty or no text"))
+        SocketClose::invalid_message(format_args!("`id` of {kind} is missing, empty or not a string"))
     })
 }
 
@@ -220,12 +218,15 @@ mod tests {
             ("{\"type\":\"ping\"} x", "trailing"),
             ("{\"type\":\"ping\",\"type\":\"pong\"}", "duplicate"),
             ("{}", "`type` is missing"),
-            ("{\"type\":1}", "`type` is missing or no text"),
-            ("{\"type\":\"connection_ack\"}", "does not send `type` \"connection_ack\""),
-            ("{\"type\":\"next\",\"id\":\"1\",\"payload\":{}}", "does not send"),
-            ("{\"type\":\"start\",\"id\":\"1\",\"payload\":{}}", "does not send `type` \"start\""),
-            ("{\"type\":\"ping\",\"payload\":1}", "`payload` of ping is no object"),
-            ("{\"type\":\"connection_init\",\"payload\":[]}", "`payload` of connection_init is no object"),
+            ("{\"type\":1}", "`type` is missing or not a string"),
+            ("{\"type\":\"connection_ack\"}", "unexpected `type` \"connection_ack\""),
+            ("{\"type\":\"next\",\"id\":\"1\",\"payload\":{}}", "unexpected `type`"),
+            ("{\"type\":\"start\",\"id\":\"1\",\"payload\":{}}", "unexpected `type` \"start\""),
+            ("{\"type\":\"ping\",\"payload\":1}", "`payload` of ping is not an object"),
+            (
+                "{\"type\":\"connection_init\",\"payload\":[]}",
+                "`payload` of connection_init is not an object",
+            ),
             ("{\"type\":\"complete\"}", "`id` of complete"),
             ("{\"type\":\"subscribe\",\"id\":1,\"payload\":{}}", "`id` of subscribe"),
             ("{\"type\":\"subscribe\",\"id\":\"\",\"payload\":{}}", "`id` of subscribe"),

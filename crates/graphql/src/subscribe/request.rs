@@ -73,7 +73,7 @@ impl SubscriptionRequest {
         if prepared.operation_type() != OperationType::Subscription {
             return Err(single(ResponseError::new(
                 "OPERATION_RESOLUTION_FAILURE",
-                "the operation is no subscription",
+                "the operation is not a subscription",
             )));
         }
         let schema = &engine.model().schema;
@@ -96,7 +96,7 @@ fn change_filter(
         return Err(failure.clone());
     }
     let [root] = plan.roots.as_slice() else {
-        let message = "a subscription selects exactly one field";
+        let message = "a subscription must select exactly one field";
         return Err(ResponseError::new("GRAPHQL_VALIDATION_FAILED", message));
     };
     let refuse =
@@ -110,13 +110,14 @@ fn change_filter(
             | OperationVerb::Get
             | OperationVerb::Create
             | OperationVerb::Update
-            | OperationVerb::Delete => refuse("RESOLVER_NOT_FOUND", format!("`{name}` follows no changes")),
+            | OperationVerb::Delete => {
+                refuse("RESOLVER_NOT_FOUND", format!("`{name}` is not bound to a subscription"))
+            }
         },
         RootAction::Missing(why) => refuse("RESOLVER_NOT_FOUND", why.clone()),
         RootAction::Registered { .. } => {
-            let message = format!(
-                "`{name}` is answered by a registered resolver, which gives one answer and cannot follow changes"
-            );
+            let message =
+                format!("`{name}` has a registered resolver, which cannot be used for subscriptions");
             refuse("SUBSCRIPTION_UNSUPPORTED", message)
         }
         RootAction::Typename(_) | RootAction::Introspection { .. } => {

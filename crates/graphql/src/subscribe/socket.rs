@@ -79,7 +79,7 @@ impl MessageSocket {
             None | Some(Ok(Message::Close(_))) => ReceivedMessage::Closed,
             Some(Ok(Message::Text(text))) => ReceivedMessage::Text(text),
             Some(Ok(Message::Binary(_))) => {
-                ReceivedMessage::Invalid(SocketClose::invalid_message("it is binary, and must be text"))
+                ReceivedMessage::Invalid(SocketClose::invalid_message("binary messages are not supported"))
             }
             Some(Ok(Message::Ping(_))) => {
                 self.pong_pending = true;
@@ -97,14 +97,12 @@ impl MessageSocket {
     fn classify_error(&self, error: &tungstenite::Error) -> ReceivedMessage {
         match error {
             tungstenite::Error::Capacity(_) => {
-                let reason = format!(
-                    "a message is larger than {} bytes (limits.socket-message)",
-                    self.max_message_bytes
-                );
+                let reason =
+                    format!("message larger than {} bytes (limits.socket-message)", self.max_message_bytes);
                 ReceivedMessage::Invalid(SocketClose::new(1009, reason))
             }
             tungstenite::Error::Utf8(_) => {
-                ReceivedMessage::Invalid(SocketClose::new(1007, "a text is not UTF-8"))
+                ReceivedMessage::Invalid(SocketClose::new(1007, "text is not valid UTF-8"))
             }
             tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
                 ReceivedMessage::Closed

@@ -262,7 +262,7 @@ impl SocketSession {
         self.operations.start(id, async move {
             let response = timeout(limit, start_or_execute(service, request, actor)).await;
             response.unwrap_or_else(|_| {
-                let message = format!("no answer within {limit:?} (limits.request-timeout)");
+                let message = format!("no response within {limit:?} (limits.request-timeout)");
                 StartResult::Rejected(vec![ResponseError::new("TIMEOUT", message)])
             })
         });
@@ -273,8 +273,9 @@ impl SocketSession {
     fn check_limits(&self) -> Result<(), Problem> {
         let limit = self.context.config.limits.socket_subscriptions;
         if self.operations.len() >= limit {
-            let detail =
-                format!("more than {limit} operations at once on one socket (limits.socket-subscriptions)");
+            let detail = format!(
+                "more than {limit} concurrent operations on one socket (limits.socket-subscriptions)"
+            );
             return Err(Problem::bad_request("LIMIT_EXCEEDED", detail));
         }
         self.client.rate_meter.as_ref().map_or(Ok(()), ClientMeter::take_request)
@@ -359,10 +360,10 @@ impl SocketSession {
             SessionEnd::Closed(SocketClose { code, reason }) => {
                 tracing::info!(ms, code, reason, request_id, client, "socket closed");
             }
-            SessionEnd::ClientGone => tracing::info!(ms, request_id, client, "socket ended by the client"),
+            SessionEnd::ClientGone => tracing::info!(ms, request_id, client, "socket closed by the client"),
             SessionEnd::Cut => {
-                let reason = "the server is stopping, and the socket did not finish in time";
-                tracing::warn!(ms, reason, request_id, client, "socket cut");
+                let reason = "the server is stopping and the socket did not close in time";
+                tracing::warn!(ms, reason, request_id, client, "socket aborted");
             }
         }
     }
@@ -393,8 +394,9 @@ async fn start_or_execute(
         GraphqlReply::Executed(executed) => StartResult::Response(executed.body, executed.causes),
         GraphqlReply::Rejected(failures) => StartResult::Rejected(failures),
         GraphqlReply::Failed(error) => StartResult::Rejected(vec![ResponseError::from_error(&error)]),
-        GraphqlReply::PostRequired => {
-            StartResult::Rejected(vec![ResponseError::new("METHOD_NOT_ALLOWED", "it must be posted")])
-        }
+        GraphqlReply::PostRequired => StartResult::Rejected(vec![ResponseError::new(
+            "METHOD_NOT_ALLOWED",
+            "use POST for this operation",
+        )]),
     }
 }

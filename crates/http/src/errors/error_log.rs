@@ -54,7 +54,7 @@ impl<'a> LogScope<'a> {
             StreamEnd::ServerStopping => log("the server is stopping"),
             StreamEnd::SchemaChanged => log("the schema changed"),
             StreamEnd::DoesNotFit(why) => {
-                let reason = format!("the schema changed, and the subscription does not fit it: {why}");
+                let reason = format!("the schema changed and the subscription is no longer valid: {why}");
                 tracing::warn!(request_id, operation_id, transport, reason, "stream ended");
             }
             StreamEnd::Failed(error) => {

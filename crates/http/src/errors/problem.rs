@@ -63,19 +63,16 @@ impl Problem {
     /// The default code and text of a bare status.
     pub fn from_status(status: StatusCode) -> Self {
         let (code, detail) = match status {
-            StatusCode::NOT_FOUND => ("NOT_FOUND", "there is nothing at this address"),
-            StatusCode::METHOD_NOT_ALLOWED => (
-                "METHOD_NOT_ALLOWED",
-                "this address does not take that method; the Allow header lists the ones it takes",
-            ),
+            StatusCode::NOT_FOUND => ("NOT_FOUND", "no resource exists at this path"),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                ("METHOD_NOT_ALLOWED", "method not allowed; the Allow header lists the allowed methods")
+            }
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                ("UNSUPPORTED_MEDIA_TYPE", "the content type of this request cannot be read here")
+                ("UNSUPPORTED_MEDIA_TYPE", "the content type of the request is not supported")
             }
-            StatusCode::NOT_ACCEPTABLE => {
-                ("NOT_ACCEPTABLE", "this address has no form that the Accept header allows")
-            }
+            StatusCode::NOT_ACCEPTABLE => ("NOT_ACCEPTABLE", "no available format matches the Accept header"),
             status if status.is_server_error() => ("INTERNAL", "an unexpected error occurred"),
-            _ => ("REFUSED", "the request was refused"),
+            _ => ("REFUSED", "the request was rejected"),
         };
         Problem::new(status, code, detail)
     }

@@ -104,7 +104,11 @@ impl AccessLog {
 
     /// The status is already sent, so an error in the body can only end the response.
     fn broke_off(&self, error: &axum::Error) {
-        tracing::error!(request_id = self.id.as_str(), cause = error_chain(error), "the answer broke off");
+        tracing::error!(
+            request_id = self.id.as_str(),
+            cause = error_chain(error),
+            "the response was aborted"
+        );
     }
 
     fn write_line(&self, status: u16, ms: f64) {

@@ -38,7 +38,7 @@ async fn check_readiness(ready: ReadinessCheck, shutdown: Shutdown) -> Result<()
     }
     match tokio::time::timeout(READY_TIMEOUT, ready()).await {
         Ok(verdict) => verdict.map_err(|reason| not_ready(&reason)),
-        Err(_) => Err(not_ready("the store does not answer")),
+        Err(_) => Err(not_ready("the store does not respond")),
     }
 }
 

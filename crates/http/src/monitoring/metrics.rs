@@ -98,17 +98,17 @@ impl Metrics {
     }
 
     fn register(&self, registry: &mut Registry) {
-        let help = "Duration of HTTP requests until the end of the answer";
+        let help = "Duration of HTTP requests until the end of the response";
         registry.register("http_server_request_duration_seconds", help, self.durations.clone());
         registry.register(
             "http_server_active_requests",
-            "Requests being answered",
+            "Requests in progress",
             self.active_requests.clone(),
         );
         registry.register("http_server_connections", "Open connections", self.connections.clone());
         registry.register("trefoil_subscriptions", "Open subscriptions", self.subscriptions.clone());
-        registry.register("trefoil_subscription_events", "Events given to subscribers", self.events.clone());
-        let help = "Answers given again because nothing had changed";
+        registry.register("trefoil_subscription_events", "Events sent to subscribers", self.events.clone());
+        let help = "Responses served from the cache because nothing had changed";
         registry.register("trefoil_answers_repeated", help, self.repeated_responses.clone());
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         registry.register("trefoil_build", "The running version", Info::new(version));

@@ -195,7 +195,8 @@ impl OfferedFormats {
 
     fn not_acceptable(self) -> Problem {
         let names: Vec<&str> = self.0.iter().map(|offer| offer.media_type()).collect();
-        let detail = format!("Accept allows none of what there is here: {}", names.join(", "));
+        let detail =
+            format!("no available format matches the Accept header; available: {}", names.join(", "));
         Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail)
     }
 }

@@ -77,13 +77,13 @@ fn checked_default(
     let message = if let Some(reason) = literal_mismatch(literal, &field.kind) {
         reason
     } else if is_recursive_default(types, owner, field, &mut Vec::new()) {
-        "it never ends: the value it makes takes a default that makes it again".to_owned()
+        "it is recursive: the value contains a field whose default is this value again".to_owned()
     } else if let Err(violations) = coerce::coerce_with_types(types, field, &default) {
         violations.into_iter().map(|violation| violation.message).collect::<Vec<_>>().join("; ")
     } else {
         return Some(default);
     };
-    let message = format!("the default of `{owner}.{}` does not fit: {message}", field.name);
+    let message = format!("invalid default for `{owner}.{}`: {message}", field.name);
     let diagnostic = log.error(literal.location(), "DEFAULT", message);
     let ty = schema.get_object(owner)?.fields.get(field.name.as_str())?.ty.to_string();
     diagnostic.label(format!("does not fit `{ty}`")).help = default_help(partial_model, &field.kind, literal);
@@ -132,10 +132,8 @@ fn has_recursive_default<'a>(
 /// The reason why a literal does not fit, where coercion would accept it: bare words are enum values, not text.
 fn literal_mismatch(literal: &ast::Value, kind: &FieldKind) -> Option<String> {
     match (literal, kind) {
-        (ast::Value::Variable(_), _) => Some("a schema has no variables".to_owned()),
-        (ast::Value::Enum(word), FieldKind::Scalar(_)) => {
-            Some(format!("`{word}` is a bare word, not a value"))
-        }
+        (ast::Value::Variable(_), _) => Some("variables are not allowed in a schema".to_owned()),
+        (ast::Value::Enum(word), FieldKind::Scalar(_)) => Some(format!("`{word}` is an enum value")),
         _ => None,
     }
 }
@@ -147,7 +145,7 @@ fn default_help(partial_model: &PartialModel, kind: &FieldKind, literal: &ast::V
             let near = literal.as_enum().and_then(|word| names::nearest_name(word, known.clone()));
             Some(match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("write one of {}", known.collect::<Vec<_>>().join(", ")),
+                None => format!("use one of {}", known.collect::<Vec<_>>().join(", ")),
             })
         }
         (FieldKind::Scalar(Scalar::String | Scalar::Id), ast::Value::Enum(word)) => {

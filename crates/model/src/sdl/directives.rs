@@ -22,86 +22,86 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     BuiltinDirective {
         name: "resource",
         sdl: "directive @resource(path: String!) on OBJECT",
-        doc: "Serves the records of a type under another path than its plural.",
+        doc: "Serves the records of this type at the given path instead of the plural of its name.",
     },
     BuiltinDirective {
         name: "notBlank",
         sdl: "directive @notBlank on FIELD_DEFINITION",
-        doc: "Refuses text that is empty or white space alone.",
+        doc: "Rejects text that is empty or only whitespace.",
     },
     BuiltinDirective {
         name: "unique",
         sdl: "directive @unique on FIELD_DEFINITION",
-        doc: "No two records have the same value here.",
+        doc: "No two records may have the same value.",
     },
     BuiltinDirective {
         name: "length",
         sdl: "directive @length(min: Int, max: Int) on FIELD_DEFINITION",
-        doc: "Bounds the number of characters of a text, or of elements of a list.",
+        doc: "Limits the number of characters of a text or elements of a list.",
     },
     BuiltinDirective {
         name: "range",
         sdl: "directive @range(min: _Value, max: _Value) on FIELD_DEFINITION",
-        doc: "Bounds a number, exactly; large or fractional bounds may be written as text.",
+        doc: "Limits a number, compared exactly. Large or fractional limits may be given as strings.",
     },
     BuiltinDirective {
         name: "pattern",
         sdl: "directive @pattern(regex: String!) on FIELD_DEFINITION",
-        doc: "The whole text matches a regular expression.",
+        doc: "The whole text must match the regular expression.",
     },
     BuiltinDirective {
         name: "email",
         sdl: "directive @email on FIELD_DEFINITION",
-        doc: "The text is an email address as browsers judge it.",
+        doc: "The text must be an email address, by the rules of HTML forms.",
     },
     BuiltinDirective {
         name: "default",
         sdl: "directive @default(value: _Value) on FIELD_DEFINITION",
-        doc: "Fills a field that was not given.",
+        doc: "The value of the field when none is given.",
     },
     BuiltinDirective {
         name: "index",
         sdl: "directive @index(fields: [String!]!) repeatable on OBJECT",
-        doc: "Keeps an index over these fields, in this order.",
+        doc: "Creates an index on these fields, in this order.",
     },
     BuiltinDirective {
         name: "createdAt",
         sdl: "directive @createdAt on FIELD_DEFINITION",
-        doc: "Filled with the time of creation; clients cannot set it.",
+        doc: "Set to the time of creation; clients cannot set it.",
     },
     BuiltinDirective {
         name: "updatedAt",
         sdl: "directive @updatedAt on FIELD_DEFINITION",
-        doc: "Filled with the time of the last change; clients cannot set it.",
+        doc: "Set to the time of the last change; clients cannot set it.",
     },
     BuiltinDirective {
         name: "version",
         sdl: "directive @version on FIELD_DEFINITION",
-        doc: "Shows the record's version, which grows by one with each change.",
+        doc: "The version of the record, which increases by one with each change.",
     },
     BuiltinDirective {
         name: "reference",
         sdl: "directive @reference(onDelete: _OnDelete, inverse: String) on FIELD_DEFINITION",
-        doc: "Says what happens when the referenced record is deleted, and which field looks back.",
+        doc: "What happens when the referenced record is deleted, and which field is the inverse.",
     },
     BuiltinDirective {
         name: "renamedFrom",
         sdl: "directive @renamedFrom(name: String!) on OBJECT | FIELD_DEFINITION",
-        doc: "Keeps the data of a type or field that had another name.",
+        doc: "The previous name of a type or field, so that a migration keeps its data.",
     },
     BuiltinDirective {
         name: "resolver",
         sdl: "directive @resolver(name: String!) on FIELD_DEFINITION",
-        doc: "Binds a field to the resolver of that name.",
+        doc: "Binds the field to the resolver with this name.",
     },
 ];
 
 /// Types used only by the directives above, as name and SDL.
 pub const HELPER_TYPES: &[(&str, &str)] = &[
-    ("_Value", "\"Any literal.\"\nscalar _Value"),
+    ("_Value", "\"Any value.\"\nscalar _Value"),
     (
         "_OnDelete",
-        "\"What a reference does when its record is deleted.\"\nenum _OnDelete { REFUSE CASCADE SET_NULL }",
+        "\"What happens to a reference when the referenced record is deleted.\"\nenum _OnDelete { REFUSE CASCADE SET_NULL }",
     ),
 ];
 
@@ -169,7 +169,7 @@ impl<'s> DirectiveReader<'_> {
         let value = directive_argument(directive, name)?;
         let text = value.as_str();
         if text.is_none() {
-            self.report_wrong_argument(directive, name, value, "text in quotes");
+            self.report_wrong_argument(directive, name, value, "a quoted string");
         }
         text
     }
@@ -186,7 +186,7 @@ impl<'s> DirectiveReader<'_> {
         for item in items {
             match item.as_str() {
                 Some(text) => texts.push((text, item)),
-                None => self.report_wrong_argument(directive, name, item, "text in quotes"),
+                None => self.report_wrong_argument(directive, name, item, "a quoted string"),
             }
         }
         texts
@@ -196,9 +196,9 @@ impl<'s> DirectiveReader<'_> {
     fn check_default(&mut self, directive: &'s Node<Directive>) {
         if directive_argument(directive, "value").is_none_or(|value| value.is_null()) {
             self.log
-                .error(directive.location(), "DEFAULT", "a default needs a value")
-                .label("names none")
-                .help("write `@default(value: …)`, or remove it");
+                .error(directive.location(), "DEFAULT", "`@default` needs a value")
+                .label("no value given")
+                .help("write `@default(value: …)` or remove the directive");
         }
     }
 
@@ -213,7 +213,7 @@ impl<'s> DirectiveReader<'_> {
         let value = directive_argument(directive, name)?;
         let count = number_digits(value, NumberSyntax::NumberOnly).and_then(|digits| digits.parse().ok());
         if count.is_none() {
-            self.report_wrong_argument(directive, name, value, "a whole number from 0 up");
+            self.report_wrong_argument(directive, name, value, "a whole number of at least 0");
         }
         count
     }
@@ -246,17 +246,17 @@ impl<'s> DirectiveReader<'_> {
                     "DIRECTIVE_ARGUMENT",
                     format!("`@{name}` has neither `min` nor `max`"),
                 )
-                .label("bounds nothing")
+                .label("limits nothing")
                 .help(format!("write `@{name}(min: 1)`, `@{name}(max: 100)` or both"));
         } else if !ordered {
             self.log
                 .error(
                     directive.location(),
                     "DIRECTIVE_ARGUMENT",
-                    format!("`@{name}` has a `min` above its `max`"),
+                    format!("`min` of `@{name}` is greater than `max`"),
                 )
-                .label("no value fits")
-                .help("swap the two");
+                .label("no value can satisfy this")
+                .help("swap `min` and `max`");
         }
     }
 
@@ -267,9 +267,9 @@ impl<'s> DirectiveReader<'_> {
             Err(reason) => {
                 let span = directive_argument(directive, "regex").and_then(|value| value.location());
                 self.log
-                    .error(span, "PATTERN", format!("the pattern is no regular expression: {reason}"))
-                    .label("does not compile")
-                    .help("patterns are written as for the Rust crate `regex`: no look-around, no back-references");
+                    .error(span, "PATTERN", format!("invalid regular expression: {reason}"))
+                    .label("invalid pattern")
+                    .help("patterns use the syntax of the Rust crate `regex`, without look-around and backreferences");
                 None
             }
         }
@@ -292,7 +292,7 @@ impl<'s> DirectiveReader<'_> {
                     directive,
                     "onDelete",
                     value,
-                    "one of REFUSE, CASCADE and SET_NULL, without quotes",
+                    "REFUSE, CASCADE or SET_NULL, without quotes",
                 );
                 None
             }
@@ -319,7 +319,7 @@ impl<'s> DirectiveReader<'_> {
         for argument in directive.arguments.iter().filter(|argument| !known.contains(&argument.name.as_str()))
         {
             let message = format!("`@{}` has no argument `{}`", directive.name, argument.name);
-            let otherwise = || format!("it is defined as `{}`", definition.sdl);
+            let otherwise = || format!("its definition is `{}`", definition.sdl);
             let help = suggest_or_else(&argument.name, known.iter().copied(), otherwise);
             self.log
                 .error(argument.name.location().or(argument.location()), "DIRECTIVE_ARGUMENT", message)
@@ -360,9 +360,9 @@ pub(crate) fn expected_kind(directive: &str, kind: &FieldKind) -> Option<&'stati
         "length" => (is_text || is_list, "text and lists"),
         "range" => (is_number, "numbers"),
         "unique" => (kind.is_comparable(), "single values"),
-        "default" => (is_value, "fields that keep a value of their own"),
-        "createdAt" | "updatedAt" => (is_time, "a DateTime"),
-        "version" => (is_whole, "an Int or a Long"),
+        "default" => (is_value, "fields that store a value"),
+        "createdAt" | "updatedAt" => (is_time, "DateTime fields"),
+        "version" => (is_whole, "Int and Long fields"),
         _ => (true, ""),
     };
     (!fits).then_some(purpose)
@@ -404,7 +404,7 @@ pub(crate) fn argument_names(definition: &BuiltinDirective) -> Vec<&'static str>
 pub(crate) fn literal_noun(value: &ast::Value) -> &'static str {
     match value {
         ast::Value::Null => "null",
-        ast::Value::Enum(_) => "a bare word",
+        ast::Value::Enum(_) => "an enum value",
         ast::Value::Variable(_) => "a variable",
         ast::Value::String(_) => "text",
         ast::Value::Float(_) => "a fractional number",

@@ -19,13 +19,13 @@ pub(crate) fn report_build_errors(log: &mut DiagnosticLog, errors: &DiagnosticLi
             Some(name) if message.starts_with("the type ") => {
                 report
                     .label("second definition")
-                    .help(format!("write `extend type {name}` to add to the first"));
+                    .help(format!("use `extend type {name}` to add fields to the first definition"));
             }
             _ if message.starts_with("duplicate") || message.starts_with("the directive ") => {
-                report.label("second definition").help("remove one of the two");
+                report.label("second definition").help("remove one of them");
             }
             _ if message.starts_with("a schema document") => {
-                report.label("belongs to a client").help("remove it");
+                report.label("not part of a schema").help("remove it");
             }
             _ => {}
         }
@@ -85,7 +85,7 @@ fn report_unknown_directive(
         None => {
             undeclared.push(name.to_owned());
             format!(
-                "remove it, or declare it: `{}`",
+                "remove it or declare it: `{}`",
                 directive_declaration::suggested_declaration(schema, name, span)
             )
         }
@@ -117,22 +117,22 @@ fn report_invalid_schema(log: &mut DiagnosticLog, schema: &Schema, kind: &str, e
             (
                 "DIRECTIVE_ARGUMENT",
                 message.clone(),
-                directive.map(|builtin| format!("it is defined as `{}`", builtin.sdl)),
+                directive.map(|builtin| format!("its definition is `{}`", builtin.sdl)),
             )
         }
         "UnsupportedLocation" => {
             let location = message.split("for ").last().unwrap_or_default().replace(" location", "");
             let help = directives::find_directive(first)
-                .map(|builtin| format!("it is defined as `{}`", builtin.sdl));
+                .map(|builtin| format!("its definition is `{}`", builtin.sdl));
             (
                 "DIRECTIVE_PLACE",
-                format!("`@{first}` cannot stand on {}", directive_declaration::location_phrase(&location)),
+                format!("`@{first}` is not allowed on {}", directive_declaration::location_phrase(&location)),
                 help,
             )
         }
         "UniqueDirective" => {
             let name = message.split(' ').nth(2).unwrap_or_default();
-            ("GRAPHQL", format!("`@{name}` stands here twice"), Some("remove one".to_owned()))
+            ("GRAPHQL", format!("`@{name}` is not repeatable"), Some("remove one of them".to_owned()))
         }
         "MissingInterfaceField" => {
             let ty =
@@ -144,12 +144,14 @@ fn report_invalid_schema(log: &mut DiagnosticLog, schema: &Schema, kind: &str, e
             let field = name(0).split('.').nth(1).unwrap_or_default();
             ("GRAPHQL", message.clone(), Some(format!("make it `{field}: {}`", name(1))))
         }
-        "OutputType" => ("GRAPHQL", message.clone(), Some("input types are for arguments alone".to_owned())),
+        "OutputType" => {
+            ("GRAPHQL", message.clone(), Some("input types can only be used for arguments".to_owned()))
+        }
         "InputType" => {
-            ("GRAPHQL", message.clone(), Some("take a scalar, an enum or an `input` type".to_owned()))
+            ("GRAPHQL", message.clone(), Some("use a scalar, an enum or an `input` type".to_owned()))
         }
         "EmptyFieldSet" | "EmptyValueSet" | "EmptyInputValueSet" | "EmptyMemberSet" => {
-            ("GRAPHQL", message.clone(), Some("add one, or remove the type".to_owned()))
+            ("GRAPHQL", message.clone(), Some("add one or remove the type".to_owned()))
         }
         "ReservedName" => ("GRAPHQL", message.clone(), Some("rename it".to_owned())),
         _ => ("GRAPHQL", message.clone(), None),

@@ -127,23 +127,24 @@ impl<'a> RecordTypeReader<'a> {
             .warning(
                 id.name.location(),
                 "NOT_A_RECORD",
-                format!("`{}` is no record type: its `id` is `{}`, not `ID!`", ty.name, id.ty),
+                format!("`{}` is not a record type: its `id` is `{}`, not `ID!`", ty.name, id.ty),
             )
-            .label("makes it a value inside its owner")
-            .help("write `id: ID!` to keep its records");
+            .label("so it is stored as an embedded value")
+            .help("write `id: ID!` to make it a record type");
     }
 
     /// Reports directives for records on a type that is not one. On its fields they are harmless, so these are
     /// warnings.
     fn report_misplaced_directives(&mut self, ty: &ObjectType) {
-        let message = |name: &str| format!("`@{name}` means nothing here: `{}` is no record type", ty.name);
-        let help = format!("add `id: ID!` to `{}` to make it one", ty.name);
+        let message =
+            |name: &str| format!("`@{name}` has no effect here: `{}` is not a record type", ty.name);
+        let help = format!("add `id: ID!` to `{}` to make it a record type", ty.name);
         for directive in
             ty.directives.iter().filter(|directive| is_builtin_directive(self.redeclared, directive))
         {
             let diagnostic =
                 self.log.error(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
-            diagnostic.label("has no records").help(&help);
+            diagnostic.label("not on a record type").help(&help);
         }
         if self.partial_model.embedded.contains_key(ty.name.as_str()) {
             return;
@@ -154,7 +155,7 @@ impl<'a> RecordTypeReader<'a> {
         }) {
             let diagnostic =
                 self.log.warning(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
-            diagnostic.label("has no records").help(&help);
+            diagnostic.label("not on a record type").help(&help);
         }
     }
 
@@ -367,17 +368,26 @@ impl<'a> RecordTypeReader<'a> {
                 );
             let (message, help) = if misplaced {
                 (
-                    format!("`@{name}` means nothing on {place}, a value inside its owner"),
+                    format!("`@{name}` is not allowed on {place}, a field of an embedded value"),
                     "remove it".to_owned(),
                 )
             } else if name == "reference" && !matches!(kind, FieldKind::Reference { .. }) {
                 let records = self.record_ids.keys().copied();
                 let help = suggest_or_else(def.ty.inner_named_type(), records, || "remove it".into());
-                (format!("`@reference` stands on {place}, which refers to no record"), help)
+                (
+                    format!("`@reference` is not allowed on {place}, which is not a reference to a record"),
+                    help,
+                )
             } else if *kind == FieldKind::Id && !matches!(name, "unique" | "renamedFrom") {
-                (format!("`@{name}` means nothing on {place}: the store gives ids"), "remove it".to_owned())
+                (
+                    format!("`@{name}` is not allowed on {place}: ids are assigned by the store"),
+                    "remove it".to_owned(),
+                )
             } else if let Some(purpose) = expected_kind(name, kind) {
-                (format!("`@{name}` is for {purpose}; {place} is `{}`", def.ty), better_directive(name, kind))
+                (
+                    format!("`@{name}` is only for {purpose}, but {place} is `{}`", def.ty),
+                    better_directive(name, kind),
+                )
             } else {
                 continue;
             };
@@ -402,12 +412,12 @@ impl<'a> RecordTypeReader<'a> {
             .filter(|directive| !matches!(directive.name.as_str(), "reference" | "renamedFrom"))
         {
             let message = format!(
-                "`@{}` means nothing on `{}.{}`, a list of records",
+                "`@{}` is not allowed on `{}.{}`, a list of records",
                 directive.name, ty.name, def.name
             );
             self.log
                 .error(directive.location(), "DIRECTIVE_PLACE", message)
-                .label("keeps no value")
+                .label("a list of records stores no value")
                 .help("remove it");
         }
         if let Some(reference) =
@@ -415,10 +425,10 @@ impl<'a> RecordTypeReader<'a> {
         {
             let target = def.ty.inner_named_type();
             let message =
-                format!("`onDelete` belongs on the reference, not on the list `{}.{}`", ty.name, def.name);
+                format!("`onDelete` must be on the reference, not on the list `{}.{}`", ty.name, def.name);
             self.log
                 .error(reference.directive.location(), "REFERENCE", message)
-                .label("a list refers to nothing itself")
+                .label("this side is not the reference")
                 .help(format!("move it to the field of `{target}` that refers to `{}`", ty.name));
         }
     }
@@ -432,11 +442,11 @@ impl<'a> RecordTypeReader<'a> {
         let Some(reference) = &directives.reference else { return OnDelete::Refuse };
         let on_delete = reference.on_delete.unwrap_or(OnDelete::Refuse);
         if on_delete == OnDelete::SetNull && def.ty.is_non_null() {
-            let message = format!("`{}.{}` is required and cannot become null", ty.name, def.name);
+            let message = format!("`{}.{}` is required and cannot be set to null", ty.name, def.name);
             self.log
                 .error(reference.directive.location(), "REFERENCE", message)
                 .label("SET_NULL needs a nullable field")
-                .help(format!("write `{}: {}`, or `onDelete: CASCADE`", def.name, def.ty.inner_named_type()));
+                .help(format!("write `{}: {}` or `onDelete: CASCADE`", def.name, def.ty.inner_named_type()));
         }
         on_delete
     }
@@ -451,11 +461,11 @@ impl<'a> RecordTypeReader<'a> {
         let second = directives.value_sources.get(1).copied();
         let default = directives.directives.iter().copied().find(|directive| directive.name == "default");
         if let Some(other) = second.or(default) {
-            let message = format!("`{}.{}` is filled by `@{}` already", ty.name, def.name, first.name);
+            let message = format!("`{}.{}` is already set by `@{}`", ty.name, def.name, first.name);
             self.log
                 .error(other.location(), "DIRECTIVE_PLACE", message)
-                .label("one too many")
-                .help("remove one");
+                .label("conflicting directive")
+                .help("remove one of them");
         }
         match first.name.as_str() {
             "createdAt" => ValueSource::CreationTime,

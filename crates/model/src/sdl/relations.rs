@@ -69,7 +69,7 @@ impl RelationResolver<'_> {
             } else if self.list_at(other).is_some_and(|found| found.target == list.owner) {
                 self.set_link(at, other);
             } else {
-                self.report_wrong_inverse(at, other, "a reference to, or a list of");
+                self.report_wrong_inverse(at, other, "a reference to or a list of");
                 self.resolved_fields.push(at);
             }
         }
@@ -118,15 +118,19 @@ impl RelationResolver<'_> {
             let names: Vec<&str> = back.iter().map(|(_, field)| target.field(*field).name.as_str()).collect();
             let (reason, help) = match names.first() {
                 Some(first) => (
-                    format!("it could be the other side of `{}` of `{}`", names.join("` or `"), target.name),
-                    format!("say which: `@reference(inverse: \"{first}\")`"),
+                    format!(
+                        "it could be the inverse of more than one field: `{}` of `{}`",
+                        names.join("` or `"),
+                        target.name
+                    ),
+                    format!("choose one with `@reference(inverse: \"{first}\")`"),
                 ),
                 None => self.explain_unresolved(list),
             };
             let span = self.field_span(at);
             self.log
                 .warning(span, "NOT_STORED", format!("`{name}` is not stored: {reason}"))
-                .label("errors when requested")
+                .label("returns an error when queried")
                 .help(help);
         }
     }
@@ -151,14 +155,14 @@ impl RelationResolver<'_> {
         });
         match other_pair {
             Some((back, reference)) => (
-                format!("`{}.{back}` is the other side of `{}.{reference}`", target.name, owner.name),
+                format!("`{}.{back}` is already the inverse of `{}.{reference}`", target.name, owner.name),
                 format!(
-                    "if that is wrong, write `@reference(inverse: \"{back}\")` here, else add a field of type `[{}]` to `{}`",
+                    "write `@reference(inverse: \"{back}\")` here, or add a field of type `[{}]` to `{}`",
                     owner.name, target.name
                 ),
             ),
             None => (
-                format!("no field of `{}` leads back to `{}`", target.name, owner.name),
+                format!("no field of `{}` refers to `{}`", target.name, owner.name),
                 format!(
                     "add a field of type `{0}` or `[{0}]` to `{1}`, or register a resolver for `{0}.{2}`",
                     owner.name,
@@ -245,20 +249,17 @@ impl RelationResolver<'_> {
         let (owner, target) = (&self.partial_model.records[at.0.0], &self.partial_model.records[target.0]);
         let known = target.fields.iter().map(|field| field.name.as_str());
         let help = suggest_or_else(inverse, known, || {
-            format!(
-                "add `{inverse}` to `{}`, or name the field that leads back to `{}`",
-                target.name, owner.name
-            )
+            format!("add `{inverse}` to `{}`, or name the field that refers to `{}`", target.name, owner.name)
         });
         let message = format!("`{}` has no field `{inverse}`", target.name);
         let span = self.inverse_span(at);
-        self.log.error(span, "REFERENCE", message).label("names nothing").help(help);
+        self.log.error(span, "REFERENCE", message).label("unknown field").help(help);
     }
 
     fn report_wrong_inverse(&mut self, at: FieldRef, other: FieldRef, expected: &str) {
         let (owner, target) = (&self.partial_model.records[at.0.0], &self.partial_model.records[other.0.0]);
         let message = format!(
-            "`{}.{}` is not {expected} `{}` and so no inverse of `{}.{}`",
+            "`{}.{}` is not {expected} `{}`, so it cannot be the inverse of `{}.{}`",
             target.name,
             target.field(other.1).name,
             owner.name,
@@ -268,7 +269,7 @@ impl RelationResolver<'_> {
         let span = self.inverse_span(at);
         self.log
             .error(span, "REFERENCE", message)
-            .label("does not lead back")
-            .help(format!("name a field of `{}` that leads back to `{}`", target.name, owner.name));
+            .label("not an inverse")
+            .help(format!("name a field of `{}` that refers to `{}`", target.name, owner.name));
     }
 }

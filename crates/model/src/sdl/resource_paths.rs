@@ -67,16 +67,16 @@ pub(crate) fn check_paths(
         };
         let same_table = |other: &RecordType| other.table.eq_ignore_ascii_case(&record.table);
         let conflict = match (reserved.iter().find(is_below), taken.get(path)) {
-            (_, _) if is_reserved_segment(path) => "which is the server's own".to_owned(),
+            (_, _) if is_reserved_segment(path) => "which is reserved for the server".to_owned(),
             (Some(reserved_path), _) if reserved_path.path.trim_start_matches('/') == path => {
-                format!("which {} has", reserved_path.owner)
+                format!("which is used by {}", reserved_path.owner)
             }
             (Some(reserved_path), _) => {
-                format!("under which {} has `{}`", reserved_path.owner, reserved_path.path)
+                format!("but {} uses `{}` below it", reserved_path.owner, reserved_path.path)
             }
             // Types that share a table have been reported already.
             (None, Some(other)) if same_table(other) => continue,
-            (None, Some(other)) => format!("which the type `{}` has", other.name),
+            (None, Some(other)) => format!("which is used by the type `{}`", other.name),
             (None, None) => {
                 taken.insert(path, record);
                 continue;
@@ -86,10 +86,10 @@ pub(crate) fn check_paths(
         log.error(
             path_span(record, schema),
             "PATH_CLASH",
-            format!("`{}` wants the path `/{path}`, {conflict}", record.name),
+            format!("`{}` cannot be served at `/{path}`, {conflict}", record.name),
         )
-        .label(format!("is served at `/{path}`"))
-        .help(format!("give it another: `type {} @resource(path: \"{suggestion}\")`", record.name));
+        .label(format!("path is `/{path}`"))
+        .help(format!("choose another path: `type {} @resource(path: \"{suggestion}\")`", record.name));
     }
 }
 
@@ -102,11 +102,11 @@ fn report_invalid_segment(record: &RecordType, schema: &Schema, log: &mut Diagno
         path_span(record, schema),
         "PATH",
         format!(
-            "`{}` is no path of a resource: one segment in lower case, words joined by hyphens",
+            "`{}` is not a valid resource path: use one segment of lower-case words joined by hyphens",
             record.path
         ),
     )
-    .label("cannot be served")
+    .label("invalid path")
     .help(format!("write `@resource(path: \"{suggestion}\")`"));
 }
 

@@ -51,9 +51,9 @@ fn read_root_field(
         log.error(
             directive.location(),
             "DIRECTIVE_PLACE",
-            format!("`@{}` means nothing on the operation `{}`", directive.name, def.name),
+            format!("`@{}` is not allowed on the operation `{}`", directive.name, def.name),
         )
-        .label("an operation keeps no value")
+        .label("operations store no value")
         .help("move it to a field of a record type");
     }
     RootField {

@@ -45,12 +45,12 @@ pub(crate) fn redeclared_directives(
                 declared.name.location(),
                 "DIRECTIVE_DECLARED",
                 format!(
-                    "`@{}` is declared in another sense than Trefoil's and has no effect",
+                    "`@{}` is declared differently from Trefoil's directive and has no effect",
                     definition.name
                 ),
             )
-            .label("not read")
-            .help(format!("Trefoil's is `{}`", definition.sdl));
+            .label("ignored")
+            .help(format!("Trefoil's definition is `{}`", definition.sdl));
             redeclared.insert(definition.name.to_owned());
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn report_missing_query(schema: &Schema, files: &[SourceFile], log: &
         .values()
         .find_map(|ty| ty.name().location().filter(|span| is_user_written(Some(*span), None)));
     let diagnostic = log.error(first, "NO_QUERY", "the schema has no `Query` type");
-    diagnostic.label("somewhere beside this").help(format!("add `type Query {{ {field} }}`"));
+    diagnostic.label("the schema starts here").help(format!("add `type Query {{ {field} }}`"));
     if diagnostic.file.is_empty()
         && let Some(file) = files.first()
     {
@@ -124,15 +124,15 @@ fn check_tables(partial_model: &PartialModel, schema: &Schema, log: &mut Diagnos
         let span = type_span(schema, record);
         let table = record.table.to_ascii_lowercase();
         if table.is_empty() || table.starts_with("trefoil_") || table.starts_with("sqlite_") {
-            log.error(span, "NAME_CLASH", format!("`{}` is no name for a record type", record.name))
-                .label(format!("its table would be `{table}`, which cannot be"))
+            log.error(span, "NAME_CLASH", format!("`{}` is not a valid name for a record type", record.name))
+                .label(format!("the table name `{table}` is not allowed"))
                 .help("rename the type");
         } else if let Some(other) = taken.get(&table) {
             let same_name = other.eq_ignore_ascii_case(&record.name);
-            let reason = if same_name { "differ only by case" } else { "are kept in the same table" };
+            let reason = if same_name { "differ only by case" } else { "use the same table" };
             log.error(span, "NAME_CLASH", format!("`{}` and `{other}` {reason}", record.name))
-                .label(format!("its table is `{table}` too"))
-                .help("rename one of the two types");
+                .label(format!("its table is also `{table}`"))
+                .help("rename one of the types");
         } else {
             taken.insert(table, record.name.clone());
         }
@@ -146,10 +146,10 @@ fn check_tables(partial_model: &PartialModel, schema: &Schema, log: &mut Diagnos
             }
             let name = format!("{}.{}", record.name, field.name);
             if let Some(other) = taken.get(&table.to_ascii_lowercase()) {
-                let message = format!("`{name}` and `{other}` are kept in the same table");
+                let message = format!("`{name}` and `{other}` use the same table");
                 log.error(field_span(schema, record, field), "NAME_CLASH", message)
                     .label(format!("its link table is `{table}`"))
-                    .help("rename one of the two");
+                    .help("rename one of them");
             } else {
                 taken.insert(table.to_ascii_lowercase(), name);
             }
@@ -168,8 +168,8 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
                 "NAME_CLASH",
                 format!("`{0}.{1}` and `{0}.{2}` differ only by case", record.name, field.name, other.name),
             )
-            .label("cannot be told apart in the store")
-            .help("rename one of the two");
+            .label("column names ignore case")
+            .help("rename one of them");
             continue;
         }
         let owner = record.fields.iter().enumerate().find(|(j, other)| {
@@ -182,24 +182,24 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
                 field_span(schema, record, field),
                 "NOT_STORED",
                 format!(
-                    "`{0}.{1}` is not stored: `{0}.{2}` is kept and written under that name",
+                    "`{0}.{1}` is not stored: `{0}.{2}` already uses that name for its stored value",
                     record.name, field.name, other.name
                 ),
             )
-            .label("errors when requested")
-            .help(format!("remove it, or rename one of the two; ask for `{} {{ id }}` instead", other.name));
+            .label("returns an error when queried")
+            .help(format!("remove it and query `{} {{ id }}` instead, or rename one of them", other.name));
             record.fields[i].kind = FieldKind::Unstored;
             record.fields[i].column.clear();
             continue;
         }
         if let Some(other) = before.iter().find(|other| share_stored_name(other, field)) {
             let message = format!(
-                "`{0}.{1}` and `{0}.{2}` get in each other's way",
+                "`{0}.{1}` and `{0}.{2}` have conflicting names",
                 record.name, field.name, other.name
             );
             log.error(field_span(schema, record, field), "NAME_CLASH", message)
-                .label(format!("`{}` is written as `{}` too", other.name, field.input_name))
-                .help("rename one of the two");
+                .label(format!("`{}` also uses the name `{}`", other.name, field.input_name))
+                .help("rename one of them");
         }
     }
 }
@@ -226,8 +226,8 @@ fn read_indexes(
         for (name, value) in &names {
             match indexable_field(record, name) {
                 Ok(field) if fields.contains(&field) => {
-                    log.error(value.location(), "INDEX", format!("`{name}` is named twice"))
-                        .help("remove one");
+                    log.error(value.location(), "INDEX", format!("`{name}` is listed twice"))
+                        .help("remove one of them");
                 }
                 Ok(field) => fields.push(field),
                 Err((message, help)) => {
@@ -237,8 +237,8 @@ fn read_indexes(
         }
         let items = directives::directive_argument(directive, "fields").and_then(|value| value.as_list());
         if items.is_some_and(|items| items.is_empty()) {
-            log.error(directive.location(), "INDEX", "an index needs a field")
-                .label("names none")
+            log.error(directive.location(), "INDEX", "`@index` needs at least one field")
+                .label("no field given")
                 .help("write `@index(fields: [\"name\"])`");
         }
         indexes.push(fields);
@@ -258,8 +258,8 @@ fn indexable_field(record: &RecordType, name: &str) -> Result<FieldId, (String, 
         return Ok(id);
     }
     Err((
-        format!("`{}.{name}` keeps no single value in a column", record.name),
-        "name fields with single values, or references".to_owned(),
+        format!("`{}.{name}` is not stored as a single value", record.name),
+        "only fields with single values and references can be indexed".to_owned(),
     ))
 }
 
@@ -274,11 +274,11 @@ fn check_reference_cycles(records: &[RecordType], schema: &Schema, log: &mut Dia
                     field_span(schema, record, field),
                     "CIRCLE",
                     format!(
-                        "no first `{}` can be made: `{}` is required and leads back to it",
+                        "no `{}` can ever be created: `{}` is required and refers back to it",
                         record.name, field.name
                     ),
                 )
-                .label("needs a record that needs this one")
+                .label("each record requires another one")
                 .help(format!("make it optional: `{}: {}`", field.name, records[target.0].name));
             }
         }

@@ -28,7 +28,7 @@ impl Model {
             let field = self.schema.get_object(&type_name).and_then(|ty| ty.fields.get(field.as_str()));
             let argument = argument.and_then(|name| field?.argument_by_name(&name)?.name.location());
             let span = argument.or_else(|| field?.name.location());
-            log.warning(span, "ARGUMENT", message).label("refused when requested").help(help);
+            log.warning(span, "ARGUMENT", message).label("returns an error when used").help(help);
         }
         log.diagnostics
     }

@@ -27,7 +27,7 @@ pub(crate) fn report_syntax_errors(log: &mut DiagnosticLog, text: &str, errors: 
         let word = text.get(offset..span.end_offset()).unwrap_or_default();
         let (message, help) = readable_message(&message, word, text, offset);
         let report = log.error(Some(span), "SYNTAX", message);
-        report.label(if text[offset..].trim().is_empty() { "the file ends here" } else { "not understood" });
+        report.label(if text[offset..].trim().is_empty() { "the file ends here" } else { "unexpected here" });
         report.help = help;
     }
 }
@@ -57,7 +57,7 @@ fn readable_message(message: &str, word: &str, text: &str, offset: usize) -> (St
     let line_start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
     if open_braces(&text[..line_start]) > 0 && starts_definition(&text[line_start..]) {
         return (
-            "a definition begins before the last one has ended".into(),
+            "a definition starts before the previous one is closed".into(),
             Some("is a `}` missing above?".into()),
         );
     }
@@ -68,34 +68,33 @@ fn readable_message(message: &str, word: &str, text: &str, offset: usize) -> (St
             format!("expected a definition, found `{word}`"),
             Some(match names::nearest_name(word, DEFINITION_KEYWORDS.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("definitions begin with one of {}", DEFINITION_KEYWORDS.join(", ")),
+                None => format!("a definition starts with one of {}", DEFINITION_KEYWORDS.join(", ")),
             }),
         ),
-        "expected a type" => (
-            format!("expected `:` and a type, found `{word}`"),
-            Some("fields are written `name: Type`".into()),
-        ),
+        "expected a type" => {
+            (format!("expected `:` and a type, found `{word}`"), Some("write fields as `name: Type`".into()))
+        }
         "expected a Type" | "expected item type" => (
             format!("expected a type, found `{word}`"),
-            Some("name one, such as `String` or `[User!]!`".into()),
+            Some("add a type such as `String` or `[User!]!`".into()),
         ),
         "unexpected variable value in a Const context" => {
-            ("a schema has no variables".into(), Some("write the value itself".into()))
+            ("variables are not allowed in a schema".into(), Some("write the value instead".into()))
         }
-        "parser recursion limit reached" => ("this is nested too deep".into(), None),
+        "parser recursion limit reached" => ("nested too deeply".into(), None),
         "expected Enum Value Definition" => {
-            ("an enum needs a value".into(), Some("add one, or remove the enum".into()))
+            ("an enum needs at least one value".into(), Some("add one or remove the enum".into()))
         }
         _ if message.starts_with("Unexpected character") => match word {
-            "'" => ("a text begins with `'`".into(), Some("write texts in double quotes: `\"…\"`".into())),
-            "/" => ("a `/` means nothing here".into(), Some("comments begin with `#`".into())),
-            _ => (format!("`{word}` means nothing here"), None),
+            "'" => ("strings cannot start with `'`".into(), Some("use double quotes: `\"…\"`".into())),
+            "/" => ("unexpected `/`".into(), Some("comments start with `#`".into())),
+            _ => (format!("unexpected character `{word}`"), None),
         },
         "expected R_CURLY, got =" => (
             "expected `}`, found `=`".into(),
-            Some("a field's default is written `@default(value: …)`".into()),
+            Some("write the default of a field as `@default(value: …)`".into()),
         ),
-        "unterminated string value" => ("a text that never ends".into(), Some("is a `\"` missing?".into())),
+        "unterminated string value" => ("unterminated string".into(), Some("add the closing `\"`".into())),
         _ => (replace_token_names(message), None),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn warn_unstored(
     let (explanation, help) = match reason {
         UnstoredReason::HasResolver | UnstoredReason::AlreadyReported => return,
         UnstoredReason::UnknownScalar => {
-            (format!("Trefoil does not know the scalar `{name}`"), scalar_help(name, &resolver))
+            (format!("the scalar `{name}` is not supported"), scalar_help(name, &resolver))
         }
         UnstoredReason::Interface => (format!("`{name}` is an interface"), resolver),
         UnstoredReason::Union => (format!("`{name}` is a union"), resolver),
@@ -40,13 +40,13 @@ pub(crate) fn warn_unstored(
             ("it takes arguments".into(), format!("{resolver}, or remove the arguments"))
         }
         UnstoredReason::Connection => (
-            format!("`{name}` is a connection, which only list operations can answer"),
+            format!("`{name}` is a connection, which only list operations can return"),
             format!("make it a list of records, or {resolver}"),
         ),
         UnstoredReason::RootType => (format!("`{name}` is a root type"), resolver),
         UnstoredReason::ListOfLists => ("it is a list of lists of records".into(), resolver),
         UnstoredReason::HoldsRecords => (
-            format!("`{name}` holds records and so is no value inside its owner"),
+            format!("`{name}` contains records, so it cannot be an embedded value"),
             format!("give `{name}` an `id: ID!`, or {resolver}"),
         ),
     };
@@ -55,7 +55,7 @@ pub(crate) fn warn_unstored(
         "NOT_STORED",
         format!("`{}.{}` is not stored: {explanation}", ty.name, def.name),
     )
-    .label("errors when requested")
+    .label("returns an error when queried")
     .help(help);
 }
 

@@ -70,7 +70,7 @@ pub fn coerce_type_only(model: &Model, field: &Field, value: &Value) -> Result<S
 pub fn check_chosen_id(id: Option<i64>) -> Result<Option<i64>, Vec<Violation>> {
     match id {
         Some(i64::MAX) => {
-            let message = format!("Id must not be {}: no id would be left for the next record", i64::MAX);
+            let message = format!("Id must not be {}: it leaves no id for the next record", i64::MAX);
             Err(vec![Violation::new("id", "RANGE", message)])
         }
         Some(_) | None => Ok(id),
@@ -149,7 +149,7 @@ fn scalar_value(scalar: Scalar, value: &Value, label: FieldLabel<'_>) -> Result<
 }
 
 fn not_an_id_message(label: FieldLabel<'_>) -> String {
-    format!("{label} must be an id, which is a whole number")
+    format!("{label} must be an id (a whole number)")
 }
 
 fn enum_value(

@@ -166,7 +166,7 @@ pub fn parse_cell(field: &Field, text: &str, separator: DecimalPoint) -> Result<
         | FieldKind::Embedded(_)
         | FieldKind::List(_)
         | FieldKind::Link { .. } => serde_json::from_str(text)
-            .map_err(|_| format!("`{}` must be JSON in its cell", field.input_name))?,
+            .map_err(|_| format!("the cell of `{}` must contain JSON", field.input_name))?,
         FieldKind::Scalar(_) | FieldKind::Id | FieldKind::Enum(_) | FieldKind::Reference { .. } => {
             Value::from(text)
         }

@@ -63,7 +63,7 @@ pub(crate) fn coerce_scalar(scalar: Scalar, value: &Value) -> Result<StoredValue
             Value::Int(number) => Ok(StoredValue::Text(number.to_string())),
             Value::Number(digits) => match decimal::to_i64(digits) {
                 Some(number) => Ok(StoredValue::Text(number.to_string())),
-                None => Err(type_error("an id: text or a whole number", value)),
+                None => Err(type_error("an id (text or a whole number)", value)),
             },
             Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => {
                 expect_text(value).map(StoredValue::Text)
@@ -102,9 +102,9 @@ pub(crate) fn coerce_scalar(scalar: Scalar, value: &Value) -> Result<StoredValue
 const LONG_RANGE: &str = "a whole number between -9223372036854775808 and 9223372036854775807";
 const DATE_HELP: &str = "must be a date such as 2026-01-31";
 const DATE_TIME_HELP: &str =
-    "must be a time with its zone, to the microsecond at most, such as 2026-01-31T09:30:00Z";
+    "must be a date and time with time zone and at most microseconds, such as 2026-01-31T09:30:00Z";
 const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
-const URL_HELP: &str = "must be a whole URL such as https://example.com/";
+const URL_HELP: &str = "must be an absolute URL such as https://example.com/";
 
 fn type_error(expected: &str, value: &Value) -> ScalarError {
     let found = match value {

@@ -71,8 +71,7 @@ impl Pages {
             }
             Err(Error::Stale { .. }) if !in_headers && accepts_html => {
                 let noun = &self.labels_of(request.collection.record).resource.noun;
-                let reason =
-                    format!("This {noun} was changed meanwhile: look at it again before you delete it");
+                let reason = format!("This {noun} has been changed: check it again before you delete it");
                 self.confirmation_page(request, id, StatusCode::CONFLICT, vec![reason]).await
             }
             Err(error) => Err(write_problem(error)),
@@ -134,8 +133,8 @@ impl Pages {
             (OnDelete::Cascade, false) => format!("{many} will be deleted too"),
             (OnDelete::SetNull, true) => format!("{many} will lose its {label}"),
             (OnDelete::SetNull, false) => format!("{many} will lose their {label}"),
-            (OnDelete::Refuse, true) => format!("{many} cannot be without its {label}"),
-            (OnDelete::Refuse, false) => format!("{many} cannot be without their {label}"),
+            (OnDelete::Refuse, true) => format!("{many} requires its {label}"),
+            (OnDelete::Refuse, false) => format!("{many} require their {label}"),
         };
         let href = match affected.is_direct {
             true => format!("{}?{}={id}", resource.path, field.input_name),
@@ -152,7 +151,7 @@ impl Pages {
                 let other_records = affected_count(&self.labels_of(only.record).resource.noun, only.count);
                 format!("Delete {noun} and {}", other_records.replacen("More", "more", 1))
             }
-            (Some(_), Some(_)) => format!("Delete {noun} and all that goes with it"),
+            (Some(_), Some(_)) => format!("Delete {noun} and all dependent records"),
         }
     }
 }

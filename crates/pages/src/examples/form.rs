@@ -60,8 +60,9 @@ impl ExampleBuilder<'_> {
                     let position = if field.unique { seed.1 as usize } else { 0 };
                     if field.unique {
                         let (plural, name) = (&self.pages.labels_of(*target).plural_noun, &field.input_name);
-                        body.remarks
-                            .push(format!("{name} must be the id of one of the {plural} that none has yet."));
+                        body.remarks.push(format!(
+                            "{name} must be the id of one of the {plural} that is not in use yet."
+                        ));
                     }
                     if known.is_empty() {
                         let is_search = offered.is_none_or(|offered| !offered.search.trim().is_empty());
@@ -76,7 +77,7 @@ impl ExampleBuilder<'_> {
                 Some(value) => body.values[&field.input_name] = value,
                 None if field.required && field.default.is_none() => {
                     body.remarks
-                        .push(format!("Nothing fits that could be made up for {}.", field.input_name));
+                        .push(format!("No valid example value could be generated for {}.", field.input_name));
                 }
                 None => {}
             }
@@ -88,9 +89,9 @@ impl ExampleBuilder<'_> {
     fn missing_reference_remark(&self, target: RecordTypeId, field: &Field, is_search: bool) -> String {
         let (plural, name) = (&self.pages.labels_of(target).plural_noun, &field.input_name);
         if is_search {
-            format!("{name} must be the id of one of the {plural}, and none of them is known here.")
+            format!("{name} must be the id of one of the {plural}: replace the example value.")
         } else {
-            format!("There are no {plural} yet: create one first. Its id goes into {name}.")
+            format!("There are no {plural} yet: create one first and use its id as {name}.")
         }
     }
 
@@ -250,7 +251,10 @@ impl ExampleBuilder<'_> {
         if inexpressible.is_empty() {
             return text;
         }
-        format!("# GraphQL cannot write the names that are inside of: {}\n{text}", inexpressible.join(", "))
+        format!(
+            "# Omitted, because they contain names that are not valid in GraphQL: {}\n{text}",
+            inexpressible.join(", ")
+        )
     }
 
     /// The control that makes a field empty, if one is needed: without any control, links stay as they are, a default

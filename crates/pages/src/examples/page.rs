@@ -21,7 +21,7 @@ use crate::view::{ApiExamples, GraphqlExample};
 pub const EXAMPLES_TITLE: &str = "Three ways to this page";
 
 /// For a page without an operation in the schema; valid with any schema.
-pub const NO_OPERATION: &str = "# No operation of the schema stands for this address.\n{ __typename }\n";
+pub const NO_OPERATION: &str = "# The schema has no operation for this page.\n{ __typename }\n";
 
 /// The subject of a page.
 #[derive(Debug, Clone, Copy)]
@@ -244,7 +244,7 @@ impl ExampleBuilder<'_> {
     pub fn fallback_operation(&self, record: RecordTypeId, id: Option<i64>) -> String {
         let get = id.and_then(|id| self.get_operation(record, &id.to_string()));
         let text = get.or_else(|| self.list_operation(record));
-        let remark = "# No operation of the schema can be given here. This one reads what it is about.\n";
+        let remark = "# The schema has no operation for this. This one reads the data instead.\n";
         text.map_or_else(|| NO_OPERATION.to_owned(), |text| format!("{remark}{text}"))
     }
 
@@ -259,7 +259,7 @@ pub fn with_missing_arguments(missing: &[String], text: String) -> String {
     if missing.is_empty() {
         text
     } else {
-        format!("# The schema gives no argument for: {}\n{text}", missing.join(", "))
+        format!("# The operation has no argument for: {}\n{text}", missing.join(", "))
     }
 }
 

@@ -188,7 +188,7 @@ impl<'a> ControlBuilder<'a> {
                 self.groups_control(name, node, control, position)
             }
             FieldKind::Embedded(_) | FieldKind::Scalar(Scalar::Json) => {
-                with_hint(ControlView { kind: ControlKind::Json, ..lines }, "JSON, one value a line.")
+                with_hint(ControlView { kind: ControlKind::Json, ..lines }, "JSON, one value per line.")
             }
             FieldKind::Scalar(_)
             | FieldKind::Id
@@ -274,7 +274,7 @@ fn is_json_text(node: &ControlNode) -> bool {
 fn json_control(node: &ControlNode, control: ControlView) -> ControlView {
     let value = node.child(JSON_CONTROL).map_or(node.last_text(), ControlNode::last_text).to_owned();
     let name = format!("{}.{JSON_CONTROL}", control.name);
-    with_hint(ControlView { kind: ControlKind::Json, value, name, ..control }, "A list in JSON.")
+    with_hint(ControlView { kind: ControlKind::Json, value, name, ..control }, "A JSON array.")
 }
 
 fn text_kind(field: &Field, value: &str) -> ControlKind {
@@ -411,12 +411,12 @@ fn find_view(name: &str, offered: &OfferedRecords) -> FindView {
     let (plural, search) = (&offered.plural, offered.search.trim());
     let note = match (search.is_empty(), offered.found_count) {
         (true, _) => format!("Only the first {MAX_OPTIONS} {plural} are listed. Use Find for the others."),
-        (false, 0) => format!("No {plural} have \u{201c}{search}\u{201d} in them."),
+        (false, 0) => format!("No {plural} contain \u{201c}{search}\u{201d}."),
         (false, MAX_OPTIONS) => {
-            format!("The first {MAX_OPTIONS} {plural} with \u{201c}{search}\u{201d} in them.")
+            format!("The first {MAX_OPTIONS} {plural} that contain \u{201c}{search}\u{201d}.")
         }
-        (false, 1) => "One was found.".to_owned(),
-        (false, found) => format!("{found} were found."),
+        (false, 1) => "1 found.".to_owned(),
+        (false, found) => format!("{found} found."),
     };
     FindView {
         name: format!("{FIND_CONTROL}.{name}"),

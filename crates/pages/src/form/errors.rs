@@ -20,7 +20,7 @@ fn attach_error(controls: &mut [ControlView], violation: &Violation) -> PageLink
         let name = dotted_name(&path[..end]);
         let Some(control) = find_control(controls, &name) else { continue };
         let label = match path.get(end) {
-            Some(PathSegment::Index(index)) => format!("{message} (number {})", index + 1),
+            Some(PathSegment::Index(index)) => format!("{message} (item {})", index + 1),
             Some(PathSegment::Field(_)) | None => message,
         };
         control.errors.push(label.clone());
@@ -92,9 +92,9 @@ mod tests {
             hrefs,
             ["#f-name", "#f-lines.0.price", "#f-lines.0", "#f-lines", "#f-tags._json", "#main", "#main"]
         );
-        assert_eq!(controls[1].errors, ["D (number 8)"]);
+        assert_eq!(controls[1].errors, ["D (item 8)"]);
         assert_eq!(controls[1].children[0].errors, ["C"]);
         assert_eq!(controls[1].children[0].children[0].errors, ["B"]);
-        assert_eq!(controls[2].errors, ["E (number 3)"]);
+        assert_eq!(controls[2].errors, ["E (item 3)"]);
     }
 }

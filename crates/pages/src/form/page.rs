@@ -112,7 +112,7 @@ impl Pages {
         let cancel = parents.last().map_or_else(|| path.clone(), |link| link.href.clone());
         let conflict = conflict_view(noun, error, &parents);
         let submit =
-            if matches!(error, FormError::Stale(_)) { "Save mine anyway".to_owned() } else { submit };
+            if matches!(error, FormError::Stale(_)) { "Save my changes anyway".to_owned() } else { submit };
         let version = input.version.as_ref().and_then(|version| version.trim().parse().ok());
         let key = keys::new_key();
         let form = FormView { heading, action, submit, cancel, key, version, controls, complaints, conflict };
@@ -126,15 +126,13 @@ fn conflict_view(noun: &str, error: &FormError, parents: &[PageLink]) -> Option<
         FormError::None | FormError::Invalid(_) | FormError::Taken(_) => None,
         FormError::Stale(_) => Some(ConflictView {
             text: format!(
-                "Somebody else saved this {noun} while you were editing it, so nothing of yours is saved yet. \
-                 Below is what you typed, and under it what they saved where that differs."
+                "Somebody else saved this {noun} while you were editing it, so your changes are not saved yet. The form contains your values; where they differ, the saved value is shown below."
             ),
-            theirs: PageLink { label: "Keep what was saved".to_owned(), href },
+            theirs: PageLink { label: "Discard my changes".to_owned(), href },
         }),
         FormError::Deleted => Some(ConflictView {
             text: format!(
-                "This {noun} was deleted while you were editing it. What you typed is below: \
-                 you can create a new {noun} with it."
+                "This {noun} was deleted while you were editing it. The form contains your values: you can create a new {noun} with them."
             ),
             theirs: PageLink { label: "Leave it deleted".to_owned(), href },
         }),

@@ -135,23 +135,23 @@ impl ListPage<'_> {
         };
         let is_filtered = query.listing.search.is_some() || !query.listing.conditions.is_empty();
         if !self.filters_are_valid() {
-            let text = "Nothing is listed: a filter cannot be read.";
+            let text = "The list is not shown because a filter is invalid.";
             with_link(text.to_owned(), "Clear filters", clear.to_owned())
         } else if is_beyond {
             let text = match query.page_number() {
-                Some(page) => format!("There is nothing on page {page}: the list ends before it."),
-                None => "There is nothing more: the list ends before this.".to_owned(),
+                Some(page) => format!("Page {page} is past the end of the list."),
+                None => "This is past the end of the list.".to_owned(),
             };
             let (label, page) = match self.rows.total.div_ceil(self.page_size()) {
-                1 => ("To the list", None),
-                _ if self.rows.total > u64::from(MAX_COUNT) => ("To the first page", None),
-                last => ("To the last page", Some(("page", last.to_string()))),
+                1 => ("Go to the list", None),
+                _ if self.rows.total > u64::from(MAX_COUNT) => ("Go to the first page", None),
+                last => ("Go to the last page", Some(("page", last.to_string()))),
             };
             with_link(text, label, query.url_with(&target.path, page.as_slice()))
         } else if is_filtered {
             let is_search = query.listing.conditions.is_empty();
             let label = if is_search { "Clear search" } else { "Clear filters" };
-            with_link("Nothing matches.".to_owned(), label, clear.to_owned())
+            with_link("No results.".to_owned(), label, clear.to_owned())
         } else {
             let new = self.pages.new_record_url(self.request.resources, target.record, target.parent);
             with_link(
@@ -210,7 +210,7 @@ impl ListPage<'_> {
             1 => query.url_with(path, &[]),
             previous => query.url_with(path, &[("page", previous.to_string())]),
         });
-        let text = query.page_number().map_or_else(|| "Further on".to_owned(), |page| format!("Page {page}"));
+        let text = query.page_number().map_or_else(|| "More".to_owned(), |page| format!("Page {page}"));
         PagerView { previous, next, text }
     }
 }

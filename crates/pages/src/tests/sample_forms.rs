@@ -127,7 +127,7 @@ pub fn conflict() -> FormView {
     FormView {
         complaints: Vec::new(),
         conflict: Some(conflict),
-        submit: "Save mine anyway".to_owned(),
+        submit: "Save my changes anyway".to_owned(),
         ..form()
     }
 }

@@ -323,7 +323,7 @@ fn home() -> HomeView {
         others: vec![link("/items", "/items"), link("/samples", "/samples"), link("/hello", "/hello")],
         tries: vec![
             shell_example(
-                "Ask GraphQL",
+                "Query with GraphQL",
                 "curl localhost:8080/graphql -d '{\"query\":\"{ getAllUsers { name } }\"}'",
             ),
             shell_example("Ask REST", "curl -s localhost:8080/users/1 -H 'Accept: application/json'"),

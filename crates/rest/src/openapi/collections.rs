@@ -81,7 +81,7 @@ impl CollectionDescriber<'_> {
                 format!("{path}/{{id}}/delete"),
                 json!({
                     "parameters": [parameters::id_parameter("id")],
-                    "get": self.form_page_operation(names, "delete", "The page that asks whether to delete"),
+                    "get": self.form_page_operation(names, "delete", "The page that confirms the deletion of"),
                     "post": self.delete_form_operation(names),
                 }),
             ),
@@ -93,7 +93,7 @@ impl CollectionDescriber<'_> {
                 format!("{path}/{{id}}/edit"),
                 json!({
                     "parameters": [parameters::id_parameter("id")],
-                    "get": self.form_page_operation(names, "edit", "The form that changes"),
+                    "get": self.form_page_operation(names, "edit", "The form to edit"),
                 }),
             ),
         ];
@@ -147,16 +147,18 @@ impl CollectionDescriber<'_> {
     }
 
     fn list_description(&self, is_live: bool) -> String {
-        let mut text = "The part of the list that was asked for.".to_owned();
+        let mut text = "The requested part of the list.".to_owned();
         if let Some(texts) = &self.collection.texts {
             let field = &self.record().field(texts.list.field).name;
             text = format!(
-                "The `{field}` of each, all of them unless `page`, `size` or `after` is given; objects where `fields` is."
+                "The `{field}` of each record: of all records unless `page`, `size` or `after` is given; objects if `fields` is given."
             );
         }
-        text.push_str(" `application/x-ndjson` is every record that matches, one a line, and `text/csv` a table of them; both are streamed, and a part where `page`, `size` or `after` is given.");
+        text.push_str(" `application/x-ndjson` is every matching record, one per line, and `text/csv` is a table of them; both are streamed, and limited if `page`, `size` or `after` is given.");
         if is_live {
-            text.push_str(" `text/event-stream` is the live stream; it takes `fields` and `snapshot` alone.");
+            text.push_str(
+                " `text/event-stream` is the live stream of changes; it allows only `fields` and `snapshot`.",
+            );
         }
         text
     }
@@ -189,18 +191,22 @@ impl CollectionDescriber<'_> {
         self.add_example(&mut content["application/json"], "New");
         add_form_content(&mut content, name);
         let created = json!({
-            "description": "Made. The record, or, where an array or lines were sent, the records in the same order.",
+            "description": "Created. The record or, if an array or lines were sent, the records in the same order.",
             "content": response_content, "headers": header_references(&["Location", "ETag", "Idempotency-Replayed"]),
             "links": self.record_links("$response.body#/id"),
         });
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
             .add(201, created)
-            .add_empty(303, "A form made it; go on to the list.", &["Location!", "Idempotency-Replayed"])
+            .add_empty(
+                303,
+                "Created by a form; redirects to the list.",
+                &["Location!", "Idempotency-Replayed"],
+            )
             .add_problems(&[400])
             .for_body();
         let parameters =
             vec![parameters::fields_parameter(record), parameters::parameter_reference("Idempotency-Key")];
-        let summary = format!("Make one {name}, or many at once: all or nothing");
+        let summary = format!("Create one {name}, or many in one transaction");
         let mut operation =
             self.operation(&names.reserve(&format!("create{name}")), summary, parameters, responses);
         let required = record.fields.iter().any(is_required);
@@ -269,7 +275,11 @@ impl CollectionDescriber<'_> {
         OperationResponses::new(ProblemFormat::Negotiated)
             .add(
                 200,
-                self.record_response("The record as it is now.", &["ETag!", "Idempotency-Replayed"], links),
+                self.record_response(
+                    "The record after the change.",
+                    &["ETag!", "Idempotency-Replayed"],
+                    links,
+                ),
             )
             .add_problems(&[400, 404])
             .for_body()
@@ -284,10 +294,10 @@ impl CollectionDescriber<'_> {
         add_form_content(&mut content, name);
         let responses = self.change_responses().add_empty(
             303,
-            "A form overwrote it; go on to the record.",
+            "Replaced by a form; redirects to the record.",
             &["Location!", "Idempotency-Replayed"],
         );
-        let summary = format!("Overwrite the whole {name}");
+        let summary = format!("Replace the whole {name}");
         let mut operation = self.operation(id, summary, self.change_parameters(), responses);
         let required = record.fields.iter().any(is_required);
         operation["requestBody"] = json!({ "required": required, "content": content });
@@ -310,10 +320,10 @@ impl CollectionDescriber<'_> {
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
             .add_empty(
                 204,
-                "Gone, for who accepts `application/json` and not `*/*`.",
+                "Deleted, if `Accept` names `application/json` and not `*/*`.",
                 &["Idempotency-Replayed"],
             )
-            .add_empty(303, "Gone; go on to the list.", &["Location!", "Idempotency-Replayed"])
+            .add_empty(303, "Deleted; redirects to the list.", &["Location!", "Idempotency-Replayed"])
             .add_problems(&[400, 404])
             .for_writing();
         let parameters =
@@ -324,7 +334,7 @@ impl CollectionDescriber<'_> {
 
     fn delete_form_operation(&self, names: &mut UniqueNames) -> Json {
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
-            .add_empty(303, "Gone; go on to the list.", &["Location!", "Idempotency-Replayed"])
+            .add_empty(303, "Deleted; redirects to the list.", &["Location!", "Idempotency-Replayed"])
             .add_problems(&[400, 404])
             .for_writing();
         let parameters =
@@ -368,7 +378,7 @@ impl CollectionDescriber<'_> {
             "id": "$request.path.id", &child_id: "$response.body#/0/id",
         } });
         let ok = json!({
-            "description": "The part of the list that was asked for.", "content": list_content(child),
+            "description": "The requested part of the list.", "content": list_content(child),
             "headers": header_references(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]), "links": { "first": first },
         });
         let responses = OperationResponses::new(ProblemFormat::Negotiated)

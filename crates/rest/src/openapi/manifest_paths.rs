@@ -46,8 +46,7 @@ fn text_operation(views: &[String], endpoint: &TextEndpoint, method: &str, names
         responses = responses.add_problems(&[403]);
     }
     if let EndpointReply::Text(text) = &endpoint.reply {
-        let mut ok =
-            json!({ "description": "The text as it stands.", "headers": header_references(&["ETag!"]) });
+        let mut ok = json!({ "description": "The text.", "headers": header_references(&["ETag!"]) });
         if method == "options" {
             ok["headers"]["Allow"] = json!({ "$ref": "#/components/headers/Allow.Always" });
         }
@@ -147,7 +146,7 @@ fn write_responses(problem_format: ProblemFormat, status: u16, description: &str
 fn append_operation(list: &PlainList, name: &str, names: &mut UniqueNames) -> Json {
     let mut content = value_body();
     let mut responses =
-        write_responses(problem_format(list), 201, "Added at the end.").for_body().add_problems(&[400]);
+        write_responses(problem_format(list), 201, "Appended.").for_body().add_problems(&[400]);
     if list.page {
         let form = json!({
             "type": "object", "required": ["value"],
@@ -156,9 +155,9 @@ fn append_operation(list: &PlainList, name: &str, names: &mut UniqueNames) -> Js
         content["application/x-www-form-urlencoded"] = json!({ "schema": form });
         content["multipart/form-data"] = json!({ "schema": form });
         let names = ["Location!", "ETag!", "Idempotency-Replayed"];
-        responses = responses.add_empty(303, "The form added it; go on to the list.", &names);
+        responses = responses.add_empty(303, "Added by a form; redirects to the list.", &names);
     }
-    let summary = "Add a value: the body is the text itself, whatever its content type";
+    let summary = "Append a value: the body is the text, with any content type";
     let mut operation =
         list_operation(names.reserve(&format!("addTo{name}")), summary, &WRITE_PARAMETERS, responses);
     operation["requestBody"] = json!({ "required": true, "content": content });
@@ -179,8 +178,8 @@ fn replace_operation(name: &str, names: &mut UniqueNames) -> Json {
 }
 
 fn remove_operation(name: &str, names: &mut UniqueNames) -> Json {
-    let responses =
-        write_responses(ProblemFormat::Text, 200, "Removed; the rest move up.").add_problems(&[400, 404]);
+    let responses = write_responses(ProblemFormat::Text, 200, "Removed; later values move up by one.")
+        .add_problems(&[400, 404]);
     list_operation(
         names.reserve(&format!("removeFrom{name}")),
         "Remove a value",
@@ -193,10 +192,10 @@ fn remove_operation(name: &str, names: &mut UniqueNames) -> Json {
 pub fn manifest_tags(manifest: &Manifest) -> Vec<Json> {
     let mut tags = Vec::new();
     if !manifest.plain_lists.is_empty() {
-        tags.push(json!({ "name": LISTS_TAG, "description": "Ordered lists of texts." }));
+        tags.push(json!({ "name": LISTS_TAG, "description": "Ordered lists of text values." }));
     }
     if !manifest.text_endpoints.is_empty() {
-        tags.push(json!({ "name": TEXTS_TAG, "description": "Texts as they stand." }));
+        tags.push(json!({ "name": TEXTS_TAG, "description": "Fixed texts." }));
     }
     tags
 }

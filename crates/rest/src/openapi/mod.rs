@@ -116,8 +116,7 @@ fn collect_references(value: &Json, found: &mut HashSet<String>) {
 
 /// Title, version and description. The version is that of the server, since applications have none.
 fn info(manifest: &Manifest) -> Json {
-    let description =
-        "JSON is asked for with `Accept: application/json`; HEAD follows GET, and OPTIONS tells `Allow`.";
+    let description = "Send `Accept: application/json` to get JSON. HEAD works wherever GET does, and OPTIONS returns `Allow`.";
     json!({
         "title": manifest.name.as_deref().unwrap_or("Trefoil"),
         "version": env!("CARGO_PKG_VERSION"),

@@ -26,7 +26,7 @@ pub fn id_parameter(name: &str) -> Json {
 
 pub fn index_parameter() -> Json {
     json!({
-        "name": "index", "in": "path", "required": true, "description": "Counts from 0.",
+        "name": "index", "in": "path", "required": true, "description": "Starts at 0.",
         "schema": { "type": "integer", "minimum": 0 }, "example": 0,
     })
 }
@@ -39,27 +39,27 @@ pub fn shared_parameters() -> Map<String, Json> {
     };
     let text = || json!({ "type": "string" });
     Map::from_iter([
-        header("If-Match", "The `ETag` that is meant; 412 when it is another by now.", text()),
+        header("If-Match", "The expected `ETag`; 412 if it has changed.", text()),
         header(
             "If-None-Match",
-            "The `ETag` that is already known: 304 while nothing has changed, and 412 to a write.",
+            "An `ETag` that the client has: 304 to a read if it is current, 412 to a write.",
             text(),
         ),
         header(
             "Idempotency-Key",
-            "Makes the write safe to send again: the first answer is kept for 24 hours and given again.",
+            "Makes the write safe to retry: a repeated request gets the first response, for 24 hours.",
             json!({ "type": "string", "pattern": IDEMPOTENCY_KEY }),
         ),
         header(
             "Last-Event-ID",
-            "Of a live stream: the last id that was seen; what was missed since comes first.",
+            "For a live stream: the id of the last event received; missed events are sent first.",
             text(),
         ),
         (
             "snapshot".to_owned(),
             json!({
                 "name": "snapshot", "in": "query", "schema": { "type": "boolean" },
-                "description": "Of a live stream, and of nothing else: begin with the list itself.",
+                "description": "Only for a live stream: start with the current list.",
             }),
         ),
     ])
@@ -104,26 +104,26 @@ fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
         (parameter["style"], parameter["explode"]) = ("form".into(), false.into());
         parameter
     };
-    let size = format!("So many records; {} unless said.", limits.page_size);
+    let size = format!("Maximum number of records; {} by default.", limits.page_size);
     [
-        list("fields", "Only these fields, as objects; `*` for all.", json!(names)),
-        query("q", "Some text of the record contains this, in upper or lower case.", text_schema()),
-        list("sort", "In this order; `-` for the other direction. Nulls last, ties by id.", json!(orders)),
+        list("fields", "Return objects with only these fields; `*` for all.", json!(names)),
+        query("q", "Only records with a text that contains this, ignoring case.", text_schema()),
+        list("sort", "Sort by these fields; `-` for descending. Nulls last, ties by id.", json!(orders)),
         query(
             "page",
-            "Pages count from 1. Not together with `after`.",
+            "The page, from 1. Not together with `after`.",
             json!({ "type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX }),
         ),
         query("size", &size, json!({ "type": "integer", "minimum": 1, "maximum": limits.max_page_size })),
-        query("after", "What comes after a cursor, which the `next` link has.", text_schema()),
+        query("after", "Only records after this cursor, which the `next` link contains.", text_schema()),
         query(
             "count",
-            "Tell all that match in `X-Total-Count`.",
+            "Return the number of matching records in `X-Total-Count`.",
             json!({ "type": "boolean", "default": false }),
         ),
         query(
             "format",
-            "In this form, whatever `Accept` says: records as a table, one a line, or as an array.",
+            "Overrides `Accept`: records as a table, one per line, or as an array.",
             json!({ "type": "string", "enum": FORMAT_NAMES.map(|(name, _)| name) }),
         ),
     ]
@@ -140,13 +140,13 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
     };
     let meaning = match op {
         None | Some("eq") => "equals this",
-        Some("ne") => "is something else",
+        Some("ne") => "does not equal this",
         Some("lt") => "is less than this",
         Some("lte") => "is at most this",
-        Some("gt") => "is more than this",
+        Some("gt") => "is greater than this",
         Some("gte") => "is at least this",
-        Some("contains") => "contains this, case as written",
-        Some("null") => "has no value, or has one",
+        Some("contains") => "contains this, case-sensitively",
+        Some("null") => "has no value (true) or has one (false)",
         Some(_) => "is one of these",
     };
     let description = format!("`{}` {meaning}.", field.input_name);

@@ -18,28 +18,28 @@ pub enum ProblemFormat {
 
 /// Problems: status, component name, description.
 const PROBLEMS: [(u16, &str, &str); 14] = [
-    (400, "Invalid", "Malformed or invalid; every mistake is told."),
-    (403, "CrossSite", "A page of another site made a browser send this write."),
-    (404, "NotFound", "There is no such record, index or address."),
-    (406, "NotAcceptable", "`Accept` allows none of what there is here."),
-    (408, "TooSlow", "The request took too long to come."),
+    (400, "Invalid", "Malformed or invalid; all mistakes are listed."),
+    (403, "CrossSite", "Cross-site write from a browser."),
+    (404, "NotFound", "No such record, index or path."),
+    (406, "NotAcceptable", "No available format matches `Accept`."),
+    (408, "TooSlow", "The request was not received in time."),
     (
         409,
         "Conflict",
-        "Taken, still needed by others, or the first request with this `Idempotency-Key` still runs.",
+        "The value is taken, other records refer to the record, or another request with this `Idempotency-Key` is still running.",
     ),
-    (412, "Stale", "`If-Match`, or `If-None-Match` of a write, does not hold; nothing changed."),
-    (413, "TooLarge", "The body is over the limit."),
+    (412, "Stale", "`If-Match`, or `If-None-Match` of a write, is not satisfied; nothing was changed."),
+    (413, "TooLarge", "The body is too large."),
     (
         415,
         "Unreadable",
-        "The content type cannot be read here; `Accept-Post` or `Accept-Patch` names what can.",
+        "The content type is not supported; `Accept-Post` or `Accept-Patch` lists those that are.",
     ),
-    (422, "KeyReused", "The `Idempotency-Key` was used for another request."),
-    (429, "TooMany", "Too many requests, where a rate limit is set."),
-    (431, "HeadTooLarge", "The head of the request is over the limit."),
-    (500, "Unexpected", "A fault of the server; the request id leads to its log."),
-    (503, "Unavailable", "The store cannot be reached, or the server is stopping."),
+    (422, "KeyReused", "The `Idempotency-Key` was already used for a different request."),
+    (429, "TooMany", "Too many requests, if a rate limit is set."),
+    (431, "HeadTooLarge", "The request line and headers are too large."),
+    (500, "Unexpected", "Server error; the log contains it under the request id."),
+    (503, "Unavailable", "The store is unavailable or the server is stopping."),
 ];
 
 /// Problems of any request.
@@ -59,7 +59,7 @@ pub fn all_responses() -> Map<String, Json> {
     }
     responses.insert(
         "NotModified".to_owned(),
-        json!({ "description": "What is known is current.", "headers": header_references(&["ETag!", "Link"]) }),
+        json!({ "description": "Not modified.", "headers": header_references(&["ETag!", "Link"]) }),
     );
     responses
 }
@@ -113,32 +113,28 @@ pub fn all_headers() -> Map<String, Json> {
     let text = || json!({ "type": "string" });
     let non_negative = || json!({ "type": "integer", "minimum": 0 });
     let table = [
-        ("ETag", "Changes whenever the content does; for `If-Match` and `If-None-Match`.", text()),
+        ("ETag", "Version of the content, for `If-Match` and `If-None-Match`.", text()),
         (
             "Location",
-            "Where the record is, or where to go on.",
+            "The URL of the record, or of the page to show next.",
             json!({ "type": "string", "format": "uri-reference" }),
         ),
-        (
-            "Link",
-            "Where the `first`, `prev`, `next` and `last` part of the list is, as far as it is known.",
-            text(),
-        ),
-        ("X-Total-Count", "How many match, where `count=true` asks.", non_negative()),
-        ("Retry-After", "Try again after so many seconds.", json!({ "type": "integer", "minimum": 1 })),
+        ("Link", "Links to the `first`, `prev`, `next` and `last` part of the list, where known.", text()),
+        ("X-Total-Count", "The number of matching records, if `count=true` is given.", non_negative()),
+        ("Retry-After", "Retry after this number of seconds.", json!({ "type": "integer", "minimum": 1 })),
         (
             "Idempotency-Replayed",
-            "This answer was kept under the `Idempotency-Key`.",
+            "The response is that of an earlier request with the same `Idempotency-Key`.",
             json!({ "type": "string", "const": "true" }),
         ),
-        ("X-Request-Id", "Names the request in the server's log.", text()),
-        ("RateLimit", "What is left, where a rate limit is set.", text()),
-        ("RateLimit-Policy", "The rate limit, where one is set.", text()),
-        ("Accept-Post", "The content types that POST and PUT take here.", text()),
-        ("Accept-Patch", "The content types that PATCH takes here.", text()),
-        ("Accept-Encoding", "The encodings that a body may have.", text()),
-        ("Content-Disposition", "What to call the file, where `format` asks for one.", text()),
-        ("Allow", "The methods of this address.", text()),
+        ("X-Request-Id", "Identifies the request in the server's log.", text()),
+        ("RateLimit", "The remaining requests, if a rate limit is set.", text()),
+        ("RateLimit-Policy", "The rate limit, if one is set.", text()),
+        ("Accept-Post", "The content types that POST and PUT accept.", text()),
+        ("Accept-Patch", "The content types that PATCH accepts.", text()),
+        ("Accept-Encoding", "The supported encodings of a body.", text()),
+        ("Content-Disposition", "The name of the file, if `format` is given.", text()),
+        ("Allow", "The allowed methods.", text()),
     ];
     let mut headers = Map::new();
     for (name, description, schema) in table {

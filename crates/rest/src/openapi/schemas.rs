@@ -93,7 +93,7 @@ fn part_schema(record: &RecordType) -> Json {
         Vec::new(),
     );
     schema["minProperties"] = 1.into();
-    with_description(schema, &format!("The fields of {} that `fields` asks for.", record.name))
+    with_description(schema, &format!("The fields of {} that `fields` selects.", record.name))
 }
 
 fn new_schema(model: &Model, record: &RecordType) -> Json {
@@ -116,8 +116,7 @@ fn whole_schema(record: &RecordType) -> Json {
     let required =
         writable_fields(record).filter(|field| is_required(field)).map(|field| field.input_name.as_str());
     let schema = object_schema(properties, required.collect());
-    let description = "The whole {}: what is left out becomes null or its default. What only the server fills may be \
-                there and is ignored; `id`, if given, is the path's.";
+    let description = "The whole {}: omitted fields become null or their default. Fields set by the server are ignored; `id`, if given, must be that of the path.";
     with_description(schema, &description.replace("{}", &record.name))
 }
 
@@ -135,8 +134,7 @@ fn patch_schema(model: &Model, record: &RecordType) -> Json {
     if let Some(example) = example_values::example_patch(model, &record.fields) {
         schema["examples"] = json!([example]);
     }
-    let description =
-        "Changes to one {}: what is left out stays, null empties; `id`, if given, is the path's.";
+    let description = "Changes to one {}: omitted fields stay unchanged, null removes a value; `id`, if given, must be that of the path.";
     with_description(schema, &description.replace("{}", &record.name))
 }
 
@@ -151,7 +149,7 @@ fn form_schema(record: &RecordType) -> Json {
     schema["additionalProperties"] = true.into();
     with_description(
         schema,
-        "Controls by name; a blank one is null where the field may be, others are ignored.",
+        "Form controls by name; a blank one is null if the field is nullable, unknown ones are ignored.",
     )
 }
 
@@ -188,24 +186,24 @@ fn problem_schema() -> Json {
         "type": "object",
         "required": ["code", "detail"],
         "properties": {
-            "pointer": { "type": "string", "description": "The place in the body: a JSON Pointer as a URI fragment." },
-            "parameter": { "type": "string", "description": "The parameter of the query." },
-            "code": { "type": "string", "description": "Stable, in capitals." },
+            "pointer": { "type": "string", "description": "The location in the body: a JSON Pointer as a URI fragment." },
+            "parameter": { "type": "string", "description": "The query parameter." },
+            "code": { "type": "string", "description": "Stable code in upper case." },
             "detail": { "type": "string" },
         },
     });
     json!({
         "type": "object",
-        "description": "What went wrong (RFC 9457).",
+        "description": "An error (RFC 9457).",
         "required": ["type", "title", "status", "detail", "code", "requestId"],
         "properties": {
             "type": { "type": "string", "format": "uri-reference" },
-            "title": { "type": "string", "description": "The status in words." },
+            "title": { "type": "string", "description": "The reason phrase of the status." },
             "status": { "type": "integer", "minimum": 400, "maximum": 599 },
             "detail": { "type": "string" },
-            "code": { "type": "string", "description": "Stable, in capitals: `NOT_FOUND`, `INVALID`, …" },
+            "code": { "type": "string", "description": "Stable code in upper case: `NOT_FOUND`, `INVALID`, …" },
             "requestId": { "type": "string" },
-            "errors": { "type": "array", "items": entry, "description": "One for each broken rule." },
+            "errors": { "type": "array", "items": entry, "description": "One entry for each violated rule." },
         },
         "examples": [{
             "type": "about:blank", "title": "Bad Request", "status": 400, "detail": "Name must not be blank",

@@ -79,7 +79,7 @@ fn list_schema(item: &ListItem, context: ValueContext) -> Json {
     let item_context = match context {
         // A patch replaces a list as a whole.
         ValueContext::Patch => ValueContext::Body,
-        ValueContext::Form => return json!({ "type": "string", "description": "One element a line." }),
+        ValueContext::Form => return json!({ "type": "string", "description": "One element per line." }),
         ValueContext::Response | ValueContext::Body | ValueContext::Query => context,
     };
     let mut items = kind_schema(&item.kind, item_context);

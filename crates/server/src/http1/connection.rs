@@ -132,7 +132,7 @@ fn admit_connection(server: &Arc<ConnectionServer>, stream: TcpStream, peer: Soc
 }
 
 async fn reject_connection(mut stream: TcpStream, limit: usize) -> io::Result<()> {
-    let body = format!("all {limit} connections are taken (limits.connections)\n");
+    let body = format!("too many connections: the limit is {limit} (limits.connections)\n");
     let response = format!(
         "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncache-control: no-store\r\n\
          content-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\r\n{body}",

@@ -247,12 +247,12 @@ impl GuardedStream {
         let since = *self.stalled_since.get_or_insert_with(Instant::now);
         ready!(self.write_deadline.poll(since + self.limits.stall_timeout, cx));
         let limit = self.limits.stall_timeout;
-        let reason = format!("the client read nothing for {limit:?} (limits.stall-timeout)");
+        let reason = format!("the client did not read for {limit:?} (limits.stall-timeout)");
         if !std::mem::replace(&mut self.is_stall_logged, true) {
             let client = self.stream.peer_addr().ok().map(|peer| tracing::field::display(peer.ip()));
             let request = self.state.request_id();
             let request_id = request.as_ref().map(RequestId::as_str);
-            tracing::info!(request_id, client, reason, "reader cut");
+            tracing::info!(request_id, client, reason, "slow client disconnected");
         }
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, reason)))
     }
@@ -271,7 +271,7 @@ impl GuardedStream {
 }
 
 fn slow_head(limit: Duration) -> Problem {
-    let detail = format!("the headers took longer than {limit:?} to come in (limits.header-timeout)");
+    let detail = format!("the headers were not received within {limit:?} (limits.header-timeout)");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", detail).closing_connection()
 }
 

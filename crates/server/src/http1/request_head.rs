@@ -60,12 +60,12 @@ fn parse_problem(error: httparse::Error) -> Problem {
             return Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE", detail);
         }
         httparse::Error::Version => {
-            let detail = "only HTTP/1.1 and HTTP/1.0 are spoken here";
+            let detail = "only HTTP/1.1 and HTTP/1.0 are supported";
             return Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "HTTP_VERSION", detail);
         }
         httparse::Error::HeaderName => "a header name is malformed (or a line is folded)",
-        httparse::Error::HeaderValue => "a header value holds a character that no header may have",
-        httparse::Error::NewLine => "a line ends in a lone carriage return",
+        httparse::Error::HeaderValue => "a header value contains an invalid character",
+        httparse::Error::NewLine => "a line ends with a carriage return but no line feed",
         httparse::Error::Token | httparse::Error::Status => "the request line is malformed",
     };
     malformed_request(what)
@@ -80,7 +80,7 @@ fn check_request(request: &Request<'_, '_>) -> Result<BodyFraming, Problem> {
     let host = single_header(request.headers, "host", "Host")?;
     match host {
         None if is_http_11 => return Err(malformed_request("the Host header is missing")),
-        Some(host) if !is_host(host) => return Err(malformed_request("the Host header names no host")),
+        Some(host) if !is_host(host) => return Err(malformed_request("the Host header is invalid")),
         Some(_) | None => (),
     }
     check_target(request.method.unwrap_or(""), request.path.unwrap_or(""), host)?;
@@ -92,7 +92,7 @@ fn single_header<'b>(fields: &[Header<'b>], name: &str, shown: &str) -> Result<O
     let mut values = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
     let first = values.next().map(|field| field.value);
     match values.next() {
-        Some(_) => Err(malformed_request(&format!("the {shown} header is given twice"))),
+        Some(_) => Err(malformed_request(&format!("duplicate {shown} header"))),
         None => Ok(first),
     }
 }
@@ -105,17 +105,21 @@ fn body_framing(fields: &[Header<'_>], is_http_11: bool) -> Result<BodyFraming, 
     }
     match (length, coding) {
         (None, None) => Ok(BodyFraming::Length(0)),
-        (Some(_), Some(_)) => Err(malformed_request("both Content-Length and Transfer-Encoding are given")),
-        (None, Some(_)) if !is_http_11 => Err(malformed_request("HTTP/1.0 has no Transfer-Encoding")),
+        (Some(_), Some(_)) => {
+            Err(malformed_request("Content-Length and Transfer-Encoding cannot be used together"))
+        }
+        (None, Some(_)) if !is_http_11 => {
+            Err(malformed_request("Transfer-Encoding is not allowed in HTTP/1.0"))
+        }
         (None, Some(coding)) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => {
             Ok(BodyFraming::Chunked)
         }
         (None, Some(_)) => {
-            Err(malformed_request("the only Transfer-Encoding read here is a single `chunked`"))
+            Err(malformed_request("unsupported Transfer-Encoding; only `chunked` is supported"))
         }
         (Some(length), None) => match parse_length(length) {
             Some(length) => Ok(BodyFraming::Length(length)),
-            None => Err(malformed_request("Content-Length is no number of bytes")),
+            None => Err(malformed_request("Content-Length is not a number of bytes")),
         },
     }
 }
@@ -129,7 +133,9 @@ fn parse_length(value: &[u8]) -> Option<u64> {
 fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), Problem> {
     // These are refused by `http::Uri`; refusing them here means that hyper never has to.
     if target.bytes().any(|b| b"<>\\^`".contains(&b)) {
-        return Err(malformed_request("the request target holds a character that must be percent-encoded"));
+        return Err(malformed_request(
+            "the request target contains a character that must be percent-encoded",
+        ));
     }
     if target.starts_with('/') || (target == "*" && method == "OPTIONS") {
         return Ok(());
@@ -137,7 +143,7 @@ fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), P
     let scheme_end =
         target.find("://").filter(|end| ["http", "https"].contains(&&*target[..*end].to_ascii_lowercase()));
     let Some(end) = scheme_end else {
-        return Err(malformed_request("the request target is neither a path nor an http URL"));
+        return Err(malformed_request("the request target must be a path or an http URL"));
     };
     let authority = target[end + 3..].split(['/', '?', '#']).next().unwrap_or("");
     match host {
@@ -146,7 +152,7 @@ fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), P
         }
         Some(_) => Ok(()),
         None if is_host(authority.as_bytes()) => Ok(()),
-        None => Err(malformed_request("the request target names no host")),
+        None => Err(malformed_request("the request target has no host")),
     }
 }
 
@@ -189,27 +195,33 @@ mod tests {
             ("Content-Length: 5\r\n", "length 5"),
             ("content-length: 18446744073709551615\r\n", "length 18446744073709551615"),
             ("Transfer-Encoding: Chunked\r\n", "chunked"),
-            ("Transfer-Encoding: chunked, chunked\r\n", "400 the only Transfer-Encoding"),
-            ("Transfer-Encoding: gzip, chunked\r\n", "400 the only Transfer-Encoding"),
-            ("Transfer-Encoding: xchunked\r\n", "400 the only Transfer-Encoding"),
-            ("Transfer-Encoding: identity\r\n", "400 the only Transfer-Encoding"),
+            ("Transfer-Encoding: chunked, chunked\r\n", "400 unsupported Transfer-Encoding"),
+            ("Transfer-Encoding: gzip, chunked\r\n", "400 unsupported Transfer-Encoding"),
+            ("Transfer-Encoding: xchunked\r\n", "400 unsupported Transfer-Encoding"),
+            ("Transfer-Encoding: identity\r\n", "400 unsupported Transfer-Encoding"),
             (
                 "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-                "400 the Transfer-Encoding header is given twice",
+                "400 duplicate Transfer-Encoding header",
             ),
-            ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "400 both"),
-            ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "400 both"),
-            ("Content-Length: 5\r\nContent-Length: 5\r\n", "400 the Content-Length header is given twice"),
+            (
+                "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+                "400 Content-Length and Transfer-Encoding",
+            ),
+            (
+                "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+                "400 Content-Length and Transfer-Encoding",
+            ),
+            ("Content-Length: 5\r\nContent-Length: 5\r\n", "400 duplicate Content-Length header"),
             (
                 "Content-Length: 5\r\nContent-Type: text/plain\r\ncontent-type: text/html\r\n",
-                "400 the Content-Type header is given twice",
+                "400 duplicate Content-Type header",
             ),
-            ("Content-Length: 5, 5\r\n", "400 Content-Length is no number"),
-            ("Content-Length: +5\r\n", "400 Content-Length is no number"),
-            ("Content-Length: -1\r\n", "400 Content-Length is no number"),
-            ("Content-Length: 0x5\r\n", "400 Content-Length is no number"),
-            ("Content-Length:\r\n", "400 Content-Length is no number"),
-            ("Content-Length: 18446744073709551616\r\n", "400 Content-Length is no number"),
+            ("Content-Length: 5, 5\r\n", "400 Content-Length is not a number"),
+            ("Content-Length: +5\r\n", "400 Content-Length is not a number"),
+            ("Content-Length: -1\r\n", "400 Content-Length is not a number"),
+            ("Content-Length: 0x5\r\n", "400 Content-Length is not a number"),
+            ("Content-Length:\r\n", "400 Content-Length is not a number"),
+            ("Content-Length: 18446744073709551616\r\n", "400 Content-Length is not a number"),
             ("X : a\r\n", "400 a header name"),
             ("X: a\r\n b\r\n", "400 a header name"),
             ("X: a\0b\r\n", "400 a header value"),
@@ -228,11 +240,11 @@ mod tests {
             check(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), "length 0");
         }
         for host in bad {
-            check(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), "400 the Host header names no host");
+            check(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), "400 the Host header is invalid");
         }
         check("GET / HTTP/1.1\r\n\r\n", "400 the Host header is missing");
         check("GET / HTTP/1.0\r\n\r\n", "length 0");
-        check("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", "400 the Host header is given twice");
+        check("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", "400 duplicate Host header");
     }
 
     #[test]
@@ -240,13 +252,13 @@ mod tests {
         let table = [
             ("GET /a?b=c HTTP/1.1", "length 0"),
             ("OPTIONS * HTTP/1.1", "length 0"),
-            ("GET * HTTP/1.1", "400 the request target is neither"),
+            ("GET * HTTP/1.1", "400 the request target must be a path"),
             ("GET http://A/x HTTP/1.1", "length 0"),
             ("GET HTTP://a HTTP/1.1", "length 0"),
             ("GET http://b/x HTTP/1.1", "400 the request target and the Host"),
-            ("GET ftp://a/x HTTP/1.1", "400 the request target is neither"),
-            ("CONNECT a:80 HTTP/1.1", "400 the request target is neither"),
-            ("GET /a<b HTTP/1.1", "400 the request target holds"),
+            ("GET ftp://a/x HTTP/1.1", "400 the request target must be a path"),
+            ("CONNECT a:80 HTTP/1.1", "400 the request target must be a path"),
+            ("GET /a<b HTTP/1.1", "400 the request target contains"),
             ("GET /a b HTTP/1.1", "505"),
             ("GET / HTTP/2.0", "505"),
             ("PRI * HTTP/2.0", "505"),

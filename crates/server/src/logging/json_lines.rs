@@ -86,7 +86,7 @@ impl LogQueue {
             // The reader of the log may be gone, and there is nowhere to report that.
             let _ = log.write_all(&bytes);
             if lost > 0 {
-                tracing::warn!(lines = lost, "lines of the log were lost: nobody read them");
+                tracing::warn!(lines = lost, "log lines were dropped because the output was blocked");
             }
             std::thread::sleep(WRITE_INTERVAL);
         }

@@ -96,7 +96,7 @@ fn store_format(database: &dyn MigrationDatabase) -> Result<Option<u32>, Migrate
         return Ok(None);
     }
     let text = require_metadata(database, "format")?;
-    let number = text.parse().map_err(|_| MigrateError::Damaged(format!("its format is {text:?}")))?;
+    let number = text.parse().map_err(|_| MigrateError::Damaged(format!("unknown format {text:?}")))?;
     Ok(Some(number))
 }
 
@@ -157,7 +157,7 @@ fn migrate_store(
     mode: &MigrationMode,
 ) -> Result<MigrationReport, MigrateError> {
     let old: StoredModel = serde_json::from_str(&require_metadata(database, "model")?)
-        .map_err(|error| MigrateError::Damaged(format!("the shape on record cannot be read ({error})")))?;
+        .map_err(|error| MigrateError::Damaged(format!("the stored model cannot be read ({error})")))?;
     if let Some(missing) = missing_object(database, &old)? {
         return Err(MigrateError::Damaged(missing));
     }

@@ -17,9 +17,9 @@ pub fn describe_default(default: &ColumnDefault) -> Option<String> {
 
 pub fn describe_on_delete(stored_type: &StoredType) -> &'static str {
     match model_pairs::delete_action(stored_type) {
-        Some(DeleteAction::Cascade) => "is now deleted together with what it refers to",
-        Some(DeleteAction::SetNull) => "becomes null when what it refers to is deleted",
-        Some(DeleteAction::Refuse) | None => "now keeps what it refers to from being deleted",
+        Some(DeleteAction::Cascade) => "is now deleted with the record it refers to",
+        Some(DeleteAction::SetNull) => "becomes null when the record it refers to is deleted",
+        Some(DeleteAction::Refuse) | None => "now prevents deletion of the record it refers to",
     }
 }
 
@@ -32,8 +32,8 @@ pub fn describe_logging(logged: LoggedChanges) -> String {
     let kinds = [(logged.created, "created"), (logged.updated, "updated"), (logged.deleted, "deleted")];
     let names: Vec<_> = kinds.into_iter().filter(|(is_logged, _)| *is_logged).map(|(_, name)| name).collect();
     match names.is_empty() {
-        true => "its changes are no longer logged".to_owned(),
-        false => format!("these changes are logged: {}", names.join(", ")),
+        true => "changes are no longer logged".to_owned(),
+        false => format!("logged changes: {}", names.join(", ")),
     }
 }
 

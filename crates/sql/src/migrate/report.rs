@@ -56,7 +56,7 @@ impl MigrationReport {
     /// One line per step, then what to do next. `app` is the application folder to name in the command.
     pub fn to_text(&self, app: Option<&str>) -> String {
         if self.steps.is_empty() && self.index_rebuilds.is_empty() {
-            return "Nothing to do: the store fits the schema.\n".to_owned();
+            return "Nothing to do: the store matches the schema.\n".to_owned();
         }
         let lines: String = match self.is_applied {
             true => self.steps.iter().map(PlannedStep::done_line).collect(),
@@ -65,7 +65,7 @@ impl MigrationReport {
         let lines = self.index_rebuilds.iter().fold(lines, |lines, line| lines + line + "\n");
         let next = match (self.is_applied, self.needs_seed) {
             (true, _) => "Done.".to_owned(),
-            (false, true) => "The store is empty: the next start makes all of this.".to_owned(),
+            (false, true) => "The store is empty: the next start creates all of this.".to_owned(),
             (false, false) => next_action(&self.steps, app),
         };
         format!("{lines}\n{next}\n")
@@ -74,10 +74,10 @@ impl MigrationReport {
 
 fn next_action(steps: &[PlannedStep], app: Option<&str>) -> String {
     if steps.iter().any(|step| matches!(step.safety, StepSafety::Blocked { .. })) {
-        return "This cannot be applied as it is: see NOT POSSIBLE above.".to_owned();
+        return "This cannot be applied: see NOT POSSIBLE above.".to_owned();
     }
     if steps.iter().all(|step| step.safety == StepSafety::Safe) {
-        return "Nothing is lost: the next start does all of this by itself.".to_owned();
+        return "No data is lost: the next start applies this automatically.".to_owned();
     }
     format!("To apply: {}", apply_command(steps, app))
 }
@@ -119,49 +119,47 @@ impl MigrateError {
         let app = app.map(|folder| format!(" {folder}")).unwrap_or_default();
         match self {
             MigrateError::NeedsMigration(steps) => {
-                f.write_str("the schema does not fit the stored data, and nothing was changed:\n")?;
+                f.write_str("the stored data does not match the schema; nothing was changed:\n")?;
                 write_unsafe_steps(f, steps)?;
-                write!(f, "`trefoil migrate{app} --plan` shows every step and how to apply it")
+                write!(f, "run `trefoil migrate{app} --plan` to see all steps and how to apply them")
             }
             MigrateError::Refused(steps) => {
-                f.write_str("not applied, and nothing was changed:\n")?;
+                f.write_str("the migration cannot be applied; nothing was changed:\n")?;
                 write_unsafe_steps(f, steps)?;
-                write!(f, "`trefoil migrate{app} --plan` shows every step")
+                write!(f, "run `trefoil migrate{app} --plan` to see all steps")
             }
             MigrateError::UnknownDrop { name, nearest } => {
-                write!(f, "--allow-drop {name}: nothing of that name would be lost")?;
+                write!(f, "--allow-drop {name}: the migration drops nothing with this name")?;
                 nearest.iter().try_for_each(|nearest| write!(f, "; did you mean {nearest}?"))
             }
             MigrateError::NewerStore { found } => write!(
                 f,
-                "the store has format {found} and this version of Trefoil knows formats up to {STORE_FORMAT}: \
-                 start the newer version that wrote it"
+                "the store has format {found}, but this version of Trefoil supports only formats up to {STORE_FORMAT}: use a newer version"
             ),
             MigrateError::Moved { to, at } => write!(
                 f,
-                "this store was moved to {to} on {at} and takes no more writes: use that one (--database, or --data for \
-                 sqlite:FOLDER); `trefoil move{app} --undo` makes this one live again, without what was written there since"
+                "this store was moved to {to} on {at} and no longer accepts writes: use the new one (--database, or --data for sqlite:FOLDER), or reactivate this one with `trefoil move{app} --undo`, without later writes to the other"
             ),
             MigrateError::IncompleteMove { from } => {
                 write!(
                     f,
-                    "the move into this store from {from} was not finished: run `trefoil move{app}` there again"
+                    "the move into this store from {from} is incomplete: run `trefoil move{app}` there again"
                 )
             }
             MigrateError::NamesTaken(names) => write!(
                 f,
-                "the database is another program's and already has {}: use another database or data folder",
+                "the database belongs to another program and already contains {}: use another database or data folder",
                 names.join(", ")
             ),
             MigrateError::Damaged(what) => write!(f, "the store is damaged: {what}"),
             MigrateError::Locked(holders) => {
-                f.write_str("the database is in use, and nothing was changed: waited in vain for a lock")?;
+                f.write_str("the database is in use; nothing was changed: timed out waiting for a lock")?;
                 if !holders.is_empty() {
                     write!(f, " that may be held by {}", holders.join(", "))?;
                 }
-                f.write_str("; end open transactions (pg_terminate_backend) and start again")
+                f.write_str("; end open transactions (pg_terminate_backend) and try again")
             }
-            MigrateError::Database(text) => write!(f, "the store could not be prepared: {text}"),
+            MigrateError::Database(text) => write!(f, "cannot prepare the store: {text}"),
         }
     }
 }

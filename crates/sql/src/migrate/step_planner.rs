@@ -47,7 +47,7 @@ impl StepPlanner<'_> {
                 (format!("removed; lost: {}", count_values(self.value_count(table, old)?)), loss())
             }
             ChangeDetail::RenamedField { old } => safe(format!("renamed from {}", old.field)),
-            ChangeDetail::RenamedColumn { new } => safe(format!("kept in the column {}", new.column)),
+            ChangeDetail::RenamedColumn { new } => safe(format!("now stored in the column {}", new.column)),
             ChangeDetail::ChangedType { table, old, new } => {
                 self.plan_type_change(subject, table, old, new)?
             }
@@ -56,7 +56,7 @@ impl StepPlanner<'_> {
             ChangeDetail::BecameOptional => safe("no longer required".to_owned()),
             ChangeDetail::ChangedDefault { new } => safe(match phrases::describe_default(&new.default) {
                 Some(words) => format!("the default is now {words}; records keep their values"),
-                None => "there is no default any more; records keep their values".to_owned(),
+                None => "the default was removed; records keep their values".to_owned(),
             }),
             ChangeDetail::ChangedOnDelete { new } => safe(phrases::describe_on_delete(&new.form).to_owned()),
             ChangeDetail::NewIndex { table, index, old, new } => {
@@ -107,7 +107,7 @@ impl StepPlanner<'_> {
         new: &StoredColumn,
     ) -> Result<(String, StepSafety), MigrateError> {
         let fit = self.check_conversion(table, old, new)?;
-        let intro = format!("{} becomes {}; ", old.form, new.form);
+        let intro = format!("changed from {} to {}; ", old.form, new.form);
         Ok(match fit.loss(new) {
             None => (format!("{intro}converted: {}", count_values(fit.all)), StepSafety::NeedsApply),
             Some(loss) => (intro + &loss.description, loss.safety(subject, new)),
@@ -122,9 +122,9 @@ impl StepPlanner<'_> {
         new: &StoredColumn,
     ) -> Result<(String, StepSafety), MigrateError> {
         let fit = self.check_conversion(table, old, new)?;
-        let intro = format!("{} allows less than before; ", new.form);
+        let intro = format!("{} is more restrictive; ", new.form);
         Ok(match fit.loss(new) {
-            None => (format!("{intro}still fit: {}", count_values(fit.all)), StepSafety::Safe),
+            None => (format!("{intro}still valid: {}", count_values(fit.all)), StepSafety::Safe),
             Some(loss) => (intro + &loss.description, loss.safety(subject, new)),
         })
     }
@@ -169,7 +169,7 @@ impl StepPlanner<'_> {
         if duplicates <= 0 {
             return Ok((intro, StepSafety::Safe));
         }
-        let remedy = "change these records so that every value is there once".to_owned();
+        let remedy = "change these records so that all values are unique".to_owned();
         let text = format!("{intro}; repeated: {}", count_values(duplicates));
         Ok((text, StepSafety::Blocked { remedy }))
     }
@@ -263,11 +263,11 @@ impl ConversionFit {
                 None if new.required => String::new(),
                 Some(_) | None => ", to become null".to_owned(),
             };
-            words.push(format!("do not fit: {unfit} of {all} values{replacement}"));
+            words.push(format!("invalid: {unfit} of {all} values{replacement}"));
         }
         if self.trimmed > 0 {
             words.push(format!(
-                "lost: members of {} that their type no longer has",
+                "lost: fields of {} that their type no longer has",
                 count_values(self.trimmed)
             ));
         }
@@ -278,7 +278,8 @@ impl ConversionFit {
 impl ConversionLoss {
     fn safety(&self, subject: &str, new: &StoredColumn) -> StepSafety {
         if self.unfit > 0 && new.required && new.default == ColumnDefault::Nothing {
-            let remedy = "change these values, or make the field nullable or give it a @default to lose them";
+            let remedy =
+                "change these values; or, to drop them, make the field nullable or give it a @default";
             return StepSafety::Blocked { remedy: remedy.to_owned() };
         }
         StepSafety::LosesData { subject: subject.to_owned() }

@@ -98,7 +98,7 @@ async fn insert_plans(
         plans.iter().flat_map(|(_, plan)| write_parts(&plan.action).value_parameters()).collect();
     let created = insert_returning(session, &sql, &parameters, read_level.columns.len()).await?;
     if created.len() != plans.len() {
-        return Err(internal_error("an insert returned another number of rows than it was given"));
+        return Err(internal_error("an insert returned a different number of rows than expected"));
     }
     for ((number, _), (outcome, row)) in plans.iter().zip(created) {
         attach_children(session, read_level, selection, row)

@@ -75,7 +75,8 @@ impl PostgresStore {
 
 impl PostgresBulkTransaction<'_> {
     fn session(&self) -> Result<PostgresSession<'_>> {
-        let connection = self.connection.as_ref().ok_or_else(|| Error::internal("the long write is over"))?;
+        let connection =
+            self.connection.as_ref().ok_or_else(|| Error::internal("the bulk write has ended"))?;
         Ok(self.store.session_on(connection, &self.cancel))
     }
 
@@ -245,7 +246,7 @@ impl<'p> BatchWork<'p> {
                     (created.into_iter(), run_updates(session, updates).await?.into_iter());
                 let outcome = |plan: &&Plan| if is_create(plan) { created.next() } else { updated.next() };
                 let outcomes: Option<Vec<Outcome>> = plans.iter().map(outcome).collect();
-                outcomes.ok_or_else(|| internal_error("the database told nothing of a plan"))
+                outcomes.ok_or_else(|| internal_error("the database returned no outcome for a plan"))
             }
         }
     }
@@ -336,7 +337,7 @@ async fn run_inserts(
         }
     }
     if created.len() != inserts.rows.len() {
-        return Err(internal_error("an insert returned another number of rows than it was given"));
+        return Err(internal_error("an insert returned a different number of rows than expected"));
     }
     let ids: Vec<i64> = created.iter().map(|(id, _)| *id).collect();
     for (sql, own, others) in inserts.link_statements(model, &ids) {
@@ -348,7 +349,7 @@ async fn run_inserts(
 fn dangling_reference_error(error: PostgresError) -> PostgresError {
     match error {
         PostgresError::Refused(error) if error.code().is_some_and(|code| code.code() == "23503") => {
-            let message = "a reference leads to a record that is not there".to_owned();
+            let message = "a reference refers to a record that does not exist".to_owned();
             PostgresError::Plan(Error::Invalid(vec![Violation {
                 path: Vec::new(),
                 code: "REFERENCE",

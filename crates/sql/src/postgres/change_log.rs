@@ -30,7 +30,7 @@ const READ_CHANGES: &str = "SELECT number, resource, deed, record, version, imag
 pub async fn read_log(connection: &PgConnection) -> Result<ChangeLog> {
     loop {
         let rows = query_with_retry(connection, READ_LOG, &[]).await?;
-        let row = rows.first().ok_or_else(|| Error::internal("the log says nothing"))?;
+        let row = rows.first().ok_or_else(|| Error::internal("the change log query returned no row"))?;
         let (last, before): (i64, i64) = (column_value(row, 0)?, column_value(row, 3)?);
         // Includes changes that other nodes numbered meanwhile, which costs one more query at worst.
         if last - before < NUMBERING_STEP {

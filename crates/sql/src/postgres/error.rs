@@ -49,19 +49,19 @@ impl From<tokio_postgres::Error> for PostgresError {
         let code = db_error.code().code();
         match code {
             "40001" | "40P01" => {
-                PostgresError::Retryable(unavailable("too many are changing the same records at once", 1))
+                PostgresError::Retryable(unavailable("too many concurrent changes to the same records", 1))
             }
             // A prepared statement that is invalid after a table change, or lost by a pooler.
             "0A000" | "26000" => PostgresError::Retryable(Error::internal(log_text(db_error))),
-            "25006" => PostgresError::Store(unavailable("the database cannot be written", 5)),
+            "25006" => PostgresError::Store(unavailable("cannot write to the database", 5)),
             "53100" => PostgresError::Store(unavailable("the disk is full", 5)),
             "53200" => PostgresError::Store(unavailable("the database is out of memory", 5)),
             "53300" | "53400" => {
-                PostgresError::Store(unavailable("the database takes no more connections", 1))
+                PostgresError::Store(unavailable("the database accepts no more connections", 1))
             }
             "55P03" => PostgresError::Locked(unavailable("the database is locked by another program", 1)),
-            "57014" => PostgresError::Store(unavailable("the database took too long", 1)),
-            "58030" => PostgresError::Store(unavailable("the disk reports an error", 5)),
+            "57014" => PostgresError::Store(unavailable("the database query timed out", 1)),
+            "58030" => PostgresError::Store(unavailable("the disk reported an I/O error", 5)),
             // Outside the classes 08 and 57P: completion unknown, and a transaction that was idle for too long.
             "40003" | "25P03" => PostgresError::ConnectionLost(database_unreachable()),
             _ if code.starts_with("08") || code.starts_with("57P") => {
@@ -103,21 +103,20 @@ pub fn refused_error(error: &tokio_postgres::Error) -> Error {
     let Some(db_error) = error.as_db_error() else { return Error::internal(error_chain(error)) };
     let violation = |code, message: &str| Violation { path: Vec::new(), code, message: message.to_owned() };
     match db_error.code().code() {
-        "23514" | "23P01" => Error::Conflict(vec![violation(
-            "CONSTRAINT",
-            "a rule of the database does not allow this record",
-        )]),
+        "23514" | "23P01" => {
+            Error::Conflict(vec![violation("CONSTRAINT", "the record violates a constraint of the database")])
+        }
         "54000" => Error::Invalid(vec![violation(
             "TOO_LONG",
-            "a value is longer than an index of the database can hold, which is about 2,700 bytes",
+            "a value is too long for an index of the database, which allows about 2,700 bytes",
         )]),
-        "22003" => Error::Invalid(vec![violation("RANGE", "a number is beyond what the database can keep")]),
+        "22003" => Error::Invalid(vec![violation("RANGE", "a number is out of range for the database")]),
         "22007" | "22008" => Error::Invalid(vec![violation(
             "RANGE",
-            "a date is beyond what the database can keep; its years begin with 0001",
+            "a date is out of range for the database; years start at 0001",
         )]),
         code if code.starts_with("22") => {
-            Error::Invalid(vec![violation("VALUE", "the database cannot take one of the values")])
+            Error::Invalid(vec![violation("VALUE", "the database cannot store one of the values")])
         }
         _ => Error::internal(log_text(db_error)),
     }

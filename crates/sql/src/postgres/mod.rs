@@ -90,7 +90,7 @@ impl PostgresStore {
         let commits = watch::Sender::new(());
         if !options.url.is_local() && options.url.tls == TlsMode::Prefer {
             tracing::warn!(
-                "nothing proves that the database is who it says: sslmode=verify-full checks its certificate"
+                "the identity of the database server is not verified; use sslmode=verify-full to verify its certificate"
             );
         }
         let connections = Arc::new(ConnectionManager::open(&options, commits.clone()).await?);

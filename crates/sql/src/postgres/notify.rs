@@ -45,7 +45,7 @@ async fn run_notifier(connections: Arc<ConnectionManager>, pending: Arc<Notify>)
         if let Ok(connection) = connections.log_connection()
             && let Err(error) = connection.client().batch_execute(&sql).await
         {
-            tracing::debug!("other nodes are not told of a change: {error}");
+            tracing::debug!("cannot notify other nodes of a change: {error}");
         }
         tokio::time::sleep(NOTIFY_INTERVAL).await;
     }

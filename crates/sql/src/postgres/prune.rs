@@ -55,7 +55,7 @@ pub async fn run_pruning(connections: Arc<ConnectionManager>, retention: LogRete
         // Sleeps first: commands that only read a store open it for less than this and must not change it.
         tokio::time::sleep(PRUNE_INTERVAL).await;
         if let Err(error) = prune_all(&connections, retention).await {
-            tracing::debug!("old changes and keys are not removed: {error}");
+            tracing::debug!("cannot remove old changes and keys: {error}");
         }
     }
 }

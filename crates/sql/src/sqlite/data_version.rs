@@ -26,7 +26,7 @@ impl DataVersionProbe {
         let mut probe = self.0.lock();
         let version = probe.read_version(shared);
         if let Err(error) = &version {
-            tracing::debug!(%error, "the state of the data cannot be told");
+            tracing::debug!(%error, "cannot determine the version of the data");
             probe.connection = None;
         }
         version.ok()

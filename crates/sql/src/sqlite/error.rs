@@ -64,10 +64,10 @@ pub fn store_error(error: &rusqlite::Error) -> Error {
         // The index of the WAL needs space too, however little is written.
         ffi::SQLITE_IOERR if extended_code(error) == ffi::SQLITE_IOERR_SHMSIZE => ("the disk is full", 5),
         ffi::SQLITE_FULL => ("the disk is full", 5),
-        ffi::SQLITE_IOERR => ("the disk reports an error", 5),
+        ffi::SQLITE_IOERR => ("the disk reported an I/O error", 5),
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => return locked(),
-        ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_AUTH => ("the database cannot be written", 5),
-        ffi::SQLITE_CANTOPEN => ("the database cannot be opened", 5),
+        ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_AUTH => ("cannot write to the database", 5),
+        ffi::SQLITE_CANTOPEN => ("cannot open the database", 5),
         ffi::SQLITE_NOMEM => ("the server is out of memory", 5),
         _ => return Error::internal(error_chain(error)),
     };

@@ -282,7 +282,7 @@ fn call_message<T: Send + 'static>(
 }
 
 fn panic_error() -> Error {
-    Error::internal("what was to run on the connection panicked")
+    Error::internal("a job on the connection panicked")
 }
 
 fn closed_error() -> Error {

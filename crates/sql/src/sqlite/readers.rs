@@ -135,7 +135,7 @@ pub fn run_reader(shared: &SharedState, queue: &Mutex<mpsc::Receiver<ThreadMessa
                 queued.send_reply(JobCompletion::Refused(store_error(&error)))
             }
             // The caller notices that its reply channel is dropped.
-            (Err(error), ThreadMessage::Call(_)) => tracing::warn!(%error, "the database cannot be opened"),
+            (Err(error), ThreadMessage::Call(_)) => tracing::warn!(%error, "cannot open the database"),
         }
     }
 }

@@ -103,7 +103,7 @@ impl<'s> WriterThread<'s> {
     fn prune_expired(&mut self) {
         let session = self.shared.session(&self.connection);
         if let Err(error) = self.prune_schedule.prune_if_due(session, &self.shared.options) {
-            tracing::warn!(%error, "old keys and changes were not removed; trying again later");
+            tracing::warn!(%error, "cannot remove old keys and changes; trying again later");
             self.roll_back();
         }
     }
@@ -139,7 +139,7 @@ impl<'s> WriterThread<'s> {
                 self.commit_batch(batch.into_iter().filter_map(QueuedJob::reset_for_retry).collect());
             }
             TransactionError::Store(error) if batch.len() > 1 => {
-                tracing::warn!(%error, jobs = batch.len(), "a shared commit failed; trying each job alone");
+                tracing::warn!(%error, jobs = batch.len(), "a group commit failed; retrying each job on its own");
                 self.needs_renewal |= needs_new_connection(&error);
                 batch
                     .into_iter()
@@ -147,7 +147,7 @@ impl<'s> WriterThread<'s> {
                     .for_each(|queued| self.commit_batch(vec![queued]));
             }
             TransactionError::Store(error) | TransactionError::NotBegun(error) => {
-                tracing::warn!(%error, jobs = batch.len(), "the store took no write");
+                tracing::warn!(%error, jobs = batch.len(), "cannot write to the store");
                 self.needs_renewal |= needs_new_connection(&error);
                 self.last_write_failed = true;
                 batch
@@ -181,7 +181,7 @@ impl<'s> WriterThread<'s> {
         if self.needs_renewal && self.shared.is_on_disk() {
             match connect(&self.shared.location, ConnectionRole::Writer, &self.shared.options) {
                 Ok(connection) => (self.connection, self.needs_renewal) = (connection, false),
-                Err(error) => tracing::warn!(%error, "the database cannot be opened again yet"),
+                Err(error) => tracing::warn!(%error, "cannot reopen the database yet"),
             }
         }
     }

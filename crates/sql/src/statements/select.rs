@@ -323,7 +323,7 @@ impl SelectBuilder<'_> {
             | FieldKind::Embedded(_)
             | FieldKind::List(_)
             | FieldKind::Unstored => {
-                return Err(Error::internal(format!("`{}` leads to no record", field.name)));
+                return Err(Error::internal(format!("`{}` is not a relation", field.name)));
             }
         };
         let is_reference = matches!(field.kind, FieldKind::Reference { .. });

@@ -111,7 +111,7 @@ pub fn version_sql(dialect: Dialect, record: &RecordType) -> String {
 
 pub fn link_statements(dialect: Dialect, field: &Field) -> Result<LinkStatements> {
     let FieldKind::Link { table, own_column, other_column, .. } = &field.kind else {
-        return Err(Error::internal(format!("`{}` is no link", field.name)));
+        return Err(Error::internal(format!("`{}` is not a link", field.name)));
     };
     let [table, own, other] = [table, own_column, other_column].map(|name| dialect.quote_name(name));
     let (id, list) = (dialect.parameter_mark(1), dialect.parameter_mark(2));

@@ -44,7 +44,7 @@ pub async fn back_up_store(
     let at = jiff::Timestamp::now().to_string();
     let source = open_snapshot(from).await?;
     let metadata = StoreMetadata::read(&source).await?;
-    let metadata = metadata.ok_or_else(|| TransferError(format!("{from}: there is no store yet")))?;
+    let metadata = metadata.ok_or_else(|| TransferError(format!("{from}: no store found")))?;
     refuse_moved_store(|key| Ok(metadata.meta.get(key).cloned()))?;
     refuse_other_file(to, metadata.store_id())?;
     let partial = PartialStoreFile::create_beside(to)?;
@@ -165,7 +165,7 @@ fn refuse_other_file(path: &Path, store_id: &str) -> Result<(), TransferError> {
         Some((id, _)) if id == store_id => return Ok(()),
         None if !path.exists() => return Ok(()),
         Some(_) => "a backup of another store",
-        None => "no backup",
+        None => "not a backup",
     };
-    Err(TransferError::for_path(path, format!("this file is there already and is {kind}: name another one")))
+    Err(TransferError::for_path(path, format!("this file already exists and is {kind}: choose another one")))
 }

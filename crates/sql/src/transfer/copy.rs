@@ -88,7 +88,7 @@ pub async fn copy_store(
         writer.finish().await?;
         digests.push(digest.finish());
     }
-    progress.begin("making indexes and triggers", "", 0);
+    progress.begin("creating indexes and triggers", "", 0);
     to.finish_tables(&metadata.stored_model).await?;
     metadata.write(to).await?;
     Ok(digests)
@@ -128,11 +128,14 @@ pub fn compare_digests(read: &[TableDigest], written: &[TableDigest]) -> Result<
     for (read, written) in read.iter().zip(written) {
         if read.table != written.table || read.rows != written.rows {
             let (table, count) = (&read.table, written.rows);
-            return Err(TransferError(format!("{table}: {} rows were read and {count} written", read.rows)));
+            return Err(TransferError(format!(
+                "{table}: {} rows were read but {count} were written",
+                read.rows
+            )));
         }
         if read.hash != written.hash {
             return Err(TransferError(format!(
-                "{}: what was written differs from what was read; a value is spelled as only the other store keeps it",
+                "{}: the written data differs from the data read; a value has a form that the other store cannot represent",
                 read.table
             )));
         }

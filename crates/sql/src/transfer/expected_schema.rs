@@ -61,7 +61,7 @@ impl ExpectedSchema {
         let folder = self.folder.as_ref().map(|folder| format!(" {folder}")).unwrap_or_default();
         let advice = advice(&format!("trefoil migrate{folder} --plan"));
         Err(TransferError(format!(
-            "this application cannot be served from this store, and nothing was changed:\n{steps}{advice}"
+            "this store does not match the application; nothing was changed:\n{steps}{advice}"
         )))
     }
 }

@@ -23,7 +23,7 @@ use crate::transfer::{ExpectedSchema, StoreLocation, TransferError, TransferProg
 
 /// The advice for a store that does not fit the schema.
 fn advice(command: &str) -> String {
-    format!("if it is the right one, see `{command}` before it is moved")
+    format!("if it is the right store, run `{command}` before you move it")
 }
 
 #[derive(Debug)]
@@ -48,16 +48,16 @@ pub async fn move_store(
     progress: &mut dyn TransferProgress,
 ) -> Result<MoveResult, TransferError> {
     if from.to_string() == to.to_string() {
-        return Err(TransferError(format!("{from}: the store is there already")));
+        return Err(TransferError(format!("{from}: the source and the target are the same store")));
     }
     let source = lock_store(from).await?;
     let metadata = StoreMetadata::read(&source.store).await?;
-    let metadata = metadata.ok_or_else(|| TransferError(format!("{from}: there is no store yet")))?;
+    let metadata = metadata.ok_or_else(|| TransferError(format!("{from}: no store found")))?;
     if let Some(record) = MoveRecord::read(&metadata.meta, MOVED_KEY) {
         return finish_move(&record, to).await;
     }
     if metadata.meta.contains_key(ARRIVING_KEY) {
-        return Err(TransferError(format!("{from}: a move into this store was not finished")));
+        return Err(TransferError(format!("{from}: a move into this store is incomplete")));
     }
     let fits = application.refuse_unfit_store(&source.store, advice).await;
     fits.map_err(|error| error.with_context(from))?;
@@ -84,7 +84,7 @@ async fn lock_store(location: &StoreLocation) -> Result<LockedStore, TransferErr
     match location {
         StoreLocation::File(path) => {
             if !path.try_exists().map_err(|error| TransferError::for_path(path, error))? {
-                return Err(TransferError(format!("{location}: there is no store yet")));
+                return Err(TransferError(format!("{location}: no store found")));
             }
             let lock = lock_data_folder(path)?;
             let connection = sqlite::open_file(path)?;
@@ -214,7 +214,7 @@ async fn open_target(target: &StoreHandle, token: &str) -> Result<(), TransferEr
 /// Finishes an interrupted move whose source is closed: opens the target, unless that is done too.
 async fn finish_move(record: &MoveRecord, to: &StoreLocation) -> Result<MoveResult, TransferError> {
     let already_moved =
-        || TransferError(format!("the store was moved to {} on {} already", record.other, record.at));
+        || TransferError(format!("the store was already moved to {} on {}", record.other, record.at));
     let (store, _lock) = match to {
         StoreLocation::File(path) if path.exists() => {
             (StoreHandle::Sqlite(sqlite::open_file(path)?), Some(lock_data_folder(path)?))
@@ -237,7 +237,7 @@ async fn finish_move(record: &MoveRecord, to: &StoreLocation) -> Result<MoveResu
 pub async fn undo_move(location: &StoreLocation) -> Result<MoveRecord, TransferError> {
     let locked = lock_store(location).await?;
     let metadata = StoreMetadata::read(&locked.store).await?;
-    let mut metadata = metadata.ok_or_else(|| TransferError(format!("{location}: there is no store yet")))?;
+    let mut metadata = metadata.ok_or_else(|| TransferError(format!("{location}: no store found")))?;
     let record = MoveRecord::read(&metadata.meta, MOVED_KEY);
     let record = record.ok_or_else(|| TransferError(format!("{location}: this store was not moved away")))?;
     reopen_store(&locked.store, &metadata.stored_model).await?;

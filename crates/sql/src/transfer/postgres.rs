@@ -37,7 +37,7 @@ pub async fn lock_out_servers(client: &Client) -> Result<(), TransferError> {
         }
         tokio::time::sleep(LOCK_RETRY_DELAY).await;
     }
-    Err(TransferError("a server or another command is using the database: stop it first".to_owned()))
+    Err(TransferError("the database is in use by a server or another command: stop it first".to_owned()))
 }
 
 pub async fn read_page(

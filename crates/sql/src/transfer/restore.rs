@@ -19,7 +19,7 @@ use crate::transfer::{ExpectedSchema, StoreLocation, TransferError, TransferProg
 
 /// The advice for a store that does not fit the schema.
 fn advice(command: &str) -> String {
-    format!("if it is the right one, restore it elsewhere (--data, --database) and see `{command}`")
+    format!("if it is the right backup, restore it elsewhere (--data, --database) and run `{command}`")
 }
 
 #[derive(Debug)]
@@ -47,8 +47,8 @@ pub async fn restore_store(
     let source = StoreHandle::Sqlite(source);
     let metadata =
         StoreMetadata::read(&source).await.map_err(|error| TransferError::for_path(file, error))?;
-    let mut metadata = metadata
-        .ok_or_else(|| TransferError::for_path(file, "this is no backup: there is no store in it"))?;
+    let mut metadata =
+        metadata.ok_or_else(|| TransferError::for_path(file, "not a backup: the file contains no store"))?;
     let label: Option<BackupLabel> =
         metadata.meta.get(BACKUP_KEY).and_then(|text| serde_json::from_str(text).ok());
     let read = digest_store(&source, &metadata, progress).await?;
@@ -185,10 +185,10 @@ pub fn refuse_used(
     let reason = match existing {
         Ok(None) => return Ok(()),
         Ok(Some(metadata)) if !metadata.is_used => return Ok(()),
-        Ok(Some(_)) => "there is a store with records already".to_owned(),
-        Err(error) => format!("what is there cannot be read ({error})"),
+        Ok(Some(_)) => "a store with records already exists".to_owned(),
+        Err(error) => format!("the existing store cannot be read ({error})"),
     };
-    Err(TransferError(format!("{location}: {reason}; --overwrite replaces it")))
+    Err(TransferError(format!("{location}: {reason}; use --overwrite to replace it")))
 }
 
 /// Locks the folder of the file against other commands and servers.

@@ -35,9 +35,9 @@ pub fn open_read_only(path: &Path) -> Result<Connection, TransferError> {
 fn open_failure(path: &Path) -> Option<TransferError> {
     let reason = match path.metadata() {
         Ok(found) if found.is_file() => File::open(path).err()?.to_string(),
-        Ok(found) if found.is_dir() => "this is a folder; name a file".to_owned(),
-        Ok(_) => "this is no file".to_owned(),
-        Err(error) if error.kind() == ErrorKind::NotFound => "there is no such file".to_owned(),
+        Ok(found) if found.is_dir() => "this is a folder; give a file".to_owned(),
+        Ok(_) => "not a regular file".to_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => "file not found".to_owned(),
         Err(error) => error.to_string(),
     };
     Some(TransferError(reason))
@@ -45,7 +45,7 @@ fn open_failure(path: &Path) -> Option<TransferError> {
 
 fn open_with(path: &Path, flags: OpenFlags) -> Result<Connection, TransferError> {
     if !path.is_file() {
-        return Err(TransferError("there is no such file".to_owned()));
+        return Err(TransferError("file not found".to_owned()));
     }
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(LOCK_TIMEOUT)?;
@@ -101,9 +101,7 @@ pub fn copy_file(
                 return Err(TransferError("the file is locked by another program".to_owned()));
             }
             _ => {
-                return Err(TransferError(
-                    "the copy stopped for a reason that SQLite does not tell".to_owned(),
-                ));
+                return Err(TransferError("the copy stopped for an unknown reason".to_owned()));
             }
         }
     }

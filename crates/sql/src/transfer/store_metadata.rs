@@ -47,7 +47,7 @@ impl StoreMetadata {
         let format = meta.get("format").and_then(|text| text.parse::<u32>().ok());
         let damaged = |what: &str| TransferError(format!("the store is damaged: {what}"));
         match format {
-            None => return Err(damaged("trefoil_meta tells no format")),
+            None => return Err(damaged("trefoil_meta has no format")),
             Some(found) if found > STORE_FORMAT => {
                 return Err(MigrateError::NewerStore { found }.into());
             }
@@ -55,7 +55,7 @@ impl StoreMetadata {
         }
         let model = meta.get("model").ok_or_else(|| damaged("trefoil_meta has no model"))?;
         let stored_model: StoredModel = serde_json::from_str(model)
-            .map_err(|error| damaged(&format!("the shape on record cannot be read ({error})")))?;
+            .map_err(|error| damaged(&format!("the stored model cannot be read ({error})")))?;
         let (id_counters, last_change) =
             (store.id_counters(&stored_model).await?, store.last_change().await?);
         let has_values = store.has_list_values().await?;
@@ -81,7 +81,7 @@ impl StoreMetadata {
         let text = self.meta.get("epochs").map_or("[]", String::as_str);
         let epochs = serde_json::from_str::<Vec<EpochRecord>>(text);
         let mut epochs =
-            epochs.map_err(|error| TransferError(format!("the store's epochs cannot be read: {error}")))?;
+            epochs.map_err(|error| TransferError(format!("cannot read the epochs of the store: {error}")))?;
         epochs.retain(|epoch| epoch.after <= sure);
         epochs.push(EpochRecord { tag: random_tag(), after: sure });
         let json = serde_json::to_string(&epochs).map_err(|error| TransferError(error.to_string()))?;
@@ -127,5 +127,5 @@ pub async fn last_ids(location: &StoreLocation) -> Result<Vec<(String, i64)>, Tr
     let metadata = StoreMetadata::read(&StoreHandle::open(location).await?).await?;
     metadata
         .map(|metadata| metadata.id_counters)
-        .ok_or_else(|| TransferError(format!("{location}: there is no store yet")))
+        .ok_or_else(|| TransferError(format!("{location}: no store found")))
 }

@@ -48,7 +48,8 @@ impl From<tokio_postgres::Error> for TransferError {
             return TransferError(format!("{error}{}", cause.unwrap_or_default()));
         };
         if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
-            let message = "waited in vain for a lock: end other programs' open transactions and run it again";
+            let message =
+                "timed out waiting for a lock: end open transactions of other programs and try again";
             return TransferError(message.to_owned());
         }
         let parts = [database_error.detail(), database_error.where_()]

@@ -27,7 +27,7 @@
   const brought = new URLSearchParams(location.search).get('query') ?? undefined;
   if (brought) tabs.unshift({ query: brought });
 
-  const home = createElement('a', { href: '/', className: 'home', title: 'To the start page' }, 'Trefoil');
+  const home = createElement('a', { href: '/', className: 'home', title: 'Home page' }, 'Trefoil');
   const app = createElement(
     GraphiQL,
     {

@@ -77,7 +77,7 @@ fn refuse_foreign_objects(database: &PostgresMigration, pair: &TablePair<'_>) ->
     for (_, column) in pair.removed_names() {
         if let Some(part) = foreign_objects(database, table, &column, &ours)?.first() {
             return Err(MigrateError::Database(format!(
-                "{part}, which another program has put on {table}, is in the way"
+                "{part}, created by another program on {table}, prevents this change"
             )));
         }
     }

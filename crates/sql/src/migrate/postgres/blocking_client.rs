@@ -35,7 +35,7 @@ impl BlockingClient {
     /// Runs the query and blocks the calling thread, which must not be a thread of the runtime.
     pub fn query(&self, sql: &str, parameters: Option<&[StoredValue]>) -> Result<StoredRows, MigrateError> {
         let (reply, receiver) = oneshot::channel();
-        let aborted = || MigrateError::Database("the migration was broken off".to_owned());
+        let aborted = || MigrateError::Database("the migration was aborted".to_owned());
         let request = QueryRequest { sql: sql.to_owned(), parameters: parameters.map(<[_]>::to_vec), reply };
         self.0.blocking_send(request).map_err(|_| aborted())?;
         receiver.blocking_recv().unwrap_or_else(|_| Err(aborted()))

@@ -40,7 +40,7 @@ pub fn find_columns(database: &PostgresMigration, table: &str) -> Result<Vec<Str
 pub fn id_sequence(database: &PostgresMigration, table: &str) -> Result<String, MigrateError> {
     let found = database.query_texts("SELECT pg_get_serial_sequence($1, 'id')", &[&quote_name(table)])?;
     let found = found.into_iter().flatten().find(|name| !name.is_empty());
-    found.ok_or_else(|| MigrateError::Damaged(format!("no sequence gives the ids of the table {table}")))
+    found.ok_or_else(|| MigrateError::Damaged(format!("the id of the table {table} has no sequence")))
 }
 
 /// Descriptions by PostgreSQL of other programs' objects that would be dropped with a column.

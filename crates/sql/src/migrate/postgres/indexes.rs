@@ -135,7 +135,7 @@ pub fn index_rebuilds(
         |now: &&RequiredIndex| required_before.iter().any(|before| before.index.is_same_index(&now.index));
     let rebuilt = missing.into_iter().filter(was_required);
     Ok(rebuilt
-        .map(|index| format!("{} made anew; meanwhile writes wait, reads do not", index.description))
+        .map(|index| format!("{} rebuilt; writes wait until it is done, reads do not", index.description))
         .collect())
 }
 
@@ -168,7 +168,7 @@ pub async fn drop_obsolete(client: &mut Client) -> Result<(), tokio_postgres::Er
                     index = name,
                     table,
                     cause,
-                    "an index that is not needed any more could not be dropped; the next start tries again"
+                    "cannot drop an unused index; the next start will try again"
                 );
                 transaction.rollback().await?;
                 locked_tables.push(table.to_owned());

@@ -52,7 +52,7 @@ pub async fn migrate_postgres(
     if report.is_applied
         && let Err(error) = indexes::drop_obsolete(client).await
     {
-        tracing::warn!("indexes that are not needed any more stay until the next start: {error}");
+        tracing::warn!("unused indexes remain until the next start: {error}");
     }
     Ok(report)
 }
@@ -124,7 +124,7 @@ async fn configure_session(client: &impl GenericClient) -> Result<String, Migrat
                SET LOCAL idle_in_transaction_session_timeout = 0";
     client.batch_execute(sql).await?;
     let schema: Option<String> = client.query_one("SELECT current_schema()::text", &[]).await?.get(0);
-    let no_schema = || MigrateError::Database("the search_path names no schema that is there".to_owned());
+    let no_schema = || MigrateError::Database("no schema in the search_path exists".to_owned());
     Ok(quote_name(&schema.ok_or_else(no_schema)?))
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn refuse_long_names(stored_model: &StoredModel) -> Result<(), Migrat
     match stored_model.table_names().chain(columns).find(|name| name.len() > MAX_NAME_BYTES) {
         None => Ok(()),
         Some(name) => Err(MigrateError::Database(format!(
-            "PostgreSQL takes names of at most {} bytes, and {name} is longer",
+            "PostgreSQL allows names of at most {} bytes, but {name} is longer",
             MAX_NAME_BYTES
         ))),
     }

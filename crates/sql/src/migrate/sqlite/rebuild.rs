@@ -41,7 +41,7 @@ pub fn rebuild_table(
         connection.execute_batch(&object.sql).map_err(|error| {
             let ObjectDefinition { name: part, .. } = &object;
             MigrateError::Database(format!(
-                "{part}, which another program has put on {name}, is in the way ({error})"
+                "{part}, created by another program on {name}, prevents this change ({error})"
             ))
         })?;
     }
@@ -119,7 +119,7 @@ fn restore_highest_id(connection: &Connection, table: &str, highest: Option<i64>
 fn refuse_dangling(connection: &Connection, table: &str, before: i64) -> Result<(), MigrateError> {
     let after = catalog::count_dangling(connection, table)?;
     if after > before {
-        let text = format!("{} records of {table} would refer to nothing", after - before);
+        let text = format!("{} records of {table} would have dangling references", after - before);
         return Err(MigrateError::Database(text));
     }
     Ok(())

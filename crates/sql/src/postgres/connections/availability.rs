@@ -28,14 +28,14 @@ impl DatabaseAvailability {
         state.open_connections += 1;
         if let Some(DatabaseOutage { since, is_logged: true }) = state.outage.take() {
             let seconds = format!("{:.1}", since.elapsed().as_secs_f32());
-            tracing::info!(seconds, "the database is back");
+            tracing::info!(seconds, "the database is available again");
         }
     }
 
     pub fn connection_lost(&self, reason: &str) {
         let mut state = self.0.lock();
         state.open_connections = state.open_connections.saturating_sub(1);
-        tracing::debug!(reason, "a connection to the database was lost");
+        tracing::debug!(reason, "lost a connection to the database");
         if state.open_connections == 0 {
             state.outage.get_or_insert(DatabaseOutage { since: Instant::now(), is_logged: false });
         }
@@ -44,7 +44,7 @@ impl DatabaseAvailability {
     pub fn connect_failed(&self, error: &ConnectError) {
         if let Some(outage) = self.0.lock().outage.as_mut().filter(|outage| !outage.is_logged) {
             outage.is_logged = true;
-            tracing::error!(reason = error.message, "the database is away; trying again until it is back");
+            tracing::error!(reason = error.message, "the database is unavailable; retrying");
         }
     }
 }

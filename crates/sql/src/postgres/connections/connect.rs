@@ -113,7 +113,7 @@ impl ConnectTarget {
         for host in &self.hosts {
             let attempt = self.connect_to(host, purpose, on_notification.clone());
             let timed_out =
-                |_| ConnectError::transient(format!("no answer within {:?}", self.connect_timeout));
+                |_| ConnectError::transient(format!("no response within {:?}", self.connect_timeout));
             match tokio::time::timeout(self.connect_timeout, attempt).await.map_err(timed_out).flatten() {
                 Ok(session) => return Ok(session),
                 Err(error) => errors.push(error),

@@ -64,7 +64,7 @@ pub fn error_message(error: &PgError) -> String {
         return error.message().to_owned();
     }
     if let Some(cause) = certificate_error(error) {
-        return format!("the server's certificate is refused: {cause}");
+        return format!("the server's certificate is not trusted: {cause}");
     }
     match error.source() {
         Some(cause) => cause.to_string(),
@@ -77,14 +77,14 @@ fn certificate_error(error: &PgError) -> Option<String> {
     let rustls::Error::InvalidCertificate(cause) = io.get_ref()?.downcast_ref()? else { return None };
     // BadSignature: another authority has the same name.
     if matches!(cause, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
-        return Some("nobody who is trusted has signed it (sslrootcert=FILE names others)".to_owned());
+        return Some("unknown issuer (add its certificate with sslrootcert=FILE)".to_owned());
     }
     Some(cause.to_string())
 }
 
 /// The error for callers, without addresses or users.
 pub fn database_unreachable() -> Error {
-    unavailable("the database cannot be reached".to_owned())
+    unavailable("cannot connect to the database".to_owned())
 }
 
 pub fn unavailable(reason: String) -> Error {

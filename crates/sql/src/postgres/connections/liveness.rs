@@ -38,10 +38,7 @@ pub async fn watch_connection(
             return;
         }
         if !is_alive(&connection, &target, purpose, activity_lookup).await {
-            tracing::debug!(
-                pid = connection.pid(),
-                "a connection to the database does not answer and is closed"
-            );
+            tracing::debug!(pid = connection.pid(), "closing an unresponsive connection to the database");
             connection.close();
             return;
         }

@@ -143,7 +143,7 @@ async fn connect_first(target: &ConnectTarget) -> Result<RawConnection, String> 
                 if !std::mem::replace(&mut warned, true) {
                     tracing::warn!(
                         reason = error.message,
-                        "the database is not there yet; trying for {START_TIMEOUT:?}"
+                        "the database is not available yet; retrying for {START_TIMEOUT:?}"
                     );
                 }
                 sleep(backoff.next_delay()).await;
@@ -180,7 +180,7 @@ async fn maintain_slot(
         );
         let watcher = AbortOnDrop(tokio::spawn(watcher).abort_handle());
         state.set_slot(slot, Some(connection));
-        let reason = driver.await.unwrap_or_else(|_| "it did not answer".to_owned());
+        let reason = driver.await.unwrap_or_else(|_| "it did not respond".to_owned());
         drop(watcher);
         state.set_slot(slot, None);
         state.connection_lost(slot, &reason);
@@ -243,7 +243,7 @@ impl ManagerState {
     fn connection_lost(&self, slot: SlotId, reason: &str) {
         match slot {
             SlotId::Shared(_) => self.availability.connection_lost(reason),
-            SlotId::ChangeLog => tracing::debug!(reason, "the connection for the change log was lost"),
+            SlotId::ChangeLog => tracing::debug!(reason, "lost the connection for the change log"),
         }
     }
 }

@@ -45,7 +45,7 @@ impl ConnectionPool {
         let permit = permit.map_err(|_| {
             let (size, acquire_timeout) = (self.size, self.acquire_timeout);
             unavailable(format!(
-                "all {size} connections to the database were busy for {acquire_timeout:?} (database-connections)"
+                "all {size} connections to the database were in use for {acquire_timeout:?} (database-connections)"
             ))
         })?;
         let permit = permit.map_err(|_| database_unreachable())?;
@@ -65,7 +65,7 @@ impl ConnectionPool {
 
     async fn open_connection(&self) -> Result<Arc<PgConnection>> {
         let session = self.target.connect(ConnectionPurpose::Pooled, |_| {}).await.map_err(|error| {
-            tracing::debug!("no further connection to the database: {}", error.message);
+            tracing::debug!("cannot open another connection to the database: {}", error.message);
             database_unreachable()
         })?;
         let (connection, _) = PgConnection::from_raw(session);

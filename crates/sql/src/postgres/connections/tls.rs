@@ -48,7 +48,7 @@ fn load_roots(file: Option<&Path>) -> Result<(Vec<CertificateDer<'static>>, Root
     let Some(file) = file else {
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if store.is_empty() {
-            return Err("this system has no root certificates; name some with sslrootcert=FILE".to_owned());
+            return Err("this system has no root certificates; specify them with sslrootcert=FILE".to_owned());
         }
         return Ok((Vec::new(), store));
     };
@@ -60,7 +60,7 @@ fn load_roots(file: Option<&Path>) -> Result<(Vec<CertificateDer<'static>>, Root
         store.add(certificate.clone()).map_err(|error| file_error(error.to_string()))?;
     }
     if certificates.is_empty() {
-        Err(file_error("holds no certificate".to_owned()))
+        Err(file_error("contains no certificate".to_owned()))
     } else {
         Ok((certificates, store))
     }
