@@ -71,10 +71,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("pages", &["custom_pages", "detail::page", "examples::page", "home", "list::table", "pages"]),
     ("pages", &["list::page", "list::query"]),
     (
-        "server",
-        &["http1::connection", "http1::connection_state", "http1::guarded_stream", "http1::streamed_body"],
-    ),
-    (
         "sql",
         &[
             "migrate",

@@ -1,6 +1,5 @@
-//! Per-connection state shared by [`GuardedStream`](crate::http1::guarded_stream::GuardedStream) and the hyper service.
+//! What the guard and the hyper service of a connection tell each other.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,36 +15,28 @@ use trefoil_http::response_headers::RequestId;
 use trefoil_http::streaming::deadline::RequestTimer;
 use trefoil_http::streaming::upgrade::ConnectionUpgrade;
 
-use crate::http1::streamed_body::StreamedBody;
-
 /// Facts about one request beside its bytes.
 #[derive(Debug)]
 pub struct RequestStart {
-    /// `None` if the request waited behind another one, whose duration must not count.
+    /// `None` if the whole head came at once.
     pub first_byte: Option<Instant>,
-    /// Boxed: every connection holds a queue of these, and refusals are rare.
+    /// Boxed, because refusals are rare.
     pub refusal: Option<Box<Problem>>,
 }
 
-/// The successor of hyper on a connection.
-pub enum ConnectionTakeover {
-    Upgrade(ConnectionUpgrade),
-    Stream(StreamedBody),
-}
-
-/// Shared by both halves of a connection. Only one task uses it, so relaxed ordering is enough.
+/// Shared by both sides of hyper. Only one task uses it, so relaxed ordering is enough.
 #[derive(Default)]
 pub struct ConnectionState {
     /// Times the current request.
     pub request_timer: RequestTimer,
-    request_starts: Mutex<VecDeque<RequestStart>>,
-    last_response_end: Mutex<Option<Instant>>,
+    /// A validated head on its way through hyper to the service.
+    request_start: Mutex<Option<RequestStart>>,
     /// The request whose response is being sent or was sent last.
     request: Mutex<Option<RequestId>>,
     is_busy: AtomicBool,
     is_reading_head: AtomicBool,
-    is_upgraded: AtomicBool,
-    takeover: Mutex<Option<ConnectionTakeover>>,
+    /// The successor of hyper on the connection.
+    takeover: Mutex<Option<ConnectionUpgrade>>,
     /// The response head being written is the last one for hyper.
     is_last_head: AtomicBool,
     /// That head is written, so the takeover can begin.
@@ -53,17 +44,18 @@ pub struct ConnectionState {
 }
 
 impl ConnectionState {
-    pub fn push_request(&self, start: RequestStart) {
-        lock_value(&self.request_starts).push_back(start);
+    /// Called by the guard before hyper sees a head.
+    pub fn announce_request(&self, start: RequestStart) {
+        *lock_value(&self.request_start) = Some(start);
         self.is_reading_head.store(false, Ordering::Relaxed);
         self.is_busy.store(true, Ordering::Relaxed);
     }
 
-    /// Called by the service when it starts the next request.
+    /// Called by the service when it starts the next request. `None` means that the guard has not seen its head: the
+    /// guard and hyper disagree on the end of the previous request.
     pub fn begin_request(self: &Arc<Self>) -> (Option<RequestStart>, RequestTurn) {
         self.is_busy.store(true, Ordering::Relaxed);
-        let start = lock_value(&self.request_starts).pop_front();
-        (start, RequestTurn(self.clone()))
+        (lock_value(&self.request_start).take(), RequestTurn(self.clone()))
     }
 
     /// Whether a request is being handled or its response sent.
@@ -81,11 +73,6 @@ impl ConnectionState {
         lock_value(&self.request).clone()
     }
 
-    /// When the last response was complete.
-    pub fn last_response_end(&self) -> Option<Instant> {
-        *lock_value(&self.last_response_end)
-    }
-
     pub fn set_reading_head(&self, is_reading: bool) {
         self.is_reading_head.store(is_reading, Ordering::Relaxed);
     }
@@ -95,24 +82,20 @@ impl ConnectionState {
         self.is_reading_head.load(Ordering::Relaxed)
     }
 
-    /// Whether the bytes belong to another protocol from here on.
-    pub fn is_upgraded(&self) -> bool {
-        self.is_upgraded.load(Ordering::Relaxed)
-    }
-
     /// Hands the connection over once the head that is being written is out.
-    pub fn set_takeover(&self, takeover: ConnectionTakeover) {
-        self.is_upgraded.store(matches!(takeover, ConnectionTakeover::Upgrade(_)), Ordering::Relaxed);
+    pub fn set_takeover(&self, takeover: ConnectionUpgrade) {
         *lock_value(&self.takeover) = Some(takeover);
         self.request_timer.stop();
         self.is_last_head.store(true, Ordering::Relaxed);
     }
 
-    /// Called when everything written so far is flushed.
-    pub fn on_flush(&self) {
-        if self.is_last_head.load(Ordering::Relaxed) {
+    /// Called when everything written so far is flushed. Returns whether that was the last head.
+    pub fn on_flush(&self) -> bool {
+        let is_last = self.is_last_head.load(Ordering::Relaxed);
+        if is_last {
             self.is_handed_over.store(true, Ordering::Relaxed);
         }
+        is_last
     }
 
     /// Whether hyper has finished with the connection.
@@ -120,7 +103,7 @@ impl ConnectionState {
         self.is_handed_over.load(Ordering::Relaxed)
     }
 
-    pub fn take_takeover(&self) -> Option<ConnectionTakeover> {
+    pub fn take_takeover(&self) -> Option<ConnectionUpgrade> {
         lock_value(&self.takeover).take()
     }
 }
@@ -145,7 +128,6 @@ impl RequestTurn {
 
 impl Drop for RequestTurn {
     fn drop(&mut self) {
-        *lock_value(&self.0.last_response_end) = Some(Instant::now());
         self.0.is_busy.store(false, Ordering::Relaxed);
     }
 }
