@@ -31,7 +31,7 @@ use trefoil_http::shutdown::Shutdown;
 use trefoil_http::streaming::upgrade::{ConnectionUpgrade, LongLivedBody};
 
 use crate::http1::connection_slot::ConnectionSlot;
-use crate::http1::guard::connection_state::{ConnectionState, ResponseBody};
+use crate::http1::guard::connection_state::{ConnectionState, RequestStart, ResponseBody};
 use crate::http1::guard::guarded_stream::GuardedStream;
 use crate::http1::streamed_body::{BodyEnding, StreamedBody};
 
@@ -167,7 +167,7 @@ async fn run_connection(
         if state.is_handed_over() { Poll::Ready(()) } else { polled }
     })
     .await;
-    if let Some(takeover) = state.take_takeover().filter(|_| state.is_handed_over()) {
+    if let Some(takeover) = state.takeover() {
         let mut stream = connection.into_parts().io.into_inner();
         stream.begin_tunnel();
         takeover.run(Box::new(stream));
@@ -215,14 +215,12 @@ async fn handle_request(
     let is_head = request.method() == Method::HEAD;
     let ending =
         if request.version() == Version::HTTP_10 { BodyEnding::Close } else { BodyEnding::LastChunk };
-    let (start, turn) = state.begin_request();
-    let (first_byte, refusal) =
-        start.map_or_else(|| (None, Some(unexpected_request())), |start| (start.first_byte, start.refusal));
+    let start = state.begin_request().unwrap_or_else(unexpected_request);
     let connection = ConnectionInfo {
         peer,
-        received_at: first_byte.unwrap_or_else(Instant::now),
+        received_at: start.first_byte.unwrap_or_else(Instant::now),
         timer: state.request_timer.clone(),
-        refusal,
+        refusal: start.refusal,
     };
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
     let mut response = server.service.handle(request, connection).await;
@@ -232,18 +230,18 @@ async fn handle_request(
     }
     let is_long_lived = response.extensions_mut().remove::<LongLivedBody>().is_some() && !is_head;
     if !is_long_lived {
-        return Ok(response.map(|body| turn.with_body(body)));
+        return Ok(response.map(|body| ResponseBody { body: Some(body), state }));
     }
     // hyper would hold its buffers for as long as the body lasts, so it gets only the head.
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     let (head, body) = response.into_parts();
     let body = StreamedBody::new(Body::new(body), ending);
     state.set_takeover(stream_takeover(server.shutdown.clone(), body));
-    Ok(Response::from_parts(head, turn.without_body()))
+    Ok(Response::from_parts(head, ResponseBody { body: None, state }))
 }
 
 /// For a head that hyper found where the guard saw none.
-fn unexpected_request() -> Box<Problem> {
-    let detail = "the end of the previous request is ambiguous";
-    Box::new(Problem::bad_request("MALFORMED_REQUEST", detail).closing_connection())
+fn unexpected_request() -> RequestStart {
+    let problem = Problem::bad_request("MALFORMED_REQUEST", "the end of the previous request is ambiguous");
+    RequestStart { first_byte: None, refusal: Some(Box::new(problem.closing_connection())) }
 }

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use trefoil_config::ServerLimits;
 
 use crate::http1::connection_slot::ConnectionSlot;
-use crate::http1::guard::connection_state::ConnectionState;
+use crate::http1::guard::connection_state::{ConnectionState, ResponseBody};
 use crate::http1::guard::guarded_stream::GuardedStream;
 
 /// A request as the service sees it.
@@ -37,25 +37,39 @@ pub enum SeenRequest {
     },
 }
 
+impl SeenRequest {
+    fn is_incomplete(&self) -> bool {
+        matches!(self, SeenRequest::Served { body: None, .. })
+    }
+}
+
 /// Sends the pieces one by one, and checks three things: hyper parses no head that the guard has not validated; where
-/// the bytes are cut makes no difference; and what the guard lets through is what hyper alone reads in the same bytes.
+/// the bytes are cut makes no difference; and hyper alone reads the same requests in the same bytes, up to the first one
+/// that the guard refuses.
 ///
 /// # Panics
 ///
 /// If one of them is not so.
 pub fn check_agreement(pieces: &[&[u8]]) -> Vec<SeenRequest> {
     // A head is parsed whenever a line of it has ended, so the last one must end for the comparison.
-    let pieces = [pieces, &[b"\n"]].concat();
+    let pieces = [pieces, &[b"\r\n"]].concat();
     let whole = pieces.concat();
     let guarded = read_guarded(&[&whole]);
     assert_eq!(read_guarded(&pieces), guarded, "cut and uncut: {}", whole.escape_ascii());
-    let alone = read_alone(&whole);
-    for (at, seen) in guarded.iter().enumerate() {
-        if matches!(seen, SeenRequest::Served { body: Some(_), .. }) {
-            assert_eq!(Some(seen), alone.get(at), "{}", whole.escape_ascii());
-        }
+    let mut alone = read_alone(&whole);
+    let mut allowed = guarded.clone();
+    if allowed.pop_if(|last| *last == SeenRequest::Refused).is_some() {
+        alone.truncate(allowed.len());
+    } else if has_lone_line_feed(&whole) && allowed.pop_if(|last| last.is_incomplete()).is_some() {
+        // hyper accepts a lone line feed in trailers.
+        alone.truncate(allowed.len());
     }
+    assert_eq!(allowed, alone, "guarded and alone: {}", whole.escape_ascii());
     guarded
+}
+
+fn has_lone_line_feed(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\n") || bytes.windows(2).any(|pair| pair[0] != b'\r' && pair[1] == b'\n')
 }
 
 fn read_guarded(pieces: &[&[u8]]) -> Vec<SeenRequest> {
@@ -65,11 +79,13 @@ fn read_guarded(pieces: &[&[u8]]) -> Vec<SeenRequest> {
     let (client, limits) = (Ipv4Addr::LOCALHOST.into(), Arc::new(ServerLimits::default()));
     let stream = GuardedStream::new(PieceStream::new(pieces), client, limits, state.clone(), slot);
     let (seen, ended) = run_hyper(stream, async move |request| {
-        let (start, _turn) = state.begin_request();
-        match start.expect("hyper parses no head that the guard has not validated").refusal {
+        let start = state.begin_request().expect("hyper parses no head that the guard has not validated");
+        let seen = match start.refusal {
             Some(_) => SeenRequest::Refused,
             None => read_request(request).await,
-        }
+        };
+        drop(ResponseBody { body: None, state: state.clone() });
+        seen
     });
     assert!(
         !ended.is_err_and(|error| error.is_parse()),
@@ -169,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// Parts of requests, which in any order are mostly valid up to a point.
+    /// Parts of requests, which follow each other in any order.
     const PARTS: &[&str] = &[
         "GET /a?b=c HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
@@ -211,17 +227,41 @@ mod tests {
         ]
     }
 
+    const CHUNKED: &str = "POST /e HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                           3;x=y\r\nabc\r\n0A \r\n012\r\n\r\n789\r\n00\r\nT: u\r\nV:\r\n\r\n";
+
+    /// Complete requests, of which a few bytes are replaced.
+    fn damaged_requests() -> impl Strategy<Value = Vec<u8>> {
+        let requests = vec(select(vec![PARTS[0], PARTS[2], CHUNKED, CHUNKED]), 1..4);
+        let edits = vec((any::<Index>(), 0..2usize, "[\r\n 09A;:xG]{0,2}"), 0..3);
+        (requests, edits).prop_map(|(requests, edits)| {
+            let mut bytes = requests.concat().into_bytes();
+            for (at, removed, inserted) in edits {
+                let at = at.index(bytes.len());
+                bytes.splice(at..at + removed, inserted.into_bytes());
+            }
+            bytes
+        })
+    }
+
+    fn check_cut(bytes: &[u8], cuts: &[Index]) {
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        check_agreement(&cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect::<Vec<_>>());
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
         fn guard_and_hyper_agree(parts in vec(part(), 1..8), cuts in vec(any::<Index>(), 0..8)) {
-            let bytes = parts.concat();
-            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-            cuts.extend([0, bytes.len()]);
-            cuts.sort_unstable();
-            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-            check_agreement(&pieces);
+            check_cut(&parts.concat(), &cuts);
+        }
+
+        #[test]
+        fn damaged_requests_are_read_alike(bytes in damaged_requests(), cuts in vec(any::<Index>(), 0..8)) {
+            check_cut(&bytes, &cuts);
         }
 
         #[test]

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -35,10 +35,8 @@ pub struct ConnectionState {
     request: Mutex<Option<RequestId>>,
     is_busy: AtomicBool,
     is_reading_head: AtomicBool,
-    /// The successor of hyper on the connection.
-    takeover: Mutex<Option<ConnectionUpgrade>>,
-    /// The response head being written is the last one for hyper.
-    is_last_head: AtomicBool,
+    /// The successor of hyper on the connection. The response head being written is the last one for hyper.
+    takeover: OnceLock<ConnectionUpgrade>,
     /// That head is written, so the takeover can begin.
     is_handed_over: AtomicBool,
 }
@@ -53,9 +51,9 @@ impl ConnectionState {
 
     /// Called by the service when it starts the next request. `None` means that the guard has not seen its head: the
     /// guard and hyper disagree on the end of the previous request.
-    pub fn begin_request(self: &Arc<Self>) -> (Option<RequestStart>, RequestTurn) {
+    pub fn begin_request(&self) -> Option<RequestStart> {
         self.is_busy.store(true, Ordering::Relaxed);
-        (lock_value(&self.request_start).take(), RequestTurn(self.clone()))
+        lock_value(&self.request_start).take()
     }
 
     /// Whether a request is being handled or its response sent.
@@ -84,14 +82,14 @@ impl ConnectionState {
 
     /// Hands the connection over once the head that is being written is out.
     pub fn set_takeover(&self, takeover: ConnectionUpgrade) {
-        *lock_value(&self.takeover) = Some(takeover);
         self.request_timer.stop();
-        self.is_last_head.store(true, Ordering::Relaxed);
+        // A response has one successor at most.
+        let _ = self.takeover.set(takeover);
     }
 
-    /// Called when everything written so far is flushed. Returns whether that was the last head.
+    /// Called when everything written so far is flushed; returns whether that was the last head.
     pub fn on_flush(&self) -> bool {
-        let is_last = self.is_last_head.load(Ordering::Relaxed);
+        let is_last = self.takeover.get().is_some();
         if is_last {
             self.is_handed_over.store(true, Ordering::Relaxed);
         }
@@ -103,8 +101,9 @@ impl ConnectionState {
         self.is_handed_over.load(Ordering::Relaxed)
     }
 
-    pub fn take_takeover(&self) -> Option<ConnectionUpgrade> {
-        lock_value(&self.takeover).take()
+    /// The successor of hyper, if hyper has finished.
+    pub fn takeover(&self) -> Option<ConnectionUpgrade> {
+        self.takeover.get().filter(|_| self.is_handed_over()).cloned()
     }
 }
 
@@ -112,31 +111,17 @@ fn lock_value<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The time from the call of the service to the last byte of its response, or to the end of the connection.
-pub struct RequestTurn(Arc<ConnectionState>);
-
-impl RequestTurn {
-    pub fn with_body(self, body: LoggedBody) -> ResponseBody {
-        ResponseBody { body: Some(body), _turn: self }
-    }
-
-    /// For a takeover: hyper sends the head, and another task the body.
-    pub fn without_body(self) -> ResponseBody {
-        ResponseBody { body: None, _turn: self }
-    }
-}
-
-impl Drop for RequestTurn {
-    fn drop(&mut self) {
-        self.0.is_busy.store(false, Ordering::Relaxed);
-    }
-}
-
-/// A response body; hyper drops it when the response is sent.
+/// A response body. hyper drops it when the response is sent, or with the connection.
 pub struct ResponseBody {
-    /// `None` if another task sends it.
-    body: Option<LoggedBody>,
-    _turn: RequestTurn,
+    /// `None` if the successor of hyper sends it.
+    pub body: Option<LoggedBody>,
+    pub state: Arc<ConnectionState>,
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        self.state.is_busy.store(false, Ordering::Relaxed);
+    }
 }
 
 impl http_body::Body for ResponseBody {

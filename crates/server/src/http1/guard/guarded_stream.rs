@@ -50,7 +50,7 @@ pub struct GuardedStream<S> {
     /// Bytes that hyper has not taken yet. It may have the first `validated` bytes.
     input: BytesMut,
     validated: usize,
-    /// A line has ended since the head was last parsed.
+    /// A line may have ended since the head was last parsed.
     has_new_line: bool,
     first_byte: Option<Instant>,
     idle_since: Option<Instant>,
@@ -102,35 +102,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
     }
 
     /// Reads into hyper's buffer and takes back what hyper may not have yet; 0 is the end of input.
-    fn read_validated(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<usize>> {
+    fn read_socket(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<usize>> {
         let start = out.filled().len();
         ready!(Pin::new(&mut self.socket).poll_read(cx, out))?;
         let bytes = &out.filled()[start..];
         let count = bytes.len();
-        let is_rare = self.input_state == InputState::Head
-            && (matches!(bytes.first(), Some(b'\r' | b'\n')) || !bytes.contains(&b'\n'));
-        let validated = if is_rare { 0 } else { self.validate(bytes) };
-        if validated < count {
-            self.keep(&bytes[validated..]);
-            out.set_filled(start + validated);
+        let has_line = bytes.contains(&b'\n');
+        // A head that comes in one piece, as most do, or a part of a body.
+        let is_usual =
+            self.input_state != InputState::Head || (has_line && !matches!(bytes[0], b'\r' | b'\n'));
+        let passed = if is_usual && self.input.is_empty() { self.validate(bytes) } else { 0 };
+        if passed < count && self.input_state != InputState::Discarded {
+            self.input.extend_from_slice(&bytes[passed..]);
+            self.has_new_line |= has_line || self.input.len() >= self.limits.headers;
         }
+        out.set_filled(start + passed);
         Poll::Ready(Ok(count))
     }
 
-    /// Reads behind the bytes that are already kept; 0 is the end of input.
-    fn read_input(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Reads what hyper does not wait for; 0 is the end of input.
+    fn read_aside(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut space = [const { MaybeUninit::uninit() }; READ_BUFFER_BYTES];
-        let mut chunk = ReadBuf::uninit(&mut space);
-        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut chunk))?;
-        self.keep(chunk.filled());
-        Poll::Ready(Ok(chunk.filled().len()))
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        if self.input_state != InputState::Discarded {
-            self.input.extend_from_slice(bytes);
-            self.has_new_line |= bytes.contains(&b'\n') || self.input.len() >= self.limits.headers;
-        }
+        self.read_socket(cx, &mut ReadBuf::uninit(&mut space))
     }
 
     /// Validates the kept bytes.
@@ -221,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
             if self.input.len() >= READ_BUFFER_BYTES {
                 return Poll::Pending;
             }
-            match ready!(self.read_input(cx)) {
+            match ready!(self.read_aside(cx)) {
                 Ok(0) => self.ended_at = Some(Instant::now()),
                 Ok(_) => (),
                 Err(error) => return Poll::Ready(error),
@@ -272,47 +265,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for GuardedStream<S> {
                 this.validated -= count;
                 return Poll::Ready(Ok(()));
             }
-            match this.input_state {
-                InputState::Tunnel => {
-                    // A WebSocket may stay open for days, so the buffer of its head is freed.
-                    this.input = BytesMut::new();
-                    return Pin::new(&mut this.socket).poll_read(cx, out);
-                }
-                InputState::Discarded => return Poll::Ready(Ok(())),
-                InputState::Complete if this.state.is_busy() => {
+            if this.input_state == InputState::Tunnel {
+                // A WebSocket may stay open for days, so the buffer of its head is freed.
+                this.input = BytesMut::new();
+                return Pin::new(&mut this.socket).poll_read(cx, out);
+            }
+            if this.input_state == InputState::Complete {
+                while this.state.is_busy() {
                     ready!(this.read_deadline.poll(Instant::now() + BUSY_INTERVAL, cx));
                 }
-                InputState::Complete => {
-                    this.input_state = InputState::Head;
-                    this.has_new_line = !this.input.is_empty();
-                }
-                InputState::Head
-                | InputState::Length(_)
-                | InputState::ChunkSize
-                | InputState::ChunkData(_)
-                | InputState::ChunkEnd
-                | InputState::Trailer => {
-                    if !this.input.is_empty() {
-                        this.validate_input();
-                    }
-                    if this.validated > 0 || this.input_state == InputState::Discarded {
-                        continue;
-                    }
-                    if this.ended_at.is_some() {
-                        return Poll::Ready(Ok(()));
-                    }
-                    let polled = if this.input.is_empty() {
-                        this.read_validated(cx, out)?
-                    } else {
-                        this.read_input(cx)?
-                    };
-                    match polled {
-                        Poll::Ready(0) => this.ended_at = Some(Instant::now()),
-                        Poll::Ready(_) if !out.filled().is_empty() => return Poll::Ready(Ok(())),
-                        Poll::Ready(_) => (),
-                        Poll::Pending => ready!(this.poll_input_timeout(cx)),
-                    }
-                }
+                (this.input_state, this.has_new_line) = (InputState::Head, true);
+            }
+            if !this.input.is_empty() {
+                this.validate_input();
+            }
+            if this.validated > 0 {
+                continue;
+            }
+            if this.input_state == InputState::Discarded || this.ended_at.is_some() {
+                return Poll::Ready(Ok(()));
+            }
+            match this.read_socket(cx, out)? {
+                Poll::Ready(0) => this.ended_at = Some(Instant::now()),
+                Poll::Ready(_) if !out.filled().is_empty() => return Poll::Ready(Ok(())),
+                Poll::Ready(_) => (),
+                Poll::Pending => ready!(this.poll_input_timeout(cx)),
             }
         }
     }
@@ -351,23 +328,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.socket).poll_shutdown(cx))?;
-        let is_idle = match self.input_state {
-            InputState::Head | InputState::Complete => self.input.is_empty(),
-            InputState::Tunnel => true,
-            InputState::Length(_)
-            | InputState::ChunkSize
-            | InputState::ChunkData(_)
-            | InputState::ChunkEnd
-            | InputState::Trailer
-            | InputState::Discarded => false,
-        };
-        if is_idle || self.ended_at.is_some() {
+        let is_idle =
+            matches!(self.input_state, InputState::Head | InputState::Complete) && self.input.is_empty();
+        if is_idle || self.ended_at.is_some() || self.input_state == InputState::Tunnel {
             return Poll::Ready(Ok(()));
         }
         self.input_state = InputState::Discarded;
         let since = *self.lingering_since.get_or_insert_with(Instant::now);
         while self.read_deadline.poll(since + LINGER_TIMEOUT, cx).is_pending() {
-            match ready!(self.read_input(cx)) {
+            match ready!(self.read_aside(cx)) {
                 Ok(0) | Err(_) => break,
                 Ok(_) => (),
             }

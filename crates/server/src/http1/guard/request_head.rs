@@ -7,7 +7,7 @@
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
 
-use http::StatusCode;
+use http::{StatusCode, Uri};
 use httparse::{Header, Request, Status};
 
 use trefoil_config::{SettingSyntax, SizeSyntax};
@@ -140,37 +140,26 @@ fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), P
     if target.starts_with('/') && target.bytes().all(is_plain_target_byte) {
         return Ok(());
     }
-    check_named_host(method, target, host)?;
     // hyper would refuse these without a message.
-    match http::Uri::try_from(target) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(malformed_request("the request target holds a character that must be percent-encoded")),
+    let Ok(uri) = Uri::try_from(target) else {
+        return Err(malformed_request("the request target holds a character that must be percent-encoded"));
+    };
+    let authority = uri.authority().map_or("", |authority| authority.as_str()).as_bytes();
+    match (uri.scheme_str(), host) {
+        (None, _) if target.starts_with('/') || (target == "*" && method == "OPTIONS") => Ok(()),
+        (Some("http" | "https"), Some(host)) if host.eq_ignore_ascii_case(authority) => Ok(()),
+        (Some("http" | "https"), None) if is_host(authority) => Ok(()),
+        (Some("http" | "https"), Some(_)) => {
+            Err(malformed_request("the request target and the Host header name different hosts"))
+        }
+        (Some("http" | "https"), None) => Err(malformed_request("the request target names no host")),
+        (Some(_) | None, _) => Err(malformed_request("the request target is neither a path nor an http URL")),
     }
 }
 
 /// Whether `http::Uri` accepts the byte everywhere in a path and query.
 fn is_plain_target_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/?&=-_.~%+,:;@!$'()*".contains(&byte)
-}
-
-fn check_named_host(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), Problem> {
-    if target.starts_with('/') || (target == "*" && method == "OPTIONS") {
-        return Ok(());
-    }
-    let scheme_end =
-        target.find("://").filter(|end| ["http", "https"].contains(&&*target[..*end].to_ascii_lowercase()));
-    let Some(end) = scheme_end else {
-        return Err(malformed_request("the request target is neither a path nor an http URL"));
-    };
-    let authority = target[end + 3..].split(['/', '?', '#']).next().unwrap_or("");
-    match host {
-        Some(host) if !host.eq_ignore_ascii_case(authority.as_bytes()) => {
-            Err(malformed_request("the request target and the Host header name different hosts"))
-        }
-        Some(_) => Ok(()),
-        None if is_host(authority.as_bytes()) => Ok(()),
-        None => Err(malformed_request("the request target names no host")),
-    }
 }
 
 /// Such as `example.org`, `localhost:8080`, `[::1]:80`.
