@@ -25,6 +25,7 @@ async fn malformed_framing_is_400() {
         ("Content-Length: 3\r\nContent-Length: 3", "Content-Length header is given twice"),
         ("Content-Length: 3\r\nContent-Length: 4", "Content-Length header is given twice"),
         ("Content-Length: three", "Content-Length is no number"),
+        ("Content-Length: 18446744073709551615", "Content-Length is no number"),
         ("Host: b", "Host header is given twice"),
         ("Bad Name: x", "a header name is malformed"),
     ];
@@ -40,6 +41,8 @@ async fn malformed_request_heads_are_refused() {
     refused("GET /hello HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "names no host").await;
     refused("GET http://b/hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "different hosts").await;
     refused("GET hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "neither a path nor an http URL").await;
+    refused("GET /hello?a\"b HTTP/1.1\r\nHost: a\r\n\r\n", 400, "must be percent-encoded").await;
+    refused("\rGET /hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "a lone carriage return").await;
     refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "HTTP/1.1").await;
     refused("\u{16}\u{3}\u{1} hello TLS\r\n\r\n", 400, "the request line is malformed").await;
 }

@@ -145,9 +145,9 @@ async fn run_connection(
     let _ = stream.set_nodelay(true);
     let state = Arc::new(ConnectionState::default());
     let stream = GuardedStream::new(stream, peer.ip(), server.limits.clone(), state.clone(), slot);
-    let (server_clone, shared) = (server.clone(), state.clone());
+    let shared = (server.clone(), state.clone());
     let service =
-        service_fn(move |request| handle_request(server_clone.clone(), request, peer, shared.clone()));
+        service_fn(move |request| handle_request(shared.0.clone(), request, peer, shared.1.clone()));
     let mut connection = server.http.serve_connection(TokioIo::new(stream), service);
     let mut is_closing = false;
     run_until_aborted(&server.shutdown, |cx| {

@@ -107,14 +107,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         ready!(Pin::new(&mut self.socket).poll_read(cx, out))?;
         let bytes = &out.filled()[start..];
         let count = bytes.len();
-        let has_line = bytes.contains(&b'\n');
         // A head that comes in one piece, as most do, or a part of a body.
-        let is_usual =
-            self.input_state != InputState::Head || (has_line && !matches!(bytes[0], b'\r' | b'\n'));
+        let is_usual = self.input_state != InputState::Head
+            || (bytes.contains(&b'\n') && !matches!(bytes[0], b'\r' | b'\n'));
         let passed = if is_usual && self.input.is_empty() { self.validate(bytes) } else { 0 };
         if passed < count && self.input_state != InputState::Discarded {
-            self.input.extend_from_slice(&bytes[passed..]);
-            self.has_new_line |= has_line || self.input.len() >= self.limits.headers;
+            let rest = &bytes[passed..];
+            self.input.extend_from_slice(rest);
+            self.has_new_line |= rest.contains(&b'\n') || self.input.len() >= self.limits.headers;
         }
         out.set_filled(start + passed);
         Poll::Ready(Ok(count))
