@@ -41,21 +41,15 @@ impl InputState {
         match self {
             InputState::Length(0) => Some((0, InputState::Complete)),
             InputState::Length(rest) => step_data(bytes, rest, InputState::Length),
-            InputState::ChunkSize => step_line(bytes, |line| match chunk_size(line) {
-                Some(0) => InputState::Trailer,
-                Some(size) => InputState::ChunkData(size),
-                None => InputState::Discarded,
+            InputState::ChunkSize => step_line(bytes, |line| match chunk_size(line)? {
+                0 => Some(InputState::Trailer),
+                size => Some(InputState::ChunkData(size)),
             }),
             InputState::ChunkData(0) => Some((0, InputState::ChunkEnd)),
             InputState::ChunkData(rest) => step_data(bytes, rest, InputState::ChunkData),
-            InputState::ChunkEnd => step_line(bytes, |line| match line {
-                [] => InputState::ChunkSize,
-                [..] => InputState::Discarded,
-            }),
-            InputState::Trailer => step_line(bytes, |line| match line {
-                [] => InputState::Complete,
-                [..] => InputState::Trailer,
-            }),
+            InputState::ChunkEnd => step_line(bytes, |line| line.is_empty().then_some(InputState::ChunkSize)),
+            InputState::Trailer if bytes.starts_with(b"\r\n") => Some((2, InputState::Complete)),
+            InputState::Trailer => step_line(bytes, |_| Some(InputState::Trailer)),
             InputState::Head | InputState::Complete | InputState::Discarded | InputState::Tunnel => None,
         }
     }
@@ -68,13 +62,12 @@ fn step_data(bytes: &[u8], rest: u64, next: fn(u64) -> InputState) -> Option<(us
 
 /// A line ends in CR LF, and neither is anywhere else in it. hyper takes a lone LF among trailers for a part of their
 /// line, where other servers end the line, or the body.
-fn step_line(bytes: &[u8], next: impl FnOnce(&[u8]) -> InputState) -> Option<(usize, InputState)> {
+fn step_line(bytes: &[u8], next: impl FnOnce(&[u8]) -> Option<InputState>) -> Option<(usize, InputState)> {
     let malformed = Some((0, InputState::Discarded));
     match bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
-        Some(length) if bytes[length..].starts_with(b"\r\n") => match next(&bytes[..length]) {
-            InputState::Discarded => malformed,
-            next => Some((length + 2, next)),
-        },
+        Some(length) if bytes[length..].starts_with(b"\r\n") => {
+            next(&bytes[..length]).map(|next| (length + 2, next)).or(malformed)
+        }
         Some(length) if bytes[length..] != *b"\r" => malformed,
         Some(_) | None if bytes.len() > MAX_LINE_BYTES => malformed,
         Some(_) | None => None,
