@@ -25,6 +25,7 @@ async fn malformed_framing_is_400() {
         ("Content-Length: 3\r\nContent-Length: 3", "duplicate Content-Length header"),
         ("Content-Length: 3\r\nContent-Length: 4", "duplicate Content-Length header"),
         ("Content-Length: three", "Content-Length is not a number"),
+        ("Content-Length: 18446744073709551615", "Content-Length is not a number"),
         ("Host: b", "duplicate Host header"),
         ("Bad Name: x", "a header name is malformed"),
     ];
@@ -40,6 +41,8 @@ async fn malformed_request_heads_are_refused() {
     refused("GET /hello HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "Host header is invalid").await;
     refused("GET http://b/hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "different hosts").await;
     refused("GET hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "must be a path or an http URL").await;
+    refused("GET /hello?a\"b HTTP/1.1\r\nHost: a\r\n\r\n", 400, "must be percent-encoded").await;
+    refused("\rGET /hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "a carriage return but no line feed").await;
     refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "HTTP/1.1").await;
     refused("\u{16}\u{3}\u{1} hello TLS\r\n\r\n", 400, "the request line is malformed").await;
 }

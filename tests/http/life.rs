@@ -20,6 +20,19 @@ async fn client_disconnect_cancels_its_work() {
     }
 }
 
+/// The beginning of the next request does not hide that the client has gone.
+#[tokio::test]
+async fn disconnect_behind_a_pipelined_head_cancels_work() {
+    let mut server = start(usual()).await;
+    let mut line = server.connect().await;
+    line.send(request("GET /slow", "") + "GET /hello HTTP/1.1\r\n").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    line.send("Host: a\r\n").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(line);
+    assert_eq!(server.fate().await, "dropped");
+}
+
 /// `printf … | nc` closes its half at once and still expects the response.
 #[tokio::test]
 async fn half_closed_client_gets_its_response() {

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use super::modules::{File, Graph, files_of};
 
 /// Files of a crate that need each other, by the names of their modules. The list may only get shorter.
-const CIRCLES: &[(&str, &[&str])] = &[(
-    "server",
-    &["http1::connection", "http1::connection_state", "http1::guarded_stream", "http1::streamed_body"],
-)];
+const CIRCLES: &[(&str, &[&str])] = &[];
 
 /// Where a file can come to and back again: every such group, and why each of its files belongs to it.
 pub fn circles(graph: &Graph) -> Vec<Circle> {

@@ -19,9 +19,10 @@ use hyper_util::rt::TokioIo;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use trefoil_config::{Config, ServerLimits};
+use trefoil_http::Problem;
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::request_limits::ConnectionInfo;
 use trefoil_http::response_headers::RequestId;
@@ -29,8 +30,9 @@ use trefoil_http::service::HttpService;
 use trefoil_http::shutdown::Shutdown;
 use trefoil_http::streaming::upgrade::{ConnectionUpgrade, LongLivedBody};
 
-use crate::http1::connection_state::{ConnectionState, ConnectionTakeover, ResponseBody};
-use crate::http1::guarded_stream::GuardedStream;
+use crate::http1::connection_slot::ConnectionSlot;
+use crate::http1::guard::connection_state::{ConnectionState, RequestStart, ResponseBody};
+use crate::http1::guard::guarded_stream::GuardedStream;
 use crate::http1::streamed_body::{BodyEnding, StreamedBody};
 
 /// How many connections at once get a 503 when the server is full; any more are closed without a response.
@@ -47,18 +49,6 @@ struct ConnectionServer {
     slots: Arc<Semaphore>,
     rejection_slots: Arc<Semaphore>,
     http: http1::Builder,
-}
-
-/// One of the limited number of connections. It lives as long as the socket, also as a WebSocket.
-pub struct ConnectionSlot {
-    _permit: OwnedSemaphorePermit,
-    open_connections: Gauge,
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        self.open_connections.dec();
-    }
 }
 
 /// Serves until draining begins, then until all connections have ended or the grace period is over.
@@ -85,10 +75,11 @@ pub async fn serve_connections(
     shutdown.finish().await;
 }
 
-/// hyper's timers stay off: [`GuardedStream`] has its own, which send a response where hyper would only close.
+/// hyper's timers stay off: [`GuardedStream`] has its own, which send a response where hyper would only close. It also
+/// notices clients that have gone, so hyper reads nothing but requests.
 fn http1_builder(limits: &ServerLimits) -> http1::Builder {
     let mut http = http1::Builder::new();
-    http.header_read_timeout(None);
+    http.header_read_timeout(None).half_close(true);
     let buffer_bytes = limits.headers.saturating_add(8192);
     if buffer_bytes > HYPER_BUFFER_BYTES {
         http.max_buf_size(buffer_bytes);
@@ -119,8 +110,7 @@ async fn handle_accept_error(error: io::Error) {
 
 fn admit_connection(server: &Arc<ConnectionServer>, stream: TcpStream, peer: SocketAddr) {
     if let Ok(permit) = server.slots.clone().try_acquire_owned() {
-        server.open_connections.inc();
-        let slot = ConnectionSlot { _permit: permit, open_connections: server.open_connections.clone() };
+        let slot = ConnectionSlot::new(permit, server.open_connections.clone());
         server.shutdown.spawn(run_connection(server.clone(), stream, peer, slot));
     } else if let Ok(permit) = server.rejection_slots.clone().try_acquire_owned() {
         let limit = server.limits.connections;
@@ -154,10 +144,10 @@ async fn run_connection(
     // Without Nagle's algorithm, so that a response does not wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let state = Arc::new(ConnectionState::default());
-    let stream = GuardedStream::new(stream, server.limits.clone(), state.clone(), slot);
-    let (http_service, shared) = (server.service.clone(), state.clone());
+    let stream = GuardedStream::new(stream, peer.ip(), server.limits.clone(), state.clone(), slot);
+    let shared = (server.clone(), state.clone());
     let service =
-        service_fn(move |request| handle_request(http_service.clone(), request, peer, shared.clone()));
+        service_fn(move |request| handle_request(shared.0.clone(), request, peer, shared.1.clone()));
     let mut connection = server.http.serve_connection(TokioIo::new(stream), service);
     let mut is_closing = false;
     run_until_aborted(&server.shutdown, |cx| {
@@ -177,24 +167,23 @@ async fn run_connection(
         if state.is_handed_over() { Poll::Ready(()) } else { polled }
     })
     .await;
-    if let Some(takeover) = state.take_takeover().filter(|_| state.is_handed_over()) {
-        run_takeover(&server.shutdown, connection.into_parts().io.into_inner(), takeover);
+    if let Some(takeover) = state.takeover() {
+        let mut stream = connection.into_parts().io.into_inner();
+        stream.begin_tunnel();
+        takeover.run(Box::new(stream));
     }
 }
 
-/// Streams run in a task of their own, which is smaller than one that can handle requests.
-fn run_takeover(shutdown: &Shutdown, stream: GuardedStream, takeover: ConnectionTakeover) {
-    match takeover {
-        ConnectionTakeover::Upgrade(upgrade) => upgrade.run(Box::new(stream)),
-        ConnectionTakeover::Stream(body) => {
-            let task_shutdown = shutdown.clone();
-            shutdown.spawn(async move {
-                let mut running = pin!(body.run(stream));
-                // An error only means that the client has gone.
-                run_until_aborted(&task_shutdown, |cx| running.as_mut().poll(cx).map(|_| ())).await;
-            });
-        }
-    }
+/// A stream runs in a task of its own, which is smaller than one that can handle requests.
+fn stream_takeover(shutdown: Shutdown, body: StreamedBody) -> ConnectionUpgrade {
+    ConnectionUpgrade::new(move |stream| {
+        let task_shutdown = shutdown.clone();
+        shutdown.spawn(async move {
+            let mut running = pin!(body.run(stream));
+            // An error only means that the client has gone.
+            run_until_aborted(&task_shutdown, |cx| running.as_mut().poll(cx).map(|_| ())).await;
+        });
+    })
 }
 
 /// Polls `work` until it is ready or the grace period is over.
@@ -218,7 +207,7 @@ async fn run_until_aborted(shutdown: &Shutdown, mut work: impl FnMut(&mut Contex
 }
 
 async fn handle_request(
-    service: HttpService,
+    server: Arc<ConnectionServer>,
     request: Request<Incoming>,
     peer: SocketAddr,
     state: Arc<ConnectionState>,
@@ -226,27 +215,33 @@ async fn handle_request(
     let is_head = request.method() == Method::HEAD;
     let ending =
         if request.version() == Version::HTTP_10 { BodyEnding::Close } else { BodyEnding::LastChunk };
-    let (start, turn) = state.begin_request();
-    let (first_byte, refusal) = start.map_or((None, None), |start| (start.first_byte, start.refusal));
+    let start = state.begin_request().unwrap_or_else(unexpected_request);
     let connection = ConnectionInfo {
         peer,
-        received_at: first_byte.unwrap_or_else(Instant::now),
+        received_at: start.first_byte.unwrap_or_else(Instant::now),
         timer: state.request_timer.clone(),
-        refusal,
+        refusal: start.refusal,
     };
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
-    let mut response = service.handle(request, connection).await;
+    let mut response = server.service.handle(request, connection).await;
     state.answers(response.body().request_id());
     if let Some(upgrade) = response.extensions_mut().remove::<ConnectionUpgrade>() {
-        state.set_takeover(ConnectionTakeover::Upgrade(upgrade));
+        state.set_takeover(upgrade);
     }
     let is_long_lived = response.extensions_mut().remove::<LongLivedBody>().is_some() && !is_head;
     if !is_long_lived {
-        return Ok(response.map(|body| turn.with_body(body)));
+        return Ok(response.map(|body| ResponseBody { body: Some(body), state }));
     }
     // hyper would hold its buffers for as long as the body lasts, so it gets only the head.
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     let (head, body) = response.into_parts();
-    state.set_takeover(ConnectionTakeover::Stream(StreamedBody { body: Body::new(body), ending }));
-    Ok(Response::from_parts(head, turn.without_body()))
+    let body = StreamedBody::new(Body::new(body), ending);
+    state.set_takeover(stream_takeover(server.shutdown.clone(), body));
+    Ok(Response::from_parts(head, ResponseBody { body: None, state }))
+}
+
+/// For a head that hyper found where the guard saw none.
+fn unexpected_request() -> RequestStart {
+    let problem = Problem::bad_request("MALFORMED_REQUEST", "the end of the previous request is ambiguous");
+    RequestStart { first_byte: None, refusal: Some(Box::new(problem.closing_connection())) }
 }

@@ -2,17 +2,21 @@
 
 use std::future::poll_fn;
 use std::io::{self, Write};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use http_body::Body as _;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 
+use trefoil_http::streaming::deadline::MovingDeadline;
+use trefoil_http::streaming::upgrade::ConnectionIo;
 use trefoil_http::streaming::wake_filter::WakeFilter;
 use trefoil_http::streaming::write_buffer::WriteBuffer;
 
-use crate::http1::guarded_stream::GuardedStream;
+use crate::http1::guard::guarded_stream::HALF_CLOSED_TIMEOUT;
 
 /// How the client finds the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +27,20 @@ pub enum BodyEnding {
 }
 
 pub struct StreamedBody {
-    pub body: Body,
-    pub ending: BodyEnding,
+    body: Body,
+    ending: BodyEnding,
+    /// When the client finished sending.
+    ended_at: Option<Instant>,
+    half_closed_deadline: MovingDeadline,
 }
 
 impl StreamedBody {
+    pub fn new(body: Body, ending: BodyEnding) -> StreamedBody {
+        StreamedBody { body, ending, ended_at: None, half_closed_deadline: MovingDeadline::default() }
+    }
+
     /// Writes until the body ends or the client has gone.
-    pub async fn run(mut self, mut stream: GuardedStream) -> io::Result<()> {
-        stream.release_buffers();
+    pub async fn run(mut self, mut stream: Box<dyn ConnectionIo>) -> io::Result<()> {
         let (mut out, client_wake) = (WriteBuffer::default(), WakeFilter::default());
         while poll_fn(|cx| self.poll_fill(&mut stream, &client_wake, &mut out, cx)).await {
             out.write_to(&mut stream).await?;
@@ -45,12 +55,12 @@ impl StreamedBody {
     /// Collects the available data; returns false after the last of it.
     fn poll_fill(
         &mut self,
-        stream: &mut GuardedStream,
+        stream: &mut Box<dyn ConnectionIo>,
         client_wake: &WakeFilter,
         out: &mut WriteBuffer,
         cx: &mut Context<'_>,
     ) -> Poll<bool> {
-        if client_wake.poll_if_woken(cx, |cx| stream.poll_client_gone(cx)).is_ready() {
+        if client_wake.poll_if_woken(cx, |cx| self.poll_client_gone(stream, cx)).is_ready() {
             return Poll::Ready(false);
         }
         while out.has_room() {
@@ -71,6 +81,22 @@ impl StreamedBody {
             }
         }
         Poll::Ready(true)
+    }
+
+    /// Ready once the client has gone; anything it sends is discarded.
+    fn poll_client_gone(&mut self, stream: &mut Box<dyn ConnectionIo>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some(since) = self.ended_at {
+                return self.half_closed_deadline.poll(since + HALF_CLOSED_TIMEOUT, cx);
+            }
+            let mut space = [const { MaybeUninit::uninit() }; 1024];
+            let mut discarded = ReadBuf::uninit(&mut space);
+            match ready!(Pin::new(&mut *stream).poll_read(cx, &mut discarded)) {
+                Ok(()) if discarded.filled().is_empty() => self.ended_at = Some(Instant::now()),
+                Ok(()) => (),
+                Err(_) => return Poll::Ready(()),
+            }
+        }
     }
 }
 

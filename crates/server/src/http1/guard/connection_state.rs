@@ -1,9 +1,8 @@
-//! Per-connection state shared by [`GuardedStream`](crate::http1::guarded_stream::GuardedStream) and the hyper service.
+//! What the guard and the hyper service of a connection tell each other.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -17,54 +16,45 @@ use trefoil_http::response_headers::RequestId;
 use trefoil_http::streaming::deadline::RequestTimer;
 use trefoil_http::streaming::upgrade::ConnectionUpgrade;
 
-use crate::http1::streamed_body::StreamedBody;
-
 /// Facts about one request beside its bytes.
 #[derive(Debug)]
 pub struct RequestStart {
-    /// `None` if the request waited behind another one, whose duration must not count.
+    /// `None` if the whole head came at once.
     pub first_byte: Option<Instant>,
-    /// Boxed: every connection holds a queue of these, and refusals are rare.
+    /// Boxed, because refusals are rare.
     pub refusal: Option<Box<Problem>>,
 }
 
-/// The successor of hyper on a connection.
-pub enum ConnectionTakeover {
-    Upgrade(ConnectionUpgrade),
-    Stream(StreamedBody),
-}
-
-/// Shared by both halves of a connection. Only one task uses it, so relaxed ordering is enough.
+/// Shared by both sides of hyper. Only one task uses it, so relaxed ordering is enough.
 #[derive(Default)]
 pub struct ConnectionState {
     /// Times the current request.
     pub request_timer: RequestTimer,
-    request_starts: Mutex<VecDeque<RequestStart>>,
-    last_response_end: Mutex<Option<Instant>>,
+    /// A validated head on its way through hyper to the service.
+    request_start: Mutex<Option<RequestStart>>,
     /// The request whose response is being sent or was sent last.
     request: Mutex<Option<RequestId>>,
     is_busy: AtomicBool,
     is_reading_head: AtomicBool,
-    is_upgraded: AtomicBool,
-    takeover: Mutex<Option<ConnectionTakeover>>,
-    /// The response head being written is the last one for hyper.
-    is_last_head: AtomicBool,
+    /// The successor of hyper on the connection. The response head being written is the last one for hyper.
+    takeover: OnceLock<ConnectionUpgrade>,
     /// That head is written, so the takeover can begin.
     is_handed_over: AtomicBool,
 }
 
 impl ConnectionState {
-    pub fn push_request(&self, start: RequestStart) {
-        self.request_starts.lock().push_back(start);
+    /// Called by the guard before hyper sees a head.
+    pub fn announce_request(&self, start: RequestStart) {
+        *self.request_start.lock() = Some(start);
         self.is_reading_head.store(false, Ordering::Relaxed);
         self.is_busy.store(true, Ordering::Relaxed);
     }
 
-    /// Called by the service when it starts the next request.
-    pub fn begin_request(self: &Arc<Self>) -> (Option<RequestStart>, RequestTurn) {
+    /// Called by the service when it starts the next request. `None` means that the guard has not seen its head: the
+    /// guard and hyper disagree on the end of the previous request.
+    pub fn begin_request(&self) -> Option<RequestStart> {
         self.is_busy.store(true, Ordering::Relaxed);
-        let start = self.request_starts.lock().pop_front();
-        (start, RequestTurn(self.clone()))
+        self.request_start.lock().take()
     }
 
     /// Whether a request is being handled or its response sent.
@@ -82,11 +72,6 @@ impl ConnectionState {
         self.request.lock().clone()
     }
 
-    /// When the last response was complete.
-    pub fn last_response_end(&self) -> Option<Instant> {
-        *self.last_response_end.lock()
-    }
-
     pub fn set_reading_head(&self, is_reading: bool) {
         self.is_reading_head.store(is_reading, Ordering::Relaxed);
     }
@@ -96,24 +81,20 @@ impl ConnectionState {
         self.is_reading_head.load(Ordering::Relaxed)
     }
 
-    /// Whether the bytes belong to another protocol from here on.
-    pub fn is_upgraded(&self) -> bool {
-        self.is_upgraded.load(Ordering::Relaxed)
-    }
-
     /// Hands the connection over once the head that is being written is out.
-    pub fn set_takeover(&self, takeover: ConnectionTakeover) {
-        self.is_upgraded.store(matches!(takeover, ConnectionTakeover::Upgrade(_)), Ordering::Relaxed);
-        *self.takeover.lock() = Some(takeover);
+    pub fn set_takeover(&self, takeover: ConnectionUpgrade) {
         self.request_timer.stop();
-        self.is_last_head.store(true, Ordering::Relaxed);
+        // A response has one successor at most.
+        let _ = self.takeover.set(takeover);
     }
 
-    /// Called when everything written so far is flushed.
-    pub fn on_flush(&self) {
-        if self.is_last_head.load(Ordering::Relaxed) {
+    /// Called when everything written so far is flushed; returns whether that was the last head.
+    pub fn on_flush(&self) -> bool {
+        let is_last = self.takeover.get().is_some();
+        if is_last {
             self.is_handed_over.store(true, Ordering::Relaxed);
         }
+        is_last
     }
 
     /// Whether hyper has finished with the connection.
@@ -121,37 +102,23 @@ impl ConnectionState {
         self.is_handed_over.load(Ordering::Relaxed)
     }
 
-    pub fn take_takeover(&self) -> Option<ConnectionTakeover> {
-        self.takeover.lock().take()
+    /// The successor of hyper, if hyper has finished.
+    pub fn takeover(&self) -> Option<ConnectionUpgrade> {
+        self.takeover.get().filter(|_| self.is_handed_over()).cloned()
     }
 }
 
-/// The time from the call of the service to the last byte of its response, or to the end of the connection.
-pub struct RequestTurn(Arc<ConnectionState>);
-
-impl RequestTurn {
-    pub fn with_body(self, body: LoggedBody) -> ResponseBody {
-        ResponseBody { body: Some(body), _turn: self }
-    }
-
-    /// For a takeover: hyper sends the head, and another task the body.
-    pub fn without_body(self) -> ResponseBody {
-        ResponseBody { body: None, _turn: self }
-    }
-}
-
-impl Drop for RequestTurn {
-    fn drop(&mut self) {
-        *self.0.last_response_end.lock() = Some(Instant::now());
-        self.0.is_busy.store(false, Ordering::Relaxed);
-    }
-}
-
-/// A response body; hyper drops it when the response is sent.
+/// A response body. hyper drops it when the response is sent, or with the connection.
 pub struct ResponseBody {
-    /// `None` if another task sends it.
-    body: Option<LoggedBody>,
-    _turn: RequestTurn,
+    /// `None` if the successor of hyper sends it.
+    pub body: Option<LoggedBody>,
+    pub state: Arc<ConnectionState>,
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        self.state.is_busy.store(false, Ordering::Relaxed);
+    }
 }
 
 impl http_body::Body for ResponseBody {

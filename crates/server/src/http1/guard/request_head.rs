@@ -1,34 +1,35 @@
 //! Parses the head of a request: complete or partial, how its body is framed, or why it is refused.
 //!
-//! hyper parses the head again afterwards. It accepts or repairs heads that two servers in a row could read differently
-//! (both `Transfer-Encoding` and `Content-Length`, a repeated `Host`), and refuses others without a message. Here
-//! everything ambiguous is refused with a message.
+//! hyper parses the head again afterwards, with the same parser. It accepts or repairs heads that two servers in a row
+//! could read differently (both `Transfer-Encoding` and `Content-Length`, a repeated `Host`), and refuses others without
+//! a message. Here everything ambiguous is refused with a message.
 
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
 
-use http::StatusCode;
+use http::{StatusCode, Uri};
 use httparse::{Header, Request, Status};
 
 use trefoil_config::{SettingSyntax, SizeSyntax};
 use trefoil_http::Problem;
 
-/// The same as hyper's limit.
+use crate::http1::guard::input_state::InputState;
+
+/// hyper's limits.
 const MAX_HEADERS: usize = 100;
+const MAX_TARGET_BYTES: usize = u16::MAX as usize - 1;
+const MAX_BODY_BYTES: u64 = u64::MAX - 2;
 
 /// The result of parsing the bytes received so far.
 #[derive(Debug)]
 pub enum ParsedHead {
     Partial,
-    Complete { length: usize, framing: BodyFraming },
+    /// The length of the head, and what follows it.
+    Complete {
+        length: usize,
+        body: InputState,
+    },
     Refused(Box<Problem>),
-}
-
-/// How the end of the body is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyFraming {
-    Length(u64),
-    Chunked,
 }
 
 /// Parses a head of at most `limit` bytes.
@@ -38,7 +39,7 @@ pub fn parse_head(bytes: &[u8], limit: usize) -> ParsedHead {
     let result = match request.parse_with_uninit_headers(bytes, &mut fields) {
         Ok(Status::Complete(length)) if length > limit => Err(head_too_large(limit)),
         Ok(Status::Complete(length)) => {
-            check_request(&request).map(|framing| ParsedHead::Complete { length, framing })
+            check_request(&request).map(|body| ParsedHead::Complete { length, body })
         }
         Ok(Status::Partial) if bytes.len() >= limit => Err(head_too_large(limit)),
         Ok(Status::Partial) => Ok(ParsedHead::Partial),
@@ -75,7 +76,7 @@ fn malformed_request(what: &str) -> Problem {
     Problem::bad_request("MALFORMED_REQUEST", what)
 }
 
-fn check_request(request: &Request<'_, '_>) -> Result<BodyFraming, Problem> {
+fn check_request(request: &Request<'_, '_>) -> Result<InputState, Problem> {
     let is_http_11 = request.version == Some(1);
     let host = single_header(request.headers, "host", "Host")?;
     match host {
@@ -84,7 +85,7 @@ fn check_request(request: &Request<'_, '_>) -> Result<BodyFraming, Problem> {
         Some(_) | None => (),
     }
     check_target(request.method.unwrap_or(""), request.path.unwrap_or(""), host)?;
-    body_framing(request.headers, is_http_11)
+    body_start(request.headers, is_http_11)
 }
 
 /// The value of a header that may appear only once.
@@ -97,28 +98,24 @@ fn single_header<'b>(fields: &[Header<'b>], name: &str, shown: &str) -> Result<O
     }
 }
 
-fn body_framing(fields: &[Header<'_>], is_http_11: bool) -> Result<BodyFraming, Problem> {
+fn body_start(fields: &[Header<'_>], is_http_11: bool) -> Result<InputState, Problem> {
     let length = single_header(fields, "content-length", "Content-Length")?;
     let coding = single_header(fields, "transfer-encoding", "Transfer-Encoding")?;
     if length.is_some() || coding.is_some() {
         single_header(fields, "content-type", "Content-Type")?;
     }
     match (length, coding) {
-        (None, None) => Ok(BodyFraming::Length(0)),
-        (Some(_), Some(_)) => {
-            Err(malformed_request("Content-Length and Transfer-Encoding cannot be used together"))
-        }
-        (None, Some(_)) if !is_http_11 => {
-            Err(malformed_request("Transfer-Encoding is not allowed in HTTP/1.0"))
-        }
+        (None, None) => Ok(InputState::Length(0)),
+        (Some(_), Some(_)) => Err(malformed_request("both Content-Length and Transfer-Encoding are given")),
+        (None, Some(_)) if !is_http_11 => Err(malformed_request("HTTP/1.0 has no Transfer-Encoding")),
         (None, Some(coding)) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => {
-            Ok(BodyFraming::Chunked)
+            Ok(InputState::ChunkSize)
         }
         (None, Some(_)) => {
             Err(malformed_request("unsupported Transfer-Encoding; only `chunked` is supported"))
         }
         (Some(length), None) => match parse_length(length) {
-            Some(length) => Ok(BodyFraming::Length(length)),
+            Some(length) => Ok(InputState::Length(length)),
             None => Err(malformed_request("Content-Length is not a number of bytes")),
         },
     }
@@ -127,33 +124,44 @@ fn body_framing(fields: &[Header<'_>], is_http_11: bool) -> Result<BodyFraming, 
 /// Digits only: `+5`, `5, 5` and numbers that do not fit are invalid.
 fn parse_length(value: &[u8]) -> Option<u64> {
     let digits = value.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
+    std::str::from_utf8(value)
+        .ok()
+        .filter(|_| digits)?
+        .parse()
+        .ok()
+        .filter(|length| *length <= MAX_BODY_BYTES)
 }
 
 fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), Problem> {
-    // These are refused by `http::Uri`; refusing them here means that hyper never has to.
-    if target.bytes().any(|b| b"<>\\^`".contains(&b)) {
+    if target.len() > MAX_TARGET_BYTES {
+        let detail = format!("the request target is longer than {MAX_TARGET_BYTES} bytes");
+        return Err(Problem::new(StatusCode::URI_TOO_LONG, "HEADERS_TOO_LARGE", detail));
+    }
+    if target.starts_with('/') && target.bytes().all(is_plain_target_byte) {
+        return Ok(());
+    }
+    // hyper would refuse these without a message.
+    let Ok(uri) = Uri::try_from(target) else {
         return Err(malformed_request(
             "the request target contains a character that must be percent-encoded",
         ));
-    }
-    if target.starts_with('/') || (target == "*" && method == "OPTIONS") {
-        return Ok(());
-    }
-    let scheme_end =
-        target.find("://").filter(|end| ["http", "https"].contains(&&*target[..*end].to_ascii_lowercase()));
-    let Some(end) = scheme_end else {
-        return Err(malformed_request("the request target must be a path or an http URL"));
     };
-    let authority = target[end + 3..].split(['/', '?', '#']).next().unwrap_or("");
-    match host {
-        Some(host) if !host.eq_ignore_ascii_case(authority.as_bytes()) => {
+    let authority = uri.authority().map_or("", |authority| authority.as_str()).as_bytes();
+    match (uri.scheme_str(), host) {
+        (None, _) if target.starts_with('/') || (target == "*" && method == "OPTIONS") => Ok(()),
+        (Some("http" | "https"), Some(host)) if host.eq_ignore_ascii_case(authority) => Ok(()),
+        (Some("http" | "https"), None) if is_host(authority) => Ok(()),
+        (Some("http" | "https"), Some(_)) => {
             Err(malformed_request("the request target and the Host header name different hosts"))
         }
-        Some(_) => Ok(()),
-        None if is_host(authority.as_bytes()) => Ok(()),
-        None => Err(malformed_request("the request target has no host")),
+        (Some("http" | "https"), None) => Err(malformed_request("the request target has no host")),
+        (Some(_) | None, _) => Err(malformed_request("the request target must be a path or an http URL")),
     }
+}
+
+/// Whether `http::Uri` accepts the byte everywhere in a path and query.
+fn is_plain_target_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/?&=-_.~%+,:;@!$'()*".contains(&byte)
 }
 
 /// Such as `example.org`, `localhost:8080`, `[::1]:80`.
@@ -174,6 +182,32 @@ fn is_port(digits: &str) -> bool {
     digits.is_empty() || (digits.bytes().all(|b| b.is_ascii_digit()) && digits.parse::<u16>().is_ok())
 }
 
+/// A valid request in place of the refused one, with the same method, path and `Accept` where those are safe.
+pub fn substitute_head(refused: &[u8]) -> Vec<u8> {
+    let mut lines = refused.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let mut line = lines.next().unwrap_or(b"").split(|byte| *byte == b' ');
+    let method = line.next().filter(|method| is_usual_method(method)).unwrap_or(b"GET");
+    let path = line.next().filter(|path| is_plain_path(path)).unwrap_or(b"/");
+    let accept = lines.find(|line| is_plain_accept(line)).unwrap_or(b"accept: */*");
+    let parts: [&[u8]; 6] =
+        [method, b" ", path, b" HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n", accept, b"\r\n\r\n"];
+    parts.concat()
+}
+
+fn is_usual_method(method: &[u8]) -> bool {
+    [&b"GET"[..], b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"].contains(&method)
+}
+
+fn is_plain_path(path: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.~%".contains(byte);
+    path.starts_with(b"/") && path.len() <= 1024 && path.iter().all(plain)
+}
+
+fn is_plain_accept(line: &[u8]) -> bool {
+    let named = line.get(..7).is_some_and(|name| name.eq_ignore_ascii_case(b"accept:"));
+    named && line.len() <= 1024 && line.iter().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,8 +215,8 @@ mod tests {
     fn check(head: &str, expected: &str) {
         let actual = match parse_head(head.as_bytes(), 1000) {
             ParsedHead::Partial => "partial".to_owned(),
-            ParsedHead::Complete { framing: BodyFraming::Length(length), .. } => format!("length {length}"),
-            ParsedHead::Complete { framing: BodyFraming::Chunked, .. } => "chunked".to_owned(),
+            ParsedHead::Complete { body: InputState::Length(length), .. } => format!("length {length}"),
+            ParsedHead::Complete { body, .. } => format!("{body:?}"),
             ParsedHead::Refused(problem) => format!("{} {}", problem.status.as_u16(), problem.detail),
         };
         assert!(actual.starts_with(expected), "{head:?} is {actual:?}, not {expected:?}");
@@ -193,12 +227,12 @@ mod tests {
         let table = [
             ("", "length 0"),
             ("Content-Length: 5\r\n", "length 5"),
-            ("content-length: 18446744073709551615\r\n", "length 18446744073709551615"),
-            ("Transfer-Encoding: Chunked\r\n", "chunked"),
-            ("Transfer-Encoding: chunked, chunked\r\n", "400 unsupported Transfer-Encoding"),
-            ("Transfer-Encoding: gzip, chunked\r\n", "400 unsupported Transfer-Encoding"),
-            ("Transfer-Encoding: xchunked\r\n", "400 unsupported Transfer-Encoding"),
-            ("Transfer-Encoding: identity\r\n", "400 unsupported Transfer-Encoding"),
+            ("content-length: 18446744073709551613\r\n", "length 18446744073709551613"),
+            ("Transfer-Encoding: Chunked\r\n", "ChunkSize"),
+            ("Transfer-Encoding: chunked, chunked\r\n", "400 the only Transfer-Encoding"),
+            ("Transfer-Encoding: gzip, chunked\r\n", "400 the only Transfer-Encoding"),
+            ("Transfer-Encoding: xchunked\r\n", "400 the only Transfer-Encoding"),
+            ("Transfer-Encoding: identity\r\n", "400 the only Transfer-Encoding"),
             (
                 "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
                 "400 duplicate Transfer-Encoding header",
@@ -221,7 +255,7 @@ mod tests {
             ("Content-Length: -1\r\n", "400 Content-Length is not a number"),
             ("Content-Length: 0x5\r\n", "400 Content-Length is not a number"),
             ("Content-Length:\r\n", "400 Content-Length is not a number"),
-            ("Content-Length: 18446744073709551616\r\n", "400 Content-Length is not a number"),
+            ("Content-Length: 18446744073709551614\r\n", "400 Content-Length is not a number"),
             ("X : a\r\n", "400 a header name"),
             ("X: a\r\n b\r\n", "400 a header name"),
             ("X: a\0b\r\n", "400 a header value"),
@@ -259,6 +293,8 @@ mod tests {
             ("GET ftp://a/x HTTP/1.1", "400 the request target must be a path"),
             ("CONNECT a:80 HTTP/1.1", "400 the request target must be a path"),
             ("GET /a<b HTTP/1.1", "400 the request target contains"),
+            ("GET /a\"b HTTP/1.1", "length 0"),
+            ("GET /?a\"b HTTP/1.1", "400 the request target contains"),
             ("GET /a b HTTP/1.1", "505"),
             ("GET / HTTP/2.0", "505"),
             ("PRI * HTTP/2.0", "505"),
@@ -276,5 +312,25 @@ mod tests {
         check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(1000)), "431");
         check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(1000)), "431");
         check(&format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a:\r\n".repeat(100)), "431 more than 100");
+    }
+
+    #[test]
+    fn substitute_head_is_always_valid() {
+        let table: [(&[u8], &str); 5] = [
+            (b"", "GET / "),
+            (b"POST /graphql HTTP/1.1\r\nHost: a\r\nHost: b\r\nAccept: a/b\r\n\r\n", "POST /graphql "),
+            (b"GET /a\x01b HTTP/1.1\r\nAccept: a\x00\r\n\r\n", "GET / "),
+            (b"CONNECT a:80 HTTP/1.1\r\n\r\n", "GET / "),
+            (b"\xff\xfe\n\n", "GET / "),
+        ];
+        for (refused, start) in table {
+            let head = substitute_head(refused);
+            assert!(head.starts_with(start.as_bytes()), "{}", head.escape_ascii());
+            let parsed = parse_head(&head, 4096);
+            assert!(
+                matches!(parsed, ParsedHead::Complete { length, .. } if length == head.len()),
+                "{parsed:?}"
+            );
+        }
     }
 }
