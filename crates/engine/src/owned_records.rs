@@ -143,7 +143,9 @@ impl Engine {
                     outcome => Ok(RowCollector { outcome, ..*collected }),
                 }
             }
-            JobResult::Replayed(_) => Err(Error::internal("a request without a key was replayed")),
+            JobResult::Replayed(_) => {
+                Err(Error::internal("a request without an idempotency key was replayed"))
+            }
         }
     }
 

@@ -31,7 +31,7 @@ pub async fn read_snapshot(
     let operations = operations.into_iter().map(Ok).collect();
     match engine.run(operations, EngineRequest::new(Box::new(sink))).await? {
         JobResult::Completed(sink) => downcast_sink::<MultiReadSink>(sink)?.finish(),
-        JobResult::Replayed(_) => Err(Error::internal("a look without a key was replayed")),
+        JobResult::Replayed(_) => Err(Error::internal("a request without an idempotency key was replayed")),
     }
 }
 

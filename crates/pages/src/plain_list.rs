@@ -100,7 +100,7 @@ impl Pages {
         let found = read_snapshot(&resources.engine, vec![read], TEXT_PREVIEW_BYTES).await?.pop();
         let Some((Outcome::PlainList { length, .. }, rows)) = found.map(|found| (found.outcome, found.rows))
         else {
-            return Err(Error::internal("a plain list ended as something else").into());
+            return Err(Error::internal("unexpected outcome of a plain list").into());
         };
         let values: Vec<IndexedValue> = rows
             .iter()

@@ -201,7 +201,7 @@ impl ConfirmationSink {
             Some(Ok(Outcome::PlainList { version, .. })) => {
                 Ok(ConfirmedWrite { version, text: self.confirmation + &self.removed_line, replayed: false })
             }
-            other => Err(Error::internal(format!("a write to a list ended as {other:?}"))),
+            other => Err(Error::internal(format!("unexpected outcome of a write to a list: {other:?}"))),
         }
     }
 }

@@ -135,6 +135,6 @@ pub async fn read_rows(
             let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect::<Result<_>>()?;
             Ok((encoded, outcomes))
         }
-        JobResult::Replayed(_) => Err(Error::internal("a reading without a key was replayed")),
+        JobResult::Replayed(_) => Err(Error::internal("a request without an idempotency key was replayed")),
     }
 }

@@ -113,7 +113,7 @@ impl ResourceRequest<'_> {
                         return Err(self.not_found_error(self.collection.record, id));
                     }
                     other @ (Outcome::Found | Outcome::Listed { .. } | Outcome::PlainList { .. }) => {
-                        return Err(Error::internal(format!("a write ended as {other:?}")));
+                        return Err(Error::internal(format!("unexpected outcome of a write: {other:?}")));
                     }
                 };
                 Ok(CompletedWrite {

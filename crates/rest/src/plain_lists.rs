@@ -216,10 +216,12 @@ async fn run_list_operation(
                 | Outcome::Listed { .. }
                 | Outcome::Created { .. }
                 | Outcome::Updated { .. }
-                | Outcome::Deleted { .. }) => Err(Error::internal(format!("a list ended as {other:?}"))),
+                | Outcome::Deleted { .. }) => {
+                    Err(Error::internal(format!("unexpected outcome of a list: {other:?}")))
+                }
             }
         }
-        JobResult::Replayed(_) => Err(Error::internal("a reading without a key was replayed")),
+        JobResult::Replayed(_) => Err(Error::internal("a request without an idempotency key was replayed")),
     }
 }
 

@@ -179,7 +179,7 @@ async fn list_response(
         return Err(request.not_found(request.collection.record, id));
     }
     let Some(Outcome::Listed { has_more, total }) = outcomes.last() else {
-        return Err(Error::internal(format!("a list ended as {outcomes:?}")).into());
+        return Err(Error::internal(format!("unexpected outcome of a list: {outcomes:?}")).into());
     };
     let (has_more, total) = (*has_more, *total);
     let mut response = if is_whole && has_more {

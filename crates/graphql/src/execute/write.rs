@@ -156,9 +156,11 @@ impl ResponseWriter {
                 });
                 result.unwrap_or_else(|| self.write_null(slot.required, at))
             }
-            OutputShape::Leaf(_) | OutputShape::Abstract(_) => {
-                self.fail_with(slot.required, &Error::internal("a relation leads to records only"), at)
-            }
+            OutputShape::Leaf(_) | OutputShape::Abstract(_) => self.fail_with(
+                slot.required,
+                &Error::internal("a relation resolved to something other than records"),
+                at,
+            ),
         }
     }
 

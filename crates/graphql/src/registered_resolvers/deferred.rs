@@ -105,7 +105,7 @@ impl ObjectBatch {
                 rows.iter().map(|row| self.add_rows(item, std::slice::from_ref(row))).collect(),
             ),
             OutputShape::Leaf(_) | OutputShape::Abstract(_) => {
-                invalid_value("a relation leads to records only".to_owned())
+                invalid_value("a relation resolved to something other than records".to_owned())
             }
         }
     }

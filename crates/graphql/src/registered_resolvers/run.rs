@@ -112,7 +112,9 @@ impl<'a> ResolverExecution<'a> {
         let sink = Box::new(RootRowCollector::new(&operations));
         let collector = match self.execution.engine.run(operations, EngineRequest::new(sink)).await? {
             JobResult::Completed(sink) => downcast_sink::<RootRowCollector>(sink)?,
-            JobResult::Replayed(_) => return Err(Error::internal("a request without a key was replayed")),
+            JobResult::Replayed(_) => {
+                return Err(Error::internal("a request without an idempotency key was replayed"));
+            }
         };
         let mut all = Vec::new();
         for (pending, collected) in pending.iter().zip(collector.operations) {

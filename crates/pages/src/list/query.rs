@@ -96,6 +96,6 @@ fn list_rows(found: Option<FoundRows>) -> Result<ListRows, Problem> {
         Some(FoundRows { rows, outcome: Outcome::Listed { has_more, total } }) => {
             Ok(ListRows { rows, has_more, total: total.unwrap_or_default() })
         }
-        other => Err(Error::internal(format!("a list ended as {other:?}")).into()),
+        other => Err(Error::internal(format!("unexpected outcome of a list: {other:?}")).into()),
     }
 }
