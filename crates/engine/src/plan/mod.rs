@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
-use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue, Value};
+use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation, StoredValue, Value};
 
 use crate::changes::RecordImage;
 use crate::cursor::{self, CursorPosition};
@@ -17,7 +17,7 @@ use crate::plain_list::{self, PlainListOperation};
 use crate::plan::write_planner::WritePlanner;
 use crate::text_search;
 
-pub use crate::plan::predicate::{Predicate, is_text_kind, plan_predicates};
+pub use crate::plan::predicate::{Predicate, plan_predicates};
 
 /// A validated operation. Stores accept nothing else, and only this module can make one.
 #[derive(Debug, Clone)]
@@ -223,17 +223,8 @@ fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) ->
 
 /// The record type on the other side of a relation.
 pub fn relation_target(field: &Field) -> Result<RecordTypeId> {
-    match &field.kind {
-        FieldKind::Reference { target, .. }
-        | FieldKind::Link { target, .. }
-        | FieldKind::Inverse { target, .. } => Ok(*target),
-        FieldKind::Id
-        | FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Unstored => Err(Error::internal(format!("`{}` leads to no record", field.name))),
-    }
+    let relation = field.kind.relation().map(Relation::target);
+    relation.ok_or_else(|| Error::internal(format!("`{}` leads to no record", field.name)))
 }
 
 /// Equal for two selections exactly if they need the same SQL statements; parameter values do not count.

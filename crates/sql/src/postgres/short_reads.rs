@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::plan::{PlanAction, PlannedListing, Predicate};
 use trefoil_engine::{ComparisonOp, PlainListAction, StoreJob};
-use trefoil_model::{FieldId, FieldKind, RecordType};
+use trefoil_model::{FieldId, RecordType, ValueType};
 
 use crate::statements::compile::Program;
 
@@ -33,8 +33,7 @@ fn is_short_list(owner: &RecordType, listing: &PlannedListing) -> bool {
     let is_index_order = listing.sort_keys.first().is_none_or(|key| {
         // Nulls come last in both directions, which an index provides in one only.
         let is_descending_nullable = key.descending && !owner.field(key.field).required;
-        has_index(owner, key.field)
-            && !(is_descending_nullable && owner.field(key.field).kind != FieldKind::Id)
+        has_index(owner, key.field) && !(is_descending_nullable && !owner.field(key.field).kind.is_id())
     });
     is_small
         && is_index_order
@@ -66,7 +65,6 @@ fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
 
 fn has_index(owner: &RecordType, field: FieldId) -> bool {
     let definition = owner.field(field);
-    let is_always_indexed =
-        definition.unique || matches!(definition.kind, FieldKind::Id | FieldKind::Reference { .. });
+    let is_always_indexed = definition.unique || definition.kind.value_type() == Some(&ValueType::Key);
     is_always_indexed || owner.indexes.iter().any(|fields| fields.first() == Some(&field))
 }

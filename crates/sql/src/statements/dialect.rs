@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trefoil_model::{Field, FieldKind, RecordType, Scalar};
+use trefoil_model::{Field, RecordType, Scalar, ValueType};
 
 /// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +21,10 @@ pub enum ValueComparison {
 
 impl ValueComparison {
     pub fn for_field(field: &Field) -> ValueComparison {
-        match &field.kind {
-            FieldKind::Scalar(Scalar::Decimal) => ValueComparison::Decimal,
-            FieldKind::Scalar(Scalar::Float) => ValueComparison::Real,
-            FieldKind::Scalar(
+        match field.kind.scalar() {
+            Some(Scalar::Decimal) => ValueComparison::Decimal,
+            Some(Scalar::Float) => ValueComparison::Real,
+            Some(
                 Scalar::String
                 | Scalar::Int
                 | Scalar::Boolean
@@ -37,14 +37,7 @@ impl ValueComparison {
                 | Scalar::Email
                 | Scalar::Json,
             )
-            | FieldKind::Id
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => ValueComparison::Plain,
+            | None => ValueComparison::Plain,
         }
     }
 }
@@ -59,12 +52,11 @@ enum ColumnReading {
 
 impl ColumnReading {
     fn for_field(field: &Field) -> ColumnReading {
-        match &field.kind {
-            FieldKind::Scalar(Scalar::DateTime) => ColumnReading::DateTime,
-            FieldKind::Scalar(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_) => ColumnReading::Text,
-            FieldKind::Scalar(
+        match field.kind.scalar() {
+            Some(Scalar::DateTime) => ColumnReading::DateTime,
+            Some(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json) => ColumnReading::Text,
+            None if field.kind.value_type().is_some_and(ValueType::is_json) => ColumnReading::Text,
+            Some(
                 Scalar::String
                 | Scalar::Int
                 | Scalar::Float
@@ -74,12 +66,7 @@ impl ColumnReading {
                 | Scalar::Url
                 | Scalar::Email,
             )
-            | FieldKind::Id
-            | FieldKind::Enum(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => ColumnReading::Plain,
+            | None => ColumnReading::Plain,
         }
     }
 }
