@@ -159,24 +159,11 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
     if op != Some("in") {
         return json!({ "name": name, "in": "query", "description": description, "schema": schema });
     }
-    let items = match field.kind.scalar() {
+    let mut items = kind_schema(&field.kind, ValueContext::Query);
+    if matches!(field.kind.scalar(), Some(Scalar::String | Scalar::Id | Scalar::Url)) {
         // Elements are separated by commas.
-        Some(Scalar::String | Scalar::Id) => json!({ "type": "string", "pattern": NO_COMMA }),
-        Some(Scalar::Url) => json!({ "type": "string", "format": "uri", "pattern": NO_COMMA }),
-        Some(
-            Scalar::Int
-            | Scalar::Float
-            | Scalar::Boolean
-            | Scalar::Long
-            | Scalar::Decimal
-            | Scalar::Date
-            | Scalar::DateTime
-            | Scalar::Uuid
-            | Scalar::Email
-            | Scalar::Json,
-        )
-        | None => kind_schema(&field.kind, ValueContext::Query),
-    };
+        items["pattern"] = NO_COMMA.into();
+    }
     json!({
         "name": name, "in": "query", "description": description, "style": "form", "explode": false,
         "schema": { "type": "array", "items": items },

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trefoil_model::{Field, RecordType, Scalar, ValueType};
+use trefoil_model::{Field, RecordType, Scalar, ScalarGroup, StorageClass, ValueType};
 
 /// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,23 +21,11 @@ pub enum ValueComparison {
 
 impl ValueComparison {
     pub fn for_field(field: &Field) -> ValueComparison {
-        match field.kind.scalar() {
-            Some(Scalar::Decimal) => ValueComparison::Decimal,
-            Some(Scalar::Float) => ValueComparison::Real,
-            Some(
-                Scalar::String
-                | Scalar::Int
-                | Scalar::Boolean
-                | Scalar::Id
-                | Scalar::Long
-                | Scalar::Date
-                | Scalar::DateTime
-                | Scalar::Uuid
-                | Scalar::Url
-                | Scalar::Email
-                | Scalar::Json,
-            )
-            | None => ValueComparison::Plain,
+        let Some(scalar) = field.kind.scalar() else { return ValueComparison::Plain };
+        match scalar.storage_class() {
+            StorageClass::Real => ValueComparison::Real,
+            StorageClass::Text if scalar.group() == ScalarGroup::Number => ValueComparison::Decimal,
+            StorageClass::Integer | StorageClass::Text => ValueComparison::Plain,
         }
     }
 }
