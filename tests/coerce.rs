@@ -5,7 +5,7 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::values::json_text::{UnreadableCellError, write_cell, write_text};
 use trefoil_model::{
-    CellValue, Field, FieldKind, Model, Scalar, SourceFile, StoredValue, Value, parse_schema,
+    CellValue, Field, Model, Scalar, SourceFile, StoredValue, Value, ValueType, parse_schema,
 };
 
 const LONG: &str = " TYPE Long must be a whole number between -9223372036854775808 and 9223372036854775807";
@@ -47,7 +47,7 @@ fn value(json: &str) -> Value {
 
 fn shown(field: &Field, stored: &StoredValue) -> String {
     let mut out = Vec::new();
-    write_cell(&mut out, &field.kind, stored.as_cell()).unwrap();
+    write_cell(&mut out, field.kind.value_type().unwrap(), stored.as_cell()).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -309,8 +309,8 @@ fn link_fields_take_lists_of_ids() {
 /// Cells that another program wrote.
 #[test]
 fn cells_written_by_other_programs() {
-    let scalar = FieldKind::Scalar;
-    for (kind, cell, wanted) in [
+    let scalar = ValueType::Scalar;
+    for (value_type, cell, wanted) in [
         (scalar(Scalar::Int), CellValue::Int(1 << 40), None),
         (scalar(Scalar::Boolean), CellValue::Int(2), None),
         (scalar(Scalar::Float), CellValue::Int(3), Some("3")),
@@ -331,15 +331,17 @@ fn cells_written_by_other_programs() {
         (scalar(Scalar::String), CellValue::Int(1), None),
         (scalar(Scalar::String), CellValue::Unreadable, None),
         (scalar(Scalar::String), CellValue::Null, Some("null")),
-        (FieldKind::Id, CellValue::Int(-5), Some(r#""-5""#)),
-        (FieldKind::Id, CellValue::Int(i64::MIN), Some(r#""-9223372036854775808""#)),
-        (FieldKind::Unstored, CellValue::Null, Some("null")),
-        (FieldKind::Unstored, CellValue::Int(1), None),
+        (ValueType::Key, CellValue::Int(-5), Some(r#""-5""#)),
+        (ValueType::Key, CellValue::Int(i64::MIN), Some(r#""-9223372036854775808""#)),
     ] {
         let mut out = Vec::new();
-        let written = write_cell(&mut out, &kind, cell);
+        let written = write_cell(&mut out, &value_type, cell);
         let text = String::from_utf8(out).unwrap();
-        assert_eq!(written.map(|()| text.as_str()), wanted.ok_or(UnreadableCellError), "{kind:?} {cell:?}");
+        assert_eq!(
+            written.map(|()| text.as_str()),
+            wanted.ok_or(UnreadableCellError),
+            "{value_type:?} {cell:?}"
+        );
     }
 }
 
@@ -357,7 +359,7 @@ proptest! {
         let number = f64::from_bits(bits);
         prop_assume!(number.is_finite());
         let mut out = Vec::new();
-        write_cell(&mut out, &FieldKind::Scalar(Scalar::Float), CellValue::Real(number)).unwrap();
+        write_cell(&mut out, &ValueType::Scalar(Scalar::Float), CellValue::Real(number)).unwrap();
         prop_assert_eq!(String::from_utf8(out).unwrap().parse::<f64>().unwrap(), number);
     }
 

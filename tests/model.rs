@@ -5,7 +5,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use trefoil_model::sdl::directives::{BUILTIN_DIRECTIVES, HELPER_TYPES};
 use trefoil_model::{
-    Diagnostic, FieldId, FieldKind, Model, RecordTypeId, ReservedPath, Severity, SourceFile, parse_schema,
+    Diagnostic, FieldId, Link, Model, RecordTypeId, Reference, Relation, ReservedPath, Severity, SourceFile,
+    parse_schema,
 };
 
 const SAMPLE: &str = r#"
@@ -49,7 +50,7 @@ fn sample_schema_parses() {
     assert_eq!(names, ["users", "products", "orders", "customers", "articles"]);
     let user = &model.records[0];
     let orders = user.field(user.find_field("orders").unwrap());
-    assert!(matches!(orders.kind, FieldKind::Inverse { .. }));
+    assert!(orders.kind.inverse().is_some());
 }
 
 /// What `check` says of `tests/schemas/*.graphqls` stands in the `.expected` file beside each.
@@ -94,20 +95,16 @@ fn relations(model: &Model) -> Vec<String> {
     let mut lines = Vec::new();
     for record in &model.records {
         for field in &record.fields {
-            let kind = match &field.kind {
-                FieldKind::Reference { target, on_delete } => {
+            let kind = match field.kind.relation() {
+                Some(Relation::Reference(Reference { target, on_delete })) => {
                     format!("-> {} {on_delete:?} in {}", model.record(*target).name, field.column)
                 }
-                FieldKind::Inverse { target: of, field } => format!("<- {}", name(*of, *field)),
-                FieldKind::Link { target, table, own_column, other_column } => {
+                Some(Relation::Inverse(inverse)) => format!("<- {}", name(inverse.target, inverse.field)),
+                Some(Relation::Link(Link { target, table, own_column, other_column })) => {
                     format!("<> {} {table}({own_column}, {other_column})", model.record(*target).name)
                 }
-                FieldKind::Unstored => "unstored".to_owned(),
-                FieldKind::Id
-                | FieldKind::Scalar(_)
-                | FieldKind::Enum(_)
-                | FieldKind::Embedded(_)
-                | FieldKind::List(_) => continue,
+                None if field.kind.is_unstored() => "unstored".to_owned(),
+                None => continue,
             };
             lines.push(format!("{}.{} ({}) {kind}", record.name, field.name, field.input_name));
         }
@@ -234,7 +231,7 @@ fn root_fields_and_inputs_are_described() {
     assert!(owners.ty.is_list() && owners.ty.is_required());
     assert_eq!((owners.location.line, owners.location.column), (65, 3));
     let specialty = model.record(model.find_record("Specialty").unwrap());
-    assert!(matches!(specialty.field(specialty.find_field("vets").unwrap()).kind, FieldKind::Link { .. }));
+    assert!(specialty.field(specialty.find_field("vets").unwrap()).kind.is_link());
 }
 
 /// As graphql-js judges: built-in scalars that a schema does not use are unknown to its documents,

@@ -6,7 +6,7 @@ use toml::de::DeTable;
 
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::values::coerce;
-use trefoil_model::{Diagnostic, Field, FieldId, FieldKind, Model, RecordType, Scalar, Value};
+use trefoil_model::{Diagnostic, Field, FieldId, Model, RecordType, Scalar, Value};
 
 use crate::endpoints;
 use crate::manifest_reader::{MANIFEST_FILE, ManifestReader};
@@ -97,7 +97,7 @@ impl ResourceSettings {
 }
 
 fn is_string_field(field: &Field) -> bool {
-    matches!(field.kind, FieldKind::Scalar(Scalar::String))
+    field.kind.scalar() == Some(Scalar::String)
 }
 
 #[cfg(test)]

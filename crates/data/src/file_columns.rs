@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, PreparedSelection, Selection};
 use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, ValueSource};
+use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId, Relation, ValueSource};
 
 /// A column of a file.
 #[derive(Debug)]
@@ -33,10 +33,10 @@ impl FileColumns {
         let (mut columns, mut cells, mut children) = (Vec::new(), Vec::new(), Vec::new());
         for (i, field) in model.record(record).fields.iter().enumerate() {
             let id = FieldId(i);
-            if let FieldKind::Link { target, .. } = &field.kind {
+            if let Some(link) = field.kind.link() {
                 if carries_link(model, record, id) {
                     columns.push(FileColumn { field: id, source: ColumnSource::LinkedIds(children.len()) });
-                    let selection = Selection::new(vec![model.record(*target).id_field()], Vec::new());
+                    let selection = Selection::new(vec![model.record(link.target).id_field()], Vec::new());
                     children.push(ChildSelection { field: id, listing: Listing::default(), selection });
                 }
             } else if field.is_stored() && field.value_source != ValueSource::RecordVersion {
@@ -50,19 +50,11 @@ impl FileColumns {
 
 /// Whether this side of a link is exported: of the two, the one that comes first in the schema.
 pub fn carries_link(model: &Model, record: RecordTypeId, field: FieldId) -> bool {
-    let FieldKind::Link { table, .. } = &model.record(record).field(field).kind else { return false };
+    let Some(link) = model.record(record).field(field).kind.link() else { return false };
     let sides = model.records.iter().enumerate().flat_map(|(owner, record_type)| {
-        record_type.fields.iter().enumerate().filter_map(move |(i, field)| match &field.kind {
-            FieldKind::Link { table: other, .. } if other == table => Some((RecordTypeId(owner), FieldId(i))),
-            FieldKind::Link { .. }
-            | FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Unstored => None,
+        record_type.fields.iter().enumerate().filter_map(move |(i, field)| {
+            let is_side = field.kind.link().is_some_and(|other| other.table == link.table);
+            is_side.then_some((RecordTypeId(owner), FieldId(i)))
         })
     });
     sides.min() == Some((record, field))
@@ -80,8 +72,11 @@ pub enum ColumnMeaning {
 /// The meaning of a column name, or a message for the user.
 pub fn column_meaning(record: &RecordType, name: &str) -> Result<ColumnMeaning, String> {
     let Some(id) = record.find_input_field(name) else {
-        let known =
-            record.fields.iter().filter(|field| is_exported(field)).map(|field| field.input_name.as_str());
+        let known = record
+            .fields
+            .iter()
+            .filter(|field| field.kind.is_id() || field.kind.has_input())
+            .map(|field| field.input_name.as_str());
         let hint = nearest_name(name, known)
             .map(|nearest| format!("; did you mean `{nearest}`?"))
             .unwrap_or_default();
@@ -91,30 +86,15 @@ pub fn column_meaning(record: &RecordType, name: &str) -> Result<ColumnMeaning, 
     match &field.kind {
         FieldKind::Id => Ok(ColumnMeaning::Id),
         _ if field.value_source == ValueSource::RecordVersion => Ok(ColumnMeaning::Ignored),
-        FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Link { .. } => Ok(ColumnMeaning::Field(id)),
-        FieldKind::Inverse { .. } => Err(format!(
+        FieldKind::Value(_) | FieldKind::Relation(Relation::Reference(_) | Relation::Link(_)) => {
+            Ok(ColumnMeaning::Field(id))
+        }
+        FieldKind::Relation(Relation::Inverse(_)) => Err(format!(
             "`{name}` of `{}` cannot be imported; it follows from the records that refer to it",
             record.path
         )),
         FieldKind::Unstored => {
             Err(format!("`{name}` of `{}` cannot be imported; it is computed", record.path))
         }
-    }
-}
-
-fn is_exported(field: &Field) -> bool {
-    match &field.kind {
-        FieldKind::Id
-        | FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_) => true,
-        FieldKind::Reference { .. } | FieldKind::Link { .. } => true,
-        FieldKind::Inverse { .. } | FieldKind::Unstored => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{FieldId, FieldKind, Model, RecordTypeId};
+use trefoil_model::{FieldId, Model, RecordTypeId};
 
 use crate::file_columns::carries_link;
 
@@ -74,15 +74,8 @@ impl ResourceCatalog {
 
 /// The types that records of this type refer to.
 fn referenced_types(model: &Model, record: RecordTypeId) -> impl Iterator<Item = RecordTypeId> {
-    model.record(record).fields.iter().enumerate().filter_map(move |(i, field)| match &field.kind {
-        FieldKind::Reference { target, .. } => Some(*target),
-        FieldKind::Link { target, .. } => carries_link(model, record, FieldId(i)).then_some(*target),
-        FieldKind::Id
-        | FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Inverse { .. }
-        | FieldKind::Unstored => None,
-    })
+    let fields = model.record(record).fields.iter().enumerate();
+    let fields =
+        fields.filter(move |(i, field)| !field.kind.is_link() || carries_link(model, record, FieldId(*i)));
+    fields.filter_map(|(_, field)| field.kind.input_target())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{Listing, Operation, PlainListAction, PlainListOperation, Row};
 use trefoil_model::values::{csv_cell, json_text};
-use trefoil_model::{CellValue, Field, Model, RecordTypeId};
+use trefoil_model::{CellValue, Field, Model, RecordTypeId, ValueType};
 
 use crate::file_columns::{ColumnSource, FileColumn, FileColumns};
 use crate::{DataFormat, DataResource};
@@ -177,7 +177,7 @@ fn push_json(
     row: &dyn Row,
 ) -> Result<(), json_text::UnreadableCellError> {
     match column.source {
-        ColumnSource::Cell(position) => json_text::write_cell(out, &field.kind, row.cell(position)),
+        ColumnSource::Cell(position) => json_text::write_cell(out, cell_type(field)?, row.cell(position)),
         ColumnSource::LinkedIds(child) => {
             push_ids(out, child, row);
             Ok(())
@@ -192,14 +192,21 @@ fn push_csv_cell(
     row: &dyn Row,
 ) -> Result<(), json_text::UnreadableCellError> {
     match column.source {
-        ColumnSource::Cell(position) => {
-            csv_cell::push_cell(out, &field.kind, csv_cell::EmptyCell::for_field(field), row.cell(position))
-        }
+        ColumnSource::Cell(position) => csv_cell::push_cell(
+            out,
+            cell_type(field)?,
+            csv_cell::EmptyCell::for_field(field),
+            row.cell(position),
+        ),
         ColumnSource::LinkedIds(child) => {
             push_ids(out, child, row);
             Ok(())
         }
     }
+}
+
+fn cell_type(field: &Field) -> Result<&ValueType, json_text::UnreadableCellError> {
+    field.kind.value_type().ok_or(json_text::UnreadableCellError)
 }
 
 /// Such as `["1","7"]`.

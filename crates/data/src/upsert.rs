@@ -7,9 +7,7 @@ use trefoil_engine::{
     PreparedSelection, Selection,
 };
 use trefoil_model::values::coerce;
-use trefoil_model::{
-    FieldId, FieldKind, Model, RecordType, RecordTypeId, Scalar, StoredValue, Value, ValueSource,
-};
+use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Scalar, StoredValue, Value, ValueSource};
 
 use crate::export::error_text;
 use crate::row_parser::RowContent;
@@ -25,12 +23,10 @@ impl UpsertKey {
     /// The key for a field, or why the field cannot be one.
     pub fn for_field(model: &Model, record: RecordTypeId, name: &str) -> Result<UpsertKey, String> {
         let record_type = model.record(record);
-        let usable = record_type.fields.iter().filter(|field| field.unique || field.kind == FieldKind::Id);
+        let usable = record_type.fields.iter().filter(|field| field.unique || field.kind.is_id());
         let usable = usable.map(|field| format!("`{}`", field.input_name)).collect::<Vec<_>>().join(", ");
         match record_type.find_input_field(name) {
-            Some(field)
-                if record_type.field(field).unique || record_type.field(field).kind == FieldKind::Id =>
-            {
+            Some(field) if record_type.field(field).unique || record_type.field(field).kind.is_id() => {
                 Ok(UpsertKey { record, field })
             }
             Some(_) => Err(format!(
@@ -48,7 +44,7 @@ impl UpsertKey {
     fn row_key(self, model: &Model, content: &RowContent) -> Option<(Value, StoredValue)> {
         let RowContent::Record { id, fields } = content else { return None };
         let field = model.record(self.record).field(self.field);
-        let value = match field.kind == FieldKind::Id {
+        let value = match field.kind.is_id() {
             true => Value::Int((*id)?),
             false => fields.iter().find(|(field, _)| *field == self.field)?.1.clone(),
         };
@@ -68,9 +64,9 @@ impl UpsertKey {
 
     /// The same text for equal values.
     fn comparison_text(self, model: &Model, stored: &StoredValue) -> String {
-        let kind = &model.record(self.record).field(self.field).kind;
-        match (kind, stored) {
-            (FieldKind::Scalar(Scalar::Decimal), StoredValue::Text(digits)) if digits.contains('.') => {
+        let scalar = model.record(self.record).field(self.field).kind.scalar();
+        match (scalar, stored) {
+            (Some(Scalar::Decimal), StoredValue::Text(digits)) if digits.contains('.') => {
                 digits.trim_end_matches('0').trim_end_matches('.').to_owned()
             }
             (_, StoredValue::Text(text)) => text.clone(),

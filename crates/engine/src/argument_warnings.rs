@@ -1,7 +1,7 @@
 //! Finds arguments without any effect, so that `check` reports them before a request is refused.
 
 use trefoil_model::sdl::schema_warning::SchemaWarning;
-use trefoil_model::{Argument, Field, FieldKind, Model, RecordType, RootField};
+use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 
 use crate::arguments;
 use crate::builtin_operation::ArgumentRole;
@@ -31,16 +31,8 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
 
 /// The record type of a list that the store resolves.
 fn listed_record_type<'m>(model: &'m Model, field: &Field) -> Option<&'m RecordType> {
-    match &field.kind {
-        FieldKind::Inverse { target, .. } | FieldKind::Link { target, .. } => Some(model.record(*target)),
-        FieldKind::Id
-        | FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Unstored => None,
-    }
+    let relation = field.kind.relation().filter(|_| !field.kind.is_reference());
+    relation.map(|relation| model.record(relation.target()))
 }
 
 /// The field whose arguments are checked.

@@ -5,10 +5,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
-use trefoil_model::{CellValue, FieldKind, RecordType, Scalar, StoredValue};
+use trefoil_model::{CellValue, FieldKind, RecordType, StorageClass, StoredValue, ValueType};
 
 use crate::operation::SortKey;
-use crate::plan::is_text_kind;
 use crate::row::Row;
 
 /// Longer texts are cut in a cursor, which must fit into the head of a request …
@@ -83,46 +82,17 @@ fn invalid_cursor() -> Error {
 /// True if the field could have this value. PostgreSQL accepts only values of the column's type, and clients may
 /// send forged cursors.
 fn fits(kind: &FieldKind, value: &CursorValue) -> bool {
+    let storage_class = kind.value_type().map(ValueType::storage_class);
     match value {
         CursorValue::Full(StoredValue::Null) => true,
-        CursorValue::Full(StoredValue::Int(_)) => {
-            matches!(
-                kind,
-                FieldKind::Id
-                    | FieldKind::Reference { .. }
-                    | FieldKind::Scalar(Scalar::Int | Scalar::Long | Scalar::Boolean)
-            )
+        CursorValue::Full(StoredValue::Int(_)) => storage_class == Some(StorageClass::Integer),
+        CursorValue::Full(StoredValue::Real(_)) => storage_class == Some(StorageClass::Real),
+        CursorValue::Full(StoredValue::Text(text)) => {
+            storage_class == Some(StorageClass::Text) && !text.contains('\0')
         }
-        CursorValue::Full(StoredValue::Real(_)) => matches!(kind, FieldKind::Scalar(Scalar::Float)),
-        CursorValue::Full(StoredValue::Text(text)) => is_kept_as_text(kind) && !text.contains('\0'),
         // Only text has a prefix.
-        CursorValue::Prefix(StoredValue::Text(text)) => is_text_kind(kind) && !text.contains('\0'),
+        CursorValue::Prefix(StoredValue::Text(text)) => kind.is_text() && !text.contains('\0'),
         CursorValue::Prefix(StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_)) => false,
-    }
-}
-
-fn is_kept_as_text(kind: &FieldKind) -> bool {
-    match kind {
-        FieldKind::Scalar(Scalar::Int | Scalar::Long | Scalar::Boolean | Scalar::Float) => false,
-        FieldKind::Scalar(
-            Scalar::String
-            | Scalar::Id
-            | Scalar::Decimal
-            | Scalar::Date
-            | Scalar::DateTime
-            | Scalar::Uuid
-            | Scalar::Url
-            | Scalar::Email
-            | Scalar::Json,
-        )
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_) => true,
-        FieldKind::Id
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => false,
     }
 }
 

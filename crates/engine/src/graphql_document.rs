@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use trefoil_model::values::example_values;
 use trefoil_model::{
-    Argument, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, RootField, RootKind,
+    Argument, Field, FieldId, Model, RecordType, RecordTypeId, RootField, RootKind, ValueType,
 };
 
 use crate::arguments::FilterOperator;
@@ -128,7 +128,7 @@ impl DocumentRequest<'_> {
                 let required_example =
                     || example_values::example_value(model, field).filter(|_| argument.ty.is_required());
                 let value = value.or_else(required_example)?;
-                Some(graphql_literal(model, argument.ty.inner_name(), Some(&field.kind), &value))
+                Some(graphql_literal(model, argument.ty.inner_name(), field.kind.value_type(), &value))
             }
             ArgumentRole::Input => self.input_literal(model, record, argument),
             ArgumentRole::Page => self.page_and_size().map(|(page, _)| literal(json!(page))),
@@ -148,13 +148,12 @@ impl DocumentRequest<'_> {
         let mut members = Vec::new();
         for inner in &argument.fields {
             let value = match record.find_input_field(&inner.name).map(|id| record.field(id)) {
-                Some(field) if field.kind == FieldKind::Id && self.verb != OperationVerb::Create => {
+                Some(field) if field.kind.is_id() && self.verb != OperationVerb::Create => {
                     Some(graphql_literal(model, inner.ty.inner_name(), None, &json!(self.id.to_string())))
                 }
-                Some(field) => self
-                    .values
-                    .get(&field.input_name)
-                    .map(|value| graphql_literal(model, inner.ty.inner_name(), Some(&field.kind), value)),
+                Some(field) => self.values.get(&field.input_name).map(|value| {
+                    graphql_literal(model, inner.ty.inner_name(), field.kind.value_type(), value)
+                }),
                 None => None,
             };
             match value {
@@ -178,8 +177,12 @@ impl DocumentRequest<'_> {
             let key = condition_key(record, condition.field, condition.op);
             let declared = argument.fields.iter().find(|declared| declared.name == key)?;
             let kind = &record.field(condition.field).kind;
-            let value =
-                graphql_literal(model, declared.ty.inner_name(), Some(kind), &condition.value.to_json());
+            let value = graphql_literal(
+                model,
+                declared.ty.inner_name(),
+                kind.value_type(),
+                &condition.value.to_json(),
+            );
             Some(format!("{key}: {value}"))
         });
         let members: Vec<String> = members.collect();
@@ -285,44 +288,29 @@ pub fn selection_text(
     fields: &[Field],
     reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> String {
-    let words = fields
-        .iter()
-        .filter_map(|field| field_selection_text(model, &field.name, &field.kind, reference_selection));
+    let words = fields.iter().filter_map(|field| field_selection_text(model, field, reference_selection));
     words.collect::<Vec<_>>().join(" ")
 }
 
 fn field_selection_text(
     model: &Model,
-    name: &str,
-    kind: &FieldKind,
+    field: &Field,
     reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> Option<String> {
-    match kind {
-        FieldKind::Id | FieldKind::Scalar(_) | FieldKind::Enum(_) => Some(name.to_owned()),
-        FieldKind::List(item) => field_selection_text(model, name, &item.kind, reference_selection),
-        FieldKind::Reference { target, .. } => {
-            reference_selection(*target).map(|inner_selection| format!("{name} {{ {inner_selection} }}"))
-        }
-        FieldKind::Embedded(type_name) => {
-            // One level only: a type may contain itself.
-            let flat = model.embedded.get(type_name)?.fields.iter().filter(|inner| is_flat_kind(&inner.kind));
-            let inner_selection: Vec<&str> = flat.map(|inner| inner.name.as_str()).collect();
-            (!inner_selection.is_empty()).then(|| format!("{name} {{ {} }}", inner_selection.join(" ")))
-        }
-        FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
+    let name = &field.name;
+    match field.kind.reference() {
+        Some(reference) => reference_selection(reference.target).map(|inner| format!("{name} {{ {inner} }}")),
+        None => value_selection_text(model, name, field.kind.value_type()?),
     }
 }
 
-fn is_flat_kind(kind: &FieldKind) -> bool {
-    match kind {
-        FieldKind::Id | FieldKind::Scalar(_) | FieldKind::Enum(_) => true,
-        FieldKind::List(item) => is_flat_kind(&item.kind),
-        FieldKind::Reference { .. }
-        | FieldKind::Embedded(_)
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => false,
-    }
+fn value_selection_text(model: &Model, name: &str, value_type: &ValueType) -> Option<String> {
+    let Some(type_name) = value_type.innermost().embedded_name() else { return Some(name.to_owned()) };
+    // One level only: a type may contain itself.
+    let fields = model.embedded.get(type_name)?.stored_fields();
+    let flat = fields.filter(|(_, inner_type)| inner_type.innermost().embedded_name().is_none());
+    let inner_selection: Vec<&str> = flat.map(|(inner, _)| inner.name.as_str()).collect();
+    (!inner_selection.is_empty()).then(|| format!("{name} {{ {} }}", inner_selection.join(" ")))
 }
 
 /// True if GraphQL can express the value: JSON allows any text as a member name, GraphQL only names.
@@ -338,30 +326,38 @@ pub fn is_expressible(value: &Json) -> bool {
     }
 }
 
-/// A value as a GraphQL literal of type `ty`; `kind` is the field's kind, for nested values.
-fn graphql_literal(model: &Model, ty: &str, kind: Option<&FieldKind>, value: &Json) -> String {
+/// A value as a GraphQL literal of type `ty`; `value_type` is that of the field, for nested values.
+fn graphql_literal(model: &Model, ty: &str, value_type: Option<&ValueType>, value: &Json) -> String {
     match value {
         Json::Array(items) => {
-            let inner = if let Some(FieldKind::List(item)) = kind { Some(&item.kind) } else { kind };
+            let inner = if let Some(ValueType::List(item)) = value_type {
+                Some(&item.value_type)
+            } else {
+                value_type
+            };
             let items: Vec<String> =
                 items.iter().map(|item| graphql_literal(model, ty, inner, item)).collect();
             format!("[{}]", items.join(", "))
         }
         Json::Object(members) => {
-            let embedded =
-                if let Some(FieldKind::Embedded(name)) = kind { model.embedded.get(name) } else { None };
-            let kind_of = |name: &str| {
-                let fields = &embedded?.fields;
-                fields.iter().find(|field| field.name == name).map(|field| &field.kind)
+            let embedded = if let Some(ValueType::Embedded(name)) = value_type {
+                model.embedded.get(name)
+            } else {
+                None
+            };
+            let type_of = |name: &str| {
+                embedded?.stored_fields().find(|(field, _)| field.name == name).map(|(_, inner)| inner)
             };
             let members = members.iter();
             let members: Vec<String> = members
-                .map(|(name, value)| format!("{name}: {}", graphql_literal(model, "", kind_of(name), value)))
+                .map(|(name, value)| format!("{name}: {}", graphql_literal(model, "", type_of(name), value)))
                 .collect();
             format!("{{ {} }}", members.join(", "))
         }
         Json::String(text) if model.enums.contains_key(ty) => text.clone(),
-        Json::String(text) if ty.is_empty() && matches!(kind, Some(FieldKind::Enum(_))) => text.clone(),
+        Json::String(text) if ty.is_empty() && value_type.and_then(ValueType::enum_name).is_some() => {
+            text.clone()
+        }
         Json::String(text) if matches!(ty, "Int" | "Float") && text.parse::<f64>().is_ok() => text.clone(),
         Json::Number(number) if matches!(ty, "String" | "ID") => json!(number.to_string()).to_string(),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => value.to_string(),

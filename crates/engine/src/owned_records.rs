@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result};
-use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, FieldId, Model, RecordType, RecordTypeId, StoredValue, Value};
 
 use crate::arguments::fields_from_object;
@@ -181,7 +180,7 @@ fn stored_fields_selection(model: &Model, record: RecordTypeId) -> Selection {
 pub fn row_to_object(record: &RecordType, selection: &Selection, row: &dyn Row) -> Value {
     let fields = selection.columns.iter().enumerate().map(|(i, id)| {
         let field = record.field(*id);
-        (field.input_name.clone(), json_text::cell_to_value(&field.kind, row.cell(i)))
+        (field.input_name.clone(), field.cell_value(row.cell(i)))
     });
     Value::Object(fields.collect())
 }

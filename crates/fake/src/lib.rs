@@ -21,7 +21,8 @@ use trefoil_engine::Operation;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
 use trefoil_model::{
-    Field, FieldId, FieldKind, FieldRule, ListItem, Model, OnDelete, RecordType, RecordTypeId, Scalar, Value,
+    Field, FieldId, FieldRule, ListItem, Model, OnDelete, RecordType, RecordTypeId, Reference, Relation,
+    Scalar, Value, ValueType,
 };
 
 use crate::plausible_text::typical_range;
@@ -63,15 +64,13 @@ impl<'m> FakeRecords<'m> {
             let random = random.derive(&field.name);
             // Unique values also differ between runs with the same seed.
             let random = if field.unique { random.derive_number(id.unsigned_abs()) } else { random };
-            let value = match &field.kind {
-                FieldKind::Reference { target, .. } => {
-                    self.reference_value(record, *target, field, number, random)
+            let value = match field.kind.relation() {
+                Some(Relation::Reference(reference)) => {
+                    self.reference_value(record, reference.target, field, number, random)
                 }
-                FieldKind::Link { target, .. } => self.link_values(record, *target, random),
-                FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_) => {
-                    self.optional_value(&ty.name, field, id, random)?
-                }
-                FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Unstored => None,
+                Some(Relation::Link(link)) => self.link_values(record, link.target, random),
+                Some(Relation::Inverse(_)) => None,
+                None => self.optional_value(&ty.name, field, id, random)?,
             };
             fields.extend(value.map(|value| (FieldId(position), value)));
         }
@@ -140,8 +139,9 @@ impl<'m> FakeRecords<'m> {
     }
 
     fn valid_value(&self, owner: &str, field: &Field, id: i64, random: SeededRandom) -> Option<Value> {
+        let value_type = field.kind.own_value()?;
         let candidate = |attempt| {
-            self.candidate_value(owner, field, &field.kind, id, random.derive_number(attempt), 0)
+            self.candidate_value(owner, field, value_type, id, random.derive_number(attempt), 0)
                 .map(Value::from)
         };
         let passes = |value: &Value| coerce::coerce_field(self.model, field, value).is_ok();
@@ -152,14 +152,14 @@ impl<'m> FakeRecords<'m> {
         &self,
         owner: &str,
         field: &Field,
-        kind: &FieldKind,
+        value_type: &ValueType,
         id: i64,
         random: SeededRandom,
         depth: usize,
     ) -> Option<Json> {
-        match kind {
-            FieldKind::Scalar(scalar) => scalar_value(owner, field, *scalar, id, random),
-            FieldKind::Enum(name) => {
+        match value_type {
+            ValueType::Scalar(scalar) => scalar_value(owner, field, *scalar, id, random),
+            ValueType::Enum(name) => {
                 let values = &self.model.enums.get(name)?.values;
                 let position = usize::try_from(id).ok().filter(|_| field.unique && !values.is_empty());
                 match position {
@@ -168,13 +168,10 @@ impl<'m> FakeRecords<'m> {
                     None => (!values.is_empty()).then(|| json!(random.pick(values))),
                 }
             }
-            FieldKind::Embedded(name) => self.embedded_value(name, id, random, depth + 1),
-            FieldKind::List(item) => Some(self.list_value(owner, field, item, id, random, depth)),
-            FieldKind::Id
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => None,
+            ValueType::Embedded(name) => self.embedded_value(name, id, random, depth + 1),
+            ValueType::List(item) => Some(self.list_value(owner, field, item, id, random, depth)),
+            // Depends on the records that exist.
+            ValueType::Key => None,
         }
     }
 
@@ -184,13 +181,12 @@ impl<'m> FakeRecords<'m> {
             return None;
         }
         let mut object = serde_json::Map::new();
-        for inner in &self.model.embedded.get(name)?.fields {
+        for (inner, inner_type) in self.model.embedded.get(name)?.stored_fields() {
             // A type may contain itself.
-            let is_deep = matches!(inner.kind, FieldKind::Embedded(_) | FieldKind::List(_));
-            if inner.kind == FieldKind::Unstored || (is_deep && !inner.required) {
+            if inner_type.has_parts() && !inner.required {
                 continue;
             }
-            let value = self.candidate_value(name, inner, &inner.kind, id, random.derive(&inner.name), depth);
+            let value = self.candidate_value(name, inner, inner_type, id, random.derive(&inner.name), depth);
             object.insert(inner.name.clone(), value?);
         }
         Some(Json::Object(object))
@@ -212,7 +208,7 @@ impl<'m> FakeRecords<'m> {
             self.candidate_value(
                 owner,
                 field,
-                &item.kind,
+                &item.value_type,
                 id,
                 random.derive("item").derive_number(index),
                 depth,
@@ -241,19 +237,11 @@ fn creation_order(model: &Model) -> Result<Vec<RecordTypeId>> {
     let mut order = Vec::new();
     while !waiting.is_empty() {
         let is_waiting = |record: RecordTypeId, only_required: bool| {
-            model.record(record).fields.iter().any(|field| match &field.kind {
-                FieldKind::Reference { target, on_delete } => {
+            model.record(record).fields.iter().any(|field| {
+                field.kind.reference().is_some_and(|Reference { target, on_delete }| {
                     let is_required = field.required && *on_delete != OnDelete::SetNull;
                     (is_required || !only_required) && *target != record && waiting.contains(target)
-                }
-                FieldKind::Id
-                | FieldKind::Scalar(_)
-                | FieldKind::Enum(_)
-                | FieldKind::Embedded(_)
-                | FieldKind::List(_)
-                | FieldKind::Inverse { .. }
-                | FieldKind::Link { .. }
-                | FieldKind::Unstored => false,
+                })
             })
         };
         let next_ready =

@@ -14,6 +14,10 @@ pub mod sdl;
 // Table, column, path and operation names, derived from the names in the schema.
 pub mod naming;
 
+// What fields hold.
+mod field_kind;
+mod scalar;
+
 // Queries on the finished model.
 mod relay_connection;
 
@@ -30,19 +34,15 @@ use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
 
 pub use crate::diagnostic::{Diagnostic, Severity};
+pub use crate::field_kind::{
+    FieldId, FieldKind, Inverse, Link, ListItem, OnDelete, RecordTypeId, Reference, Relation, ValueType,
+};
+pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
 pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::source_file::SourceFile;
 pub use crate::values::json_number::JsonNumber;
 pub use crate::values::value::{CellValue, StoredValue, Value};
-
-/// Position of a record type in [`Model::records`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RecordTypeId(pub usize);
-
-/// Position of a field in [`RecordType::fields`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FieldId(pub usize);
 
 /// The whole schema. A reload replaces it as a whole; a request uses one model from start to end.
 #[derive(Debug)]
@@ -92,69 +92,6 @@ pub struct Field {
     pub renamed_from: Option<String>,
     /// Filter and paging arguments; only lists of records have them.
     pub arguments: Vec<Argument>,
-}
-
-/// The kind of value a field holds, which decides how it is stored.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FieldKind {
-    /// The record's own id.
-    Id,
-    Scalar(Scalar),
-    Enum(String),
-    /// A value inside its owner, stored as JSON; holds the type name.
-    Embedded(String),
-    /// A list of scalars, enums or embedded values, stored as JSON.
-    List(Box<ListItem>),
-    /// The id of another record, in a column of this record.
-    Reference {
-        target: RecordTypeId,
-        on_delete: OnDelete,
-    },
-    /// The records of `target` whose reference `field` points here.
-    Inverse {
-        target: RecordTypeId,
-        field: FieldId,
-    },
-    /// The records on the other side of a link table.
-    Link {
-        target: RecordTypeId,
-        table: String,
-        own_column: String,
-        other_column: String,
-    },
-    /// Not stored: only a registered resolver can answer it.
-    Unstored,
-}
-
-/// The element of a list.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ListItem {
-    pub kind: FieldKind,
-    pub required: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scalar {
-    String,
-    Int,
-    Float,
-    Boolean,
-    Id,
-    Long,
-    Decimal,
-    Date,
-    DateTime,
-    Uuid,
-    Url,
-    Email,
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnDelete {
-    Refuse,
-    Cascade,
-    SetNull,
 }
 
 /// A constraint on the values of a field, enforced for GraphQL, REST and HTML alike.
@@ -282,8 +219,7 @@ impl TypeRef {
 impl Model {
     /// True if records of this type hold references or links to others.
     pub fn has_relations(&self, record: RecordTypeId) -> bool {
-        let fields = &self.record(record).fields;
-        fields.iter().any(|field| matches!(field.kind, FieldKind::Reference { .. } | FieldKind::Link { .. }))
+        self.record(record).fields.iter().any(|field| field.kind.input_target().is_some())
     }
 
     pub fn record(&self, id: RecordTypeId) -> &RecordType {
@@ -319,27 +255,7 @@ impl RecordType {
 
     /// The id field. Every record type has one: parsing makes sure of it.
     pub fn id_field(&self) -> FieldId {
-        FieldId(
-            self.fields
-                .iter()
-                .position(|field| field.kind == FieldKind::Id)
-                .expect("a record type has an id"),
-        )
-    }
-}
-
-impl FieldKind {
-    /// True if a column holds a single value that can be filtered, sorted and indexed by.
-    pub fn is_comparable(&self) -> bool {
-        match self {
-            FieldKind::Scalar(scalar) => *scalar != Scalar::Json,
-            FieldKind::Id | FieldKind::Enum(_) | FieldKind::Reference { .. } => true,
-            FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => false,
-        }
+        FieldId(self.fields.iter().position(|field| field.kind.is_id()).expect("a record type has an id"))
     }
 }
 
@@ -347,5 +263,17 @@ impl Field {
     /// True if a column of the record's own table stores it.
     pub fn is_stored(&self) -> bool {
         !self.column.is_empty()
+    }
+
+    /// True if clients may set it when they create or change a record.
+    pub fn is_writable(&self) -> bool {
+        self.kind.has_input() && self.value_source == ValueSource::Client
+    }
+}
+
+impl EmbeddedType {
+    /// The fields that are part of its values, each with its type.
+    pub fn stored_fields(&self) -> impl Iterator<Item = (&Field, &ValueType)> {
+        self.fields.iter().filter_map(|field| Some((field, field.kind.value_type()?)))
     }
 }

@@ -1,7 +1,7 @@
 //! Names for people: of record types and fields, and which field is the title of a record.
 
 use trefoil_model::naming::names;
-use trefoil_model::{Field, FieldId, FieldKind, FieldRule, RecordType, Scalar};
+use trefoil_model::{Field, FieldId, FieldRule, RecordType, Scalar};
 
 use crate::view::ResourceView;
 
@@ -45,7 +45,7 @@ impl ResourceLabels {
 /// The title field: a text with one of [`TITLE_NAMES`], or else the first text.
 pub fn title_field(record: &RecordType) -> Option<FieldId> {
     let is_text = |field: &Field| {
-        matches!(field.kind, FieldKind::Scalar(Scalar::String | Scalar::Email)) && field.is_stored()
+        matches!(field.kind.scalar(), Some(Scalar::String | Scalar::Email)) && field.is_stored()
     };
     let by_name =
         TITLE_NAMES.iter().find_map(|name| record.find_field(name).filter(|id| is_text(record.field(*id))));
@@ -75,12 +75,12 @@ pub fn is_long_text(field: &Field) -> bool {
     let words = names::display_label(&field.name).to_lowercase();
     let has_long_name = words.split(' ').next_back().is_some_and(|word| LONG_TEXT_NAMES.contains(&word));
     let allows_long = |rule: &FieldRule| matches!(rule, FieldRule::Length { max: Some(max), .. } if *max > LONG_TEXT_LENGTH);
-    let is_text = field.kind == FieldKind::Scalar(Scalar::String);
+    let is_text = field.kind.scalar() == Some(Scalar::String);
     is_text && (has_long_name || field.rules.iter().any(allows_long))
 }
 
 pub fn field_label(field: &Field) -> String {
-    if field.kind == FieldKind::Id { "ID".to_owned() } else { names::display_label(&field.name) }
+    if field.kind.is_id() { "ID".to_owned() } else { names::display_label(&field.name) }
 }
 
 /// A label within a sentence: "order line" for "Order line". A label with two leading capitals is an acronym and stays.

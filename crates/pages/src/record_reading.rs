@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, OwnedRow, PreparedSelection, Selection};
-use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId};
+use trefoil_model::{CellValue, Field, FieldId, Model, RecordType, RecordTypeId};
 
 use crate::detail::display::{DisplaySize, display_cell, fit_text};
 use crate::labels::{ResourceLabels, field_label, is_long_text};
@@ -44,20 +44,13 @@ impl RecordReading {
                 columns.push(*field);
                 columns.len() - 1
             });
-            let source = match &owner.field(*field).kind {
-                FieldKind::Reference { target, .. } => {
-                    let selection = name_selection(model, all_labels, *target);
+            let source = match owner.field(*field).kind.reference() {
+                Some(reference) => {
+                    let selection = name_selection(model, all_labels, reference.target);
                     children.push(ChildSelection { field: *field, listing: Listing::default(), selection });
                     CellSource::Reference(column, children.len() - 1)
                 }
-                FieldKind::Id
-                | FieldKind::Scalar(_)
-                | FieldKind::Enum(_)
-                | FieldKind::Embedded(_)
-                | FieldKind::List(_)
-                | FieldKind::Inverse { .. }
-                | FieldKind::Link { .. }
-                | FieldKind::Unstored => CellSource::Column(column),
+                None => CellSource::Column(column),
             };
             fields.push((*field, source));
         }
@@ -161,9 +154,9 @@ fn display_reference(
     found: Option<&OwnedRow>,
     size: DisplaySize,
 ) -> DisplayValue {
-    match (&field.kind, found, cell.to_i64()) {
-        (FieldKind::Reference { target, .. }, Some(row), _) => {
-            let labels = &all_labels[target.0];
+    match (field.kind.reference(), found, cell.to_i64()) {
+        (Some(reference), Some(row), _) => {
+            let labels = &all_labels[reference.target.0];
             let (id, text) = record_name(labels, row, labels.title_field.is_some());
             let (text, is_cut) = fit_text(&text, size);
             let text = if is_cut { format!("{text}…") } else { text };
@@ -179,7 +172,7 @@ pub fn list_columns(record: &RecordType, title: Option<FieldId>) -> Vec<FieldId>
     const MAX_COLUMNS: usize = 6;
     let fields = record.fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
     let fields = fields.filter(|(id, field)| {
-        field.is_stored() && field.kind.is_comparable() && field.kind != FieldKind::Id && Some(*id) != title
+        field.is_stored() && field.kind.is_comparable() && !field.kind.is_id() && Some(*id) != title
     });
     let (long, short): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_long_text(field));
     short.into_iter().chain(long).map(|(id, _)| id).take(MAX_COLUMNS).collect()

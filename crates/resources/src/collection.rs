@@ -12,7 +12,7 @@ use trefoil_http::negotiation::format::{
     TEXT_COLLECTION_FORMATS,
 };
 use trefoil_model::naming::names;
-use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId, Value};
+use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Value};
 
 use crate::record_shape::RecordShape;
 
@@ -165,17 +165,8 @@ fn nested_collections(model: &Model, record: RecordTypeId) -> HashMap<String, Ne
 
 /// The nested collections of a record type: segment, record type, reference field.
 pub fn inverse_relations(record: &RecordType) -> impl Iterator<Item = (String, RecordTypeId, FieldId)> {
-    record.fields.iter().filter_map(|field| match &field.kind {
-        FieldKind::Inverse { target, field: reference } => {
-            Some((names::path_segment(&field.name), *target, *reference))
-        }
-        FieldKind::Id
-        | FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => None,
+    record.fields.iter().filter_map(|field| {
+        let inverse = field.kind.inverse()?;
+        Some((names::path_segment(&field.name), inverse.target, inverse.field))
     })
 }

@@ -3,7 +3,7 @@
 use trefoil_model::error::Violation;
 use trefoil_model::naming::names::{display_label, nearest_name};
 use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, FieldKind, RecordType, Value, ValueSource};
+use trefoil_model::{FieldId, RecordType, Value, ValueSource};
 
 use crate::parsed_body::RecordObject;
 
@@ -56,26 +56,16 @@ fn resolve_name(
     let read_only = |why: &str| {
         Err(Violation::new(&field.input_name, "READ_ONLY", format!("{} {why}", display_label(&field.name))))
     };
-    match (&field.kind, mode) {
-        (FieldKind::Id, WriteMode::Create) => read_only("is assigned by the store and cannot be set"),
-        (FieldKind::Id, WriteMode::Replace(record_id) | WriteMode::Patch(record_id))
-            if value.as_i64() == Some(record_id) =>
-        {
-            Ok(None)
-        }
-        (FieldKind::Id, WriteMode::Replace(_) | WriteMode::Patch(_)) => read_only("cannot be changed"),
-        (FieldKind::Inverse { .. } | FieldKind::Unstored, _) => read_only("cannot be set"),
-        (
-            FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Link { .. },
-            mode,
-        ) => {
-            let server_fills = field.value_source != ValueSource::Client;
-            Ok(if server_fills && matches!(mode, WriteMode::Replace(_)) { None } else { Some(id) })
-        }
+    if field.kind.has_input() {
+        let server_fills = field.value_source != ValueSource::Client;
+        return Ok(if server_fills && matches!(mode, WriteMode::Replace(_)) { None } else { Some(id) });
+    }
+    if !field.kind.is_id() {
+        return read_only("cannot be set");
+    }
+    match mode {
+        WriteMode::Create => read_only("is assigned by the store and cannot be set"),
+        WriteMode::Replace(id) | WriteMode::Patch(id) if value.as_i64() == Some(id) => Ok(None),
+        WriteMode::Replace(_) | WriteMode::Patch(_) => read_only("cannot be changed"),
     }
 }

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::{PathSegment, Violation};
-use trefoil_model::{FieldId, FieldKind, Model, RecordType};
+use trefoil_model::{FieldId, Model, RecordType, ValueType};
 
 use crate::field_values::FieldValues;
 use crate::form_tree::ControlNode;
@@ -154,7 +154,7 @@ pub fn control_field(record: &RecordType, name: &str) -> Option<FieldId> {
     let (first, inside) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let id = record.find_input_field(first).filter(|id| record.field(*id).is_writable())?;
     // Only fields with parts have dotted names: `name.txt` may be plain text.
-    let has_parts = matches!(record.field(id).kind, FieldKind::Embedded(_) | FieldKind::List(_));
+    let has_parts = record.field(id).kind.value_type().is_some_and(ValueType::has_parts);
     (inside.is_none() || has_parts).then_some(id)
 }
 

@@ -8,7 +8,7 @@ use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::error::{Error, Violation};
-use trefoil_model::{FieldId, FieldKind, Model, RecordType, Scalar};
+use trefoil_model::{FieldId, Model, RecordType, Scalar};
 
 use crate::query_params::{QueryReader, day_boundary, parse_integer};
 
@@ -195,7 +195,7 @@ pub fn api_value(record: &RecordType, name: &str, text: &str) -> String {
     let filter = split_operator(name).filter(|_| !LIST_PARAMS.contains(&name));
     match filter.and_then(|(field, operator)| Some((filter_field(record, field)?, operator))) {
         Some((id, FilterOperator::Compare(op)))
-            if record.field(id).kind == FieldKind::Scalar(Scalar::DateTime) =>
+            if record.field(id).kind.scalar() == Some(Scalar::DateTime) =>
         {
             day_boundary(op, text)
         }

@@ -1,7 +1,7 @@
 //! Reads the query parameters of a record path one by one.
 
 use trefoil_engine::arguments::{FilterOperator, filter_field, null_condition, parse_sort_key};
-use trefoil_engine::{ComparisonOp, Condition, ListSlice, PlanLimits, SortKey, list_window, plan};
+use trefoil_engine::{ComparisonOp, Condition, ListSlice, PlanLimits, SortKey, list_window};
 use trefoil_http::negotiation::format::{self, ResponseFormat};
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::naming::names::nearest_name;
@@ -16,7 +16,7 @@ pub const OPERATORS: [&str; 9] = ["eq", "ne", "lt", "lte", "gt", "gte", "contain
 
 /// The operators of a field: `contains` is for text only.
 pub fn operators_for(kind: &FieldKind) -> impl Iterator<Item = &'static str> {
-    OPERATORS.into_iter().filter(|op| *op != "contains" || plan::is_text_kind(kind))
+    OPERATORS.into_iter().filter(|op| *op != "contains" || kind.is_text())
 }
 
 /// The parameters that a path accepts.
@@ -165,11 +165,9 @@ impl<'r> QueryReader<'r> {
     /// `price=1`, `price.gte=1`, `status.in=NEW,PAID`, `price.null=true`.
     fn take_condition(&mut self, name: &str, text: &str) -> Result<(), Violation> {
         let Some((id, operator)) = self.filter_target(name) else { return Err(self.unknown_param(name)) };
-        let kind = &self.record.field(id).kind;
-        let text = match (self.params, kind, operator) {
-            (ParamSet::Page, FieldKind::Scalar(Scalar::DateTime), FilterOperator::Compare(op)) => {
-                &day_boundary(op, text)
-            }
+        let scalar = self.record.field(id).kind.scalar();
+        let text = match (self.params, scalar, operator) {
+            (ParamSet::Page, Some(Scalar::DateTime), FilterOperator::Compare(op)) => &day_boundary(op, text),
             _ => text,
         };
         let condition = |op, value| Condition { field: id, op, value };
@@ -177,7 +175,7 @@ impl<'r> QueryReader<'r> {
             FilterOperator::IsNull => null_condition(id, parse_flag(name, text)?),
             FilterOperator::Compare(op @ ComparisonOp::In) => condition(
                 op,
-                Value::List(text.split(',').map(|item| typed_values::typed_value(kind, item)).collect()),
+                Value::List(text.split(',').map(|item| typed_values::typed_value(scalar, item)).collect()),
             ),
             FilterOperator::Compare(
                 op @ (ComparisonOp::Eq
@@ -187,7 +185,7 @@ impl<'r> QueryReader<'r> {
                 | ComparisonOp::Gt
                 | ComparisonOp::Gte
                 | ComparisonOp::Contains),
-            ) => condition(op, typed_values::typed_value(kind, text)),
+            ) => condition(op, typed_values::typed_value(scalar, text)),
         });
         Ok(())
     }

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use trefoil_engine::{PreparedSelection, Row, Selection};
 use trefoil_model::values::{csv_cell, json_text};
-use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordTypeId};
+use trefoil_model::{CellValue, FieldId, Model, RecordTypeId, ValueType};
 
 /// Selected fields of a record type, prepared for reading and writing.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct ShapeColumn {
     /// The JSON key with its prefix and colon: `{"id":` or `,"name":`.
     key: Vec<u8>,
     name: String,
-    kind: FieldKind,
+    value_type: ValueType,
     blank: csv_cell::EmptyCell,
 }
 
@@ -39,7 +39,7 @@ impl RecordShape {
         )
     }
 
-    /// These fields, which must be stored.
+    /// Those of these fields that are stored.
     pub fn with_fields(
         model: &Model,
         store_id: &str,
@@ -49,17 +49,20 @@ impl RecordShape {
         let mut fingerprint = Xxh3::new();
         fingerprint.update(store_id.as_bytes());
         fingerprint.update(&model.hash.to_le_bytes());
-        let mut columns = Vec::with_capacity(fields.len());
-        for (position, id) in fields.iter().enumerate() {
-            let field = model.record(record).field(*id);
-            let mut key = vec![if position == 0 { b'{' } else { b',' }];
+        let (mut columns, mut selected) =
+            (Vec::with_capacity(fields.len()), Vec::with_capacity(fields.len()));
+        for id in fields {
+            let field = model.record(record).field(id);
+            let Some(value_type) = field.kind.value_type().cloned() else { continue };
+            let mut key = vec![if columns.is_empty() { b'{' } else { b',' }];
             json_text::write_text(&mut key, &field.input_name);
             key.push(b':');
             fingerprint.update(&key);
-            let (name, kind) = (field.input_name.clone(), field.kind.clone());
-            columns.push(ShapeColumn { key, name, kind, blank: csv_cell::EmptyCell::for_field(field) });
+            let (name, blank) = (field.input_name.clone(), csv_cell::EmptyCell::for_field(field));
+            columns.push(ShapeColumn { key, name, value_type, blank });
+            selected.push(id);
         }
-        let selection = PreparedSelection::new(Selection::new(fields, Vec::new()).with_version());
+        let selection = PreparedSelection::new(Selection::new(selected, Vec::new()).with_version());
         RecordShape { columns, selection, fingerprint: fingerprint.digest() as u32 }
     }
 
@@ -71,7 +74,7 @@ impl RecordShape {
     pub fn write_json(&self, out: &mut Vec<u8>, row: &dyn Row) {
         for (position, column) in self.columns.iter().enumerate() {
             out.extend_from_slice(&column.key);
-            write_value(out, &column.kind, row.cell(position));
+            write_value(out, &column.value_type, row.cell(position));
         }
         out.push(b'}');
     }
@@ -84,7 +87,7 @@ impl RecordShape {
 
     pub fn write_csv(&self, out: &mut Vec<u8>, row: &dyn Row) {
         self.write_csv_line(out, |position, column, cell| {
-            if csv_cell::push_cell(cell, &column.kind, column.blank, row.cell(position)).is_err() {
+            if csv_cell::push_cell(cell, &column.value_type, column.blank, row.cell(position)).is_err() {
                 cell.clear();
             }
         });
@@ -107,7 +110,7 @@ impl RecordShape {
     /// Writes the value of the first field, without its key.
     pub fn write_first_value(&self, out: &mut Vec<u8>, row: &dyn Row) {
         match self.columns.first() {
-            Some(column) => write_value(out, &column.kind, row.cell(0)),
+            Some(column) => write_value(out, &column.value_type, row.cell(0)),
             None => out.extend_from_slice(b"null"),
         }
     }
@@ -132,9 +135,9 @@ pub fn etag_version(tag: &str) -> Option<i64> {
 }
 
 /// Writes a cell as JSON; as null if another program stored a value that does not fit the type.
-fn write_value(out: &mut Vec<u8>, kind: &FieldKind, cell: CellValue<'_>) {
+fn write_value(out: &mut Vec<u8>, value_type: &ValueType, cell: CellValue<'_>) {
     let start = out.len();
-    if json_text::write_cell(out, kind, cell).is_err() {
+    if json_text::write_cell(out, value_type, cell).is_err() {
         out.truncate(start);
         out.extend_from_slice(b"null");
     }

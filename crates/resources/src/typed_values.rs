@@ -2,44 +2,27 @@
 
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::display_label;
-use trefoil_model::{Field, FieldKind, ListItem, Model, Scalar, Value};
+use trefoil_model::{Field, JsonForm, ListItem, Model, Scalar, Value, ValueType};
 
 use crate::form_tree::ControlNode;
 
 /// A filter value. Text that does not fit the type stays a string, so that coercion reports the error.
-pub fn typed_value(kind: &FieldKind, text: &str) -> Value {
+pub fn typed_value(scalar: Option<Scalar>, text: &str) -> Value {
     let plain = || Value::String(text.to_owned());
-    match kind {
-        FieldKind::Scalar(Scalar::Int | Scalar::Float) => {
-            Value::number(text.trim_ascii()).unwrap_or_else(plain)
-        }
-        FieldKind::Scalar(Scalar::Boolean) => match text {
+    match scalar.map(Scalar::json_form) {
+        Some(JsonForm::Number) => Value::number(text.trim_ascii()).unwrap_or_else(plain),
+        Some(JsonForm::Boolean) => match text {
             "true" | "on" => Value::Bool(true),
             "false" => Value::Bool(false),
             _ => plain(),
         },
-        FieldKind::Scalar(Scalar::Json) | FieldKind::Embedded(_) => {
-            serde_json::from_str(text).unwrap_or_else(|_| plain())
-        }
-        FieldKind::Scalar(
-            Scalar::String
-            | Scalar::Id
-            | Scalar::Long
-            | Scalar::Decimal
-            | Scalar::Date
-            | Scalar::DateTime
-            | Scalar::Uuid
-            | Scalar::Url
-            | Scalar::Email,
-        )
-        | FieldKind::Id
-        | FieldKind::Enum(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => plain(),
+        Some(JsonForm::Any) => json_or_text(text),
+        Some(JsonForm::Text) | None => plain(),
     }
+}
+
+fn json_or_text(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
 
 /// The child of a list whose control contains the whole list as JSON.
@@ -71,26 +54,25 @@ impl<'m> ControlReader<'m> {
     }
 
     fn read_value(&mut self, field: &Field, node: &ControlNode) -> Value {
-        match &field.kind {
-            FieldKind::Scalar(Scalar::Json) => self.read_json(field, node.last_text()),
-            FieldKind::Scalar(Scalar::String | Scalar::Id) => match normalize_lines(node.last_text()) {
+        match field.kind.value_type() {
+            Some(ValueType::Scalar(Scalar::Json)) => self.read_json(field, node.last_text()),
+            Some(ValueType::Scalar(Scalar::String | Scalar::Id)) => match normalize_lines(node.last_text()) {
                 text if text.is_empty() && !field.required => Value::Null,
                 text => Value::String(text),
             },
-            kind @ (FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Id
-            | FieldKind::Reference { .. }) => single_value(kind, node.last_text()),
-            FieldKind::Embedded(name) if !node.children.is_empty() => {
+            Some(value_type @ (ValueType::Key | ValueType::Scalar(_) | ValueType::Enum(_))) => {
+                single_value(value_type, node.last_text())
+            }
+            Some(ValueType::Embedded(name)) if !node.children.is_empty() => {
                 self.read_embedded(name, node, !field.required).unwrap_or(Value::Null)
             }
-            kind @ FieldKind::Embedded(_) => single_value(kind, node.last_text()),
-            FieldKind::List(item) => self.read_list(field, item, node),
-            FieldKind::Link { .. } => {
+            Some(value_type @ ValueType::Embedded(_)) => single_value(value_type, node.last_text()),
+            Some(ValueType::List(item)) => self.read_list(field, item, node),
+            None if field.kind.is_link() => {
                 let lines = node.texts.iter().flat_map(|text| text.lines()).map(str::trim);
                 Value::List(lines.filter(|line| !line.is_empty()).map(Value::from).collect())
             }
-            FieldKind::Inverse { .. } | FieldKind::Unstored => Value::Null,
+            None => Value::Null,
         }
     }
 
@@ -130,17 +112,9 @@ impl<'m> ControlReader<'m> {
         if let Some(json) = node.child(JSON_CONTROL) {
             return self.read_json(field, json.last_text());
         }
-        let items = match &item.kind {
-            FieldKind::Embedded(name) if !node.children.is_empty() => self.read_groups(name, node),
-            kind @ (FieldKind::Embedded(_)
-            | FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored) => self.read_lines(field, kind, node),
+        let items = match item.value_type.embedded_name() {
+            Some(name) if !node.children.is_empty() => self.read_groups(name, node),
+            Some(_) | None => self.read_lines(field, &item.value_type, node),
         };
         if items.is_empty() && !field.required { Value::Null } else { Value::List(items) }
     }
@@ -157,23 +131,18 @@ impl<'m> ControlReader<'m> {
         values
     }
 
-    fn read_lines(&mut self, field: &Field, kind: &FieldKind, node: &ControlNode) -> Vec<Value> {
+    fn read_lines(&mut self, field: &Field, value_type: &ValueType, node: &ControlNode) -> Vec<Value> {
         let lines = node.texts.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty());
+        let is_text = matches!(value_type.scalar(), Some(Scalar::String | Scalar::Id));
+        let is_json = value_type.is_json() && value_type.embedded_name().is_none();
         let mut values = Vec::new();
         for line in lines {
-            values.push(match kind {
-                FieldKind::Scalar(Scalar::String | Scalar::Id) => Value::from(line),
-                FieldKind::Scalar(Scalar::Json) | FieldKind::List(_) => {
-                    self.at_segment(PathSegment::Index(values.len()), |reader| reader.read_json(field, line))
-                }
-                kind @ (FieldKind::Scalar(_)
-                | FieldKind::Id
-                | FieldKind::Enum(_)
-                | FieldKind::Embedded(_)
-                | FieldKind::Reference { .. }
-                | FieldKind::Inverse { .. }
-                | FieldKind::Link { .. }
-                | FieldKind::Unstored) => single_value(kind, line),
+            values.push(if is_text {
+                Value::from(line)
+            } else if is_json {
+                self.at_segment(PathSegment::Index(values.len()), |reader| reader.read_json(field, line))
+            } else {
+                single_value(value_type, line)
             });
         }
         values
@@ -181,11 +150,12 @@ impl<'m> ControlReader<'m> {
 }
 
 /// A value that is not free text, without surrounding white space.
-fn single_value(kind: &FieldKind, text: &str) -> Value {
-    match (kind, text.trim()) {
+fn single_value(value_type: &ValueType, text: &str) -> Value {
+    match (value_type.scalar(), text.trim()) {
         (_, "") => Value::Null,
-        (FieldKind::Scalar(Scalar::DateTime), text) => Value::String(utc_datetime(text)),
-        (kind, text) => typed_value(kind, text),
+        (Some(Scalar::DateTime), text) => Value::String(utc_datetime(text)),
+        (None, text) if value_type.is_json() => json_or_text(text),
+        (scalar, text) => typed_value(scalar, text),
     }
 }
 
@@ -216,7 +186,7 @@ mod tests {
 
     #[test]
     fn typed_value_follows_the_field_kind() {
-        let value = |scalar, text| typed_value(&FieldKind::Scalar(scalar), text);
+        let value = |scalar, text| typed_value(Some(scalar), text);
         assert_eq!(value(Scalar::Int, "7"), Value::Int(7));
         assert_eq!(value(Scalar::Int, "-07"), Value::from("-07"));
         assert_eq!(Some(value(Scalar::Float, "1.50")), Value::number("1.50"));

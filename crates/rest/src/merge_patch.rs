@@ -1,8 +1,7 @@
 //! JSON Merge Patch (RFC 7396) inside a field: embedded values and JSON.
 
 use trefoil_engine::{Row, Selection};
-use trefoil_model::values::json_text;
-use trefoil_model::{FieldId, FieldKind, RecordType, Scalar, Value};
+use trefoil_model::{FieldId, FieldKind, RecordType, Value, ValueType};
 use trefoil_resources::parsed_body::RecordObject;
 
 /// True if any field is set to an object that must be merged with the stored value.
@@ -18,17 +17,7 @@ fn mergeable_field(record: &RecordType, name: &str) -> Option<FieldId> {
 }
 
 fn is_mergeable(kind: &FieldKind) -> bool {
-    match kind {
-        FieldKind::Embedded(_) => true,
-        FieldKind::Scalar(scalar) => *scalar == Scalar::Json,
-        FieldKind::Id
-        | FieldKind::Enum(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => false,
-    }
+    kind.value_type().is_some_and(ValueType::is_json) && kind.list_item().is_none()
 }
 
 /// The fields to write: the patch merged with the stored record in `row`.
@@ -42,9 +31,7 @@ pub fn merge_fields(
         let found = mergeable_field(record, &name)
             .and_then(|id| Some((id, selection.columns.iter().position(|column| *column == id)?)));
         let value = match found {
-            Some((id, column)) => {
-                merge_value(json_text::cell_to_value(&record.field(id).kind, row.cell(column)), value)
-            }
+            Some((id, column)) => merge_value(record.field(id).cell_value(row.cell(column)), value),
             None => value,
         };
         (name, value)

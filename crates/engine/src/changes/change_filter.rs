@@ -2,7 +2,7 @@
 
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
-use trefoil_model::{CellValue, FieldKind, Model, RecordTypeId, Scalar, Value};
+use trefoil_model::{CellValue, Model, RecordTypeId, Scalar, Value};
 
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::ChangeKind;
@@ -38,7 +38,7 @@ impl BuiltinOperation {
         let mut terms = Vec::new();
         for (id, predicate) in self.subscription_predicates(model, arguments)? {
             let field = record.field(id);
-            let is_decimal = field.kind == FieldKind::Scalar(Scalar::Decimal);
+            let is_decimal = field.kind.scalar() == Some(Scalar::Decimal);
             terms.push(FilterTerm { column: field.column.clone(), predicate, is_decimal });
         }
         Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), kind, terms })

@@ -1,7 +1,7 @@
 //! A changed record read from its image alone, without asking the store.
 
 use trefoil_model::naming::names;
-use trefoil_model::{CellValue, FieldKind, Model, RecordType, StoredValue};
+use trefoil_model::{CellValue, Model, RecordType, StoredValue};
 
 use crate::changes::record_image::image_cell;
 use crate::plan::{PlanAction, PlannedChild, PlannedSelection};
@@ -25,8 +25,8 @@ impl<'a> ImageRow<'a> {
 
 /// True if only the id of a referenced record is selected.
 fn selects_only_id(model: &Model, record: &RecordType, child: &PlannedChild) -> bool {
-    let FieldKind::Reference { target, .. } = &record.field(child.field).kind else { return false };
-    let id = model.record(*target).id_field();
+    let Some(reference) = record.field(child.field).kind.reference() else { return false };
+    let id = model.record(reference.target).id_field();
     child.selection.children.is_empty() && child.selection.columns.iter().all(|column| *column == id)
 }
 

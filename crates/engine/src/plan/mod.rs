@@ -19,7 +19,7 @@ use crate::plain_list::{self, PlainListOperation};
 use crate::plan::selection::plan_listing;
 use crate::plan::write_planner::WritePlanner;
 
-pub use crate::plan::predicate::{Predicate, is_text_kind, plan_predicates};
+pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
 };

@@ -2,7 +2,7 @@
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType, Scalar, StoredValue, Value};
+use trefoil_model::{Field, FieldId, Model, RecordType, StoredValue, Value};
 
 use crate::operation::{ComparisonOp, Condition};
 
@@ -82,7 +82,7 @@ fn plan_predicate(
         }
         (ComparisonOp::In, Value::List(items)) => plan_one_of(model, id, field, items),
         (ComparisonOp::In, single) => plan_one_of(model, id, field, std::slice::from_ref(single)),
-        (ComparisonOp::Contains, _) if !is_text_kind(&field.kind) => {
+        (ComparisonOp::Contains, _) if !field.kind.is_text() => {
             let message = format!("`{}` is not a text field, so `contains` cannot be used", field.input_name);
             Err(vec![Violation::new(&field.input_name, "OPERATOR", message)])
         }
@@ -126,23 +126,6 @@ fn plan_one_of(
 pub(crate) fn under_field(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
     let name = || PathSegment::Field(field.input_name.clone());
     violations.into_iter().map(|violation| violation.nested_under(name())).collect()
-}
-
-/// True if the values are texts that support `Contains` and search.
-pub fn is_text_kind(kind: &FieldKind) -> bool {
-    match kind {
-        FieldKind::Scalar(scalar) => {
-            matches!(scalar, Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email)
-        }
-        FieldKind::Id
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => false,
-    }
 }
 
 impl Predicate {

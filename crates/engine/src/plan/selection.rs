@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType, RecordTypeId};
+use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
 
 use crate::cursor::{self, CursorPosition};
 use crate::operation::{CountMode, ListSlice, Listing, Selection, SortKey};
@@ -117,17 +117,8 @@ fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) ->
 
 /// The record type on the other side of a relation.
 pub fn relation_target(field: &Field) -> Result<RecordTypeId> {
-    match &field.kind {
-        FieldKind::Reference { target, .. }
-        | FieldKind::Link { target, .. }
-        | FieldKind::Inverse { target, .. } => Ok(*target),
-        FieldKind::Id
-        | FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Unstored => Err(Error::internal(format!("`{}` is not a relation", field.name))),
-    }
+    let relation = field.kind.relation().map(Relation::target);
+    relation.ok_or_else(|| Error::internal(format!("`{}` is not a relation", field.name)))
 }
 
 /// All that reading a record by its id depends on.

@@ -9,7 +9,7 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use trefoil_model::error::Violation;
 use trefoil_model::{RecordType, StoredValue};
 
-use crate::plan::predicate::{Predicate, is_text_kind};
+use crate::plan::predicate::Predicate;
 
 /// Longer texts are pasted, not typed: beyond ASCII they are matched case-sensitively.
 const MAX_PATTERN_LETTERS: usize = 200;
@@ -19,7 +19,7 @@ pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Vi
     if text.contains('\0') {
         return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
     }
-    let has_text_field = record.fields.iter().any(|field| field.is_stored() && is_text_kind(&field.kind));
+    let has_text_field = record.fields.iter().any(|field| field.is_stored() && field.kind.is_text());
     Ok(match any_case_pattern(text) {
         _ if !has_text_field => Predicate::Never,
         Some(pattern) => Predicate::SearchPattern { pattern: StoredValue::Text(pattern) },

@@ -2,9 +2,7 @@
 
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::{coerce, date_times};
-use trefoil_model::{
-    Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue, Value, ValueSource,
-};
+use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, StoredValue, Value, ValueSource};
 
 use crate::operation::MissingFields;
 
@@ -94,7 +92,7 @@ impl<'a> WritePlanner<'a> {
     }
 
     fn accept_field(&mut self, id: FieldId, field: &Field, value: &Value) {
-        if matches!(field.kind, FieldKind::Link { .. }) {
+        if field.kind.is_link() {
             let none = Value::List(Vec::new());
             match coerce::link_ids(field, if value.is_null() { &none } else { value }) {
                 Ok(ids) => self.links.push((id, ids)),
@@ -112,7 +110,7 @@ impl<'a> WritePlanner<'a> {
     fn fill_missing(&mut self, is_given: &[bool]) {
         for (i, field) in self.record.fields.iter().enumerate() {
             let is_client_field =
-                field.is_stored() && field.kind != FieldKind::Id && field.value_source == ValueSource::Client;
+                field.is_stored() && !field.kind.is_id() && field.value_source == ValueSource::Client;
             if is_given[i] || !is_client_field {
                 continue;
             }

@@ -3,7 +3,7 @@
 use trefoil_engine::Row;
 use trefoil_model::error::Error;
 use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, FieldKind, Value};
+use trefoil_model::{CellValue, Value, ValueType};
 
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, OutputShape, ValueSlot};
@@ -83,8 +83,8 @@ impl ResponseWriter {
                 self.out.extend_from_slice(name);
                 Ok(())
             }
-            FieldSource::Column { position, kind } => {
-                self.write_column(&field.slot, kind, row.cell(*position), at)
+            FieldSource::Column { position, value_type } => {
+                self.write_column(&field.slot, value_type, row.cell(*position), at)
             }
             FieldSource::Relation(position) => self.write_children(&field.slot, row, *position, at),
             FieldSource::Missing(why) => self.fail_missing_resolver(field.slot.required, why, at),
@@ -98,7 +98,7 @@ impl ResponseWriter {
     fn write_column(
         &mut self,
         slot: &ValueSlot,
-        kind: &FieldKind,
+        value_type: &ValueType,
         cell: CellValue,
         at: FieldPosition,
     ) -> WriteResult {
@@ -108,7 +108,7 @@ impl ResponseWriter {
         match &slot.output {
             OutputShape::Leaf(_) => {
                 let start = self.out.len();
-                match json_text::write_cell(&mut self.out, kind, cell) {
+                match json_text::write_cell(&mut self.out, value_type, cell) {
                     Ok(()) => Ok(()),
                     Err(json_text::UnreadableCellError) => {
                         self.out.truncate(start);
@@ -117,7 +117,7 @@ impl ResponseWriter {
                 }
             }
             OutputShape::List(_) | OutputShape::Object(_) | OutputShape::Abstract(_) => {
-                self.write_value(slot, &json_text::cell_to_value(kind, cell), at)
+                self.write_value(slot, &json_text::cell_to_value(value_type, cell), at)
             }
         }
     }

@@ -8,7 +8,7 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, FieldKind, RecordTypeId};
+use trefoil_model::{FieldId, RecordTypeId, Relation};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -129,28 +129,24 @@ impl<'a> OperationPlanner<'a> {
             return (self.plan_slot(ty, group), missing(&first.name));
         };
         let field = owner.field(id);
-        match &field.kind {
-            FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_) => {
-                let source = FieldSource::Column { position: reads.add_column(id), kind: field.kind.clone() };
-                (self.plan_slot(ty, group), source)
-            }
-            FieldKind::Reference { target, .. } => {
-                let object = self.plan_record(&model.record(*target).name, group);
-                self.plan_relation(id, ty, Listing::default(), object, reads)
-            }
-            FieldKind::Inverse { target, .. } | FieldKind::Link { target, .. } => {
-                let object = self.plan_record(&model.record(*target).name, group);
-                match self.relation_listing(*target, first) {
-                    Ok(listing) => self.plan_relation(id, ty, listing, object, reads),
-                    Err(error) => (relation_slot(ty, object), FieldSource::Invalid(Arc::new(error))),
-                }
-            }
-            FieldKind::Unstored => (self.plan_slot(ty, group), missing(&first.name)),
+        if let Some(relation) = field.kind.relation() {
+            let object = self.plan_record(&model.record(relation.target()).name, group);
+            let listing = match relation {
+                Relation::Reference(_) => Ok(Listing::default()),
+                Relation::Inverse(_) | Relation::Link(_) => self.relation_listing(relation.target(), first),
+            };
+            return match listing {
+                Ok(listing) => self.plan_relation(id, ty, listing, object, reads),
+                Err(error) => (relation_slot(ty, object), FieldSource::Invalid(Arc::new(error))),
+            };
         }
+        let source = match field.kind.value_type() {
+            Some(value_type) => {
+                FieldSource::Column { position: reads.add_column(id), value_type: value_type.clone() }
+            }
+            None => missing(&first.name),
+        };
+        (self.plan_slot(ty, group), source)
     }
 
     fn plan_relation(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, FieldKind, RecordTypeId};
+use trefoil_model::{FieldId, RecordTypeId, ValueType};
 
 use crate::plan::input::FieldArguments;
 use crate::response_error::{DocumentLocation, ResponseError};
@@ -89,7 +89,7 @@ pub enum FieldSource {
     /// A column of the row.
     Column {
         position: usize,
-        kind: FieldKind,
+        value_type: ValueType,
     },
     /// Related records, read together with the row; an index into its children.
     Relation(usize),

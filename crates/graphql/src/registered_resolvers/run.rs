@@ -212,9 +212,9 @@ impl<'a> ResolverExecution<'a> {
                 join_all(calls).await
             }
             FieldSource::Relation(position) => return self.resolve_children(field, *position, sources).await,
-            FieldSource::Column { position, kind } => {
+            FieldSource::Column { position, value_type } => {
                 let values = sources.iter().map(|source| match source {
-                    NodeSource::Row(row) => json_text::cell_to_value(kind, row.cell(*position)),
+                    NodeSource::Row(row) => json_text::cell_to_value(value_type, row.cell(*position)),
                     NodeSource::Value(value) => property_value(value, &field.label.name),
                 });
                 values.map(|value| Ok(Resolved::Value(value))).collect()
@@ -242,7 +242,7 @@ impl<'a> ResolverExecution<'a> {
                 let record = self.execution.engine.model().record(record);
                 let fields = shape.parent_columns.iter().map(|(position, id)| {
                     let field = record.field(*id);
-                    (field.input_name.clone(), json_text::cell_to_value(&field.kind, row.cell(*position)))
+                    (field.input_name.clone(), field.cell_value(row.cell(*position)))
                 });
                 Value::Object(fields.collect())
             }

@@ -9,7 +9,7 @@ use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::directives;
 use crate::sdl::record_types::PartialModel;
 use crate::values::coerce::{self, CoercionTypes};
-use crate::{Field, FieldKind, Scalar, Value};
+use crate::{Field, Scalar, Value, ValueType};
 
 pub(crate) fn read_defaults(
     partial_model: &mut PartialModel,
@@ -72,9 +72,9 @@ fn checked_default(
     log: &mut DiagnosticLog,
 ) -> Option<Value> {
     let literal = default_literal(schema, owner, field)?;
-    let default = literal_value(literal);
+    let (value_type, default) = (field.kind.own_value()?, literal_value(literal));
     let types = CoercionTypes { enums: &partial_model.enums, embedded: &partial_model.embedded };
-    let message = if let Some(reason) = literal_mismatch(literal, &field.kind) {
+    let message = if let Some(reason) = literal_mismatch(literal, value_type) {
         reason
     } else if is_recursive_default(types, owner, field, &mut Vec::new()) {
         "it is recursive: the value contains a field whose default is this value again".to_owned()
@@ -86,7 +86,7 @@ fn checked_default(
     let message = format!("invalid default for `{owner}.{}`: {message}", field.name);
     let diagnostic = log.error(literal.location(), "DEFAULT", message);
     let ty = schema.get_object(owner)?.fields.get(field.name.as_str())?.ty.to_string();
-    diagnostic.label(format!("does not fit `{ty}`")).help = default_help(partial_model, &field.kind, literal);
+    diagnostic.label(format!("does not fit `{ty}`")).help = default_help(partial_model, value_type, literal);
     None
 }
 
@@ -102,26 +102,28 @@ fn is_recursive_default<'a>(
         return true;
     }
     above.push(entry);
-    let is_recursive =
-        field.default.as_ref().is_some_and(|value| has_recursive_default(types, &field.kind, value, above));
+    let is_recursive = field
+        .default
+        .as_ref()
+        .is_some_and(|value| has_recursive_default(types, field.kind.own_value(), value, above));
     above.pop();
     is_recursive
 }
 
 fn has_recursive_default<'a>(
     types: CoercionTypes<'a>,
-    kind: &'a FieldKind,
+    value_type: Option<&'a ValueType>,
     value: &'a Value,
     above: &mut Vec<(&'a str, &'a str)>,
 ) -> bool {
-    match (kind, value) {
-        (FieldKind::List(item), Value::List(values)) => {
-            values.iter().any(|value| has_recursive_default(types, &item.kind, value, above))
+    match (value_type, value) {
+        (Some(ValueType::List(item)), Value::List(values)) => {
+            values.iter().any(|value| has_recursive_default(types, Some(&item.value_type), value, above))
         }
-        (FieldKind::Embedded(name), Value::Object(_)) => {
+        (Some(ValueType::Embedded(name)), Value::Object(_)) => {
             let fields = types.embedded.get(name).map(|ty| ty.fields.as_slice()).unwrap_or_default();
             fields.iter().any(|field| match value.get(&field.name) {
-                Some(member) => has_recursive_default(types, &field.kind, member, above),
+                Some(member) => has_recursive_default(types, field.kind.own_value(), member, above),
                 None => is_recursive_default(types, name, field, above),
             })
         }
@@ -130,17 +132,21 @@ fn has_recursive_default<'a>(
 }
 
 /// The reason why a literal does not fit, where coercion would accept it: bare words are enum values, not text.
-fn literal_mismatch(literal: &ast::Value, kind: &FieldKind) -> Option<String> {
-    match (literal, kind) {
+fn literal_mismatch(literal: &ast::Value, value_type: &ValueType) -> Option<String> {
+    match (literal, value_type) {
         (ast::Value::Variable(_), _) => Some("variables are not allowed in a schema".to_owned()),
-        (ast::Value::Enum(word), FieldKind::Scalar(_)) => Some(format!("`{word}` is an enum value")),
+        (ast::Value::Enum(word), ValueType::Scalar(_)) => Some(format!("`{word}` is an enum value")),
         _ => None,
     }
 }
 
-fn default_help(partial_model: &PartialModel, kind: &FieldKind, literal: &ast::Value) -> Option<String> {
-    match (kind, literal) {
-        (FieldKind::Enum(name), _) => {
+fn default_help(
+    partial_model: &PartialModel,
+    value_type: &ValueType,
+    literal: &ast::Value,
+) -> Option<String> {
+    match (value_type, literal) {
+        (ValueType::Enum(name), _) => {
             let known = partial_model.enums.get(name)?.values.iter().map(String::as_str);
             let near = literal.as_enum().and_then(|word| names::nearest_name(word, known.clone()));
             Some(match near {
@@ -148,13 +154,13 @@ fn default_help(partial_model: &PartialModel, kind: &FieldKind, literal: &ast::V
                 None => format!("use one of {}", known.collect::<Vec<_>>().join(", ")),
             })
         }
-        (FieldKind::Scalar(Scalar::String | Scalar::Id), ast::Value::Enum(word)) => {
+        (ValueType::Scalar(Scalar::String | Scalar::Id), ast::Value::Enum(word)) => {
             Some(format!("write `\"{word}\"`"))
         }
-        (FieldKind::Scalar(Scalar::Int | Scalar::Float), ast::Value::String(text)) => {
+        (ValueType::Scalar(Scalar::Int | Scalar::Float), ast::Value::String(text)) => {
             text.parse::<f64>().ok().map(|_| format!("write `{text}` without quotes"))
         }
-        (FieldKind::Scalar(Scalar::Boolean), ast::Value::String(text)) => {
+        (ValueType::Scalar(Scalar::Boolean), ast::Value::String(text)) => {
             text.parse::<bool>().ok().map(|_| format!("write `{text}` without quotes"))
         }
         _ => None,

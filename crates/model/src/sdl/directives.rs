@@ -344,23 +344,14 @@ pub fn compile_pattern(source: &str) -> Result<Regex, String> {
 
 /// The fields that a directive is for, if this kind of field is not one of them.
 pub(crate) fn expected_kind(directive: &str, kind: &FieldKind) -> Option<&'static str> {
-    let is_text =
-        matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
-    let is_number =
-        matches!(kind, FieldKind::Scalar(Scalar::Int | Scalar::Long | Scalar::Float | Scalar::Decimal));
-    let is_list = matches!(kind, FieldKind::List(_));
-    let is_time = matches!(kind, FieldKind::Scalar(Scalar::DateTime));
-    let is_whole = matches!(kind, FieldKind::Scalar(Scalar::Int | Scalar::Long));
-    let is_value = matches!(
-        kind,
-        FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_)
-    );
+    let is_time = kind.scalar() == Some(Scalar::DateTime);
+    let is_whole = matches!(kind.scalar(), Some(Scalar::Int | Scalar::Long));
     let (fits, purpose) = match directive {
-        "notBlank" | "pattern" | "email" => (is_text, "text"),
-        "length" => (is_text || is_list, "text and lists"),
-        "range" => (is_number, "numbers"),
+        "notBlank" | "pattern" | "email" => (kind.is_text(), "text"),
+        "length" => (kind.is_text() || kind.list_item().is_some(), "text and lists"),
+        "range" => (kind.is_number(), "numbers"),
         "unique" => (kind.is_comparable(), "single values"),
-        "default" => (is_value, "fields that store a value"),
+        "default" => (kind.own_value().is_some(), "fields that store a value"),
         "createdAt" | "updatedAt" => (is_time, "DateTime fields"),
         "version" => (is_whole, "Int and Long fields"),
         _ => (true, ""),

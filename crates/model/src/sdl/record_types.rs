@@ -13,8 +13,8 @@ use crate::sdl::directives::{DirectiveReader, FieldDirectives, expected_kind, is
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
-    EmbeddedType, EnumType, Field, FieldId, FieldKind, ListItem, OnDelete, RecordType, RecordTypeId, Scalar,
-    ValueSource,
+    EmbeddedType, EnumType, Field, FieldId, FieldKind, ListItem, OnDelete, RecordType, RecordTypeId,
+    Reference, Relation, Scalar, ValueSource, ValueType,
 };
 
 /// The part of the model that has been read so far.
@@ -37,7 +37,8 @@ pub(crate) struct RecordListField {
 
 /// The kind of field that its type alone implies.
 enum TypeShape {
-    Stored(FieldKind),
+    /// `Key` is the record's own id.
+    Value(ValueType),
     Record(RecordTypeId),
     RecordList(RecordTypeId),
     Unstored(UnstoredReason),
@@ -216,26 +217,27 @@ impl<'a> RecordTypeReader<'a> {
         let directives =
             DirectiveReader { log: self.log, redeclared: self.redeclared }.read_field(&def.directives);
         let mut shape =
-            if def.name == "id" { TypeShape::Stored(FieldKind::Id) } else { self.type_shape(&def.ty) };
+            if def.name == "id" { TypeShape::Value(ValueType::Key) } else { self.type_shape(&def.ty) };
         if directives.resolver.is_some() {
             shape = TypeShape::Unstored(UnstoredReason::HasResolver);
-        } else if !def.arguments.is_empty() && matches!(shape, TypeShape::Stored(_) | TypeShape::Record(_)) {
+        } else if !def.arguments.is_empty() && matches!(shape, TypeShape::Value(_) | TypeShape::Record(_)) {
             shape = TypeShape::Unstored(UnstoredReason::HasArguments);
         }
         let mut field = self.base_field(def, &directives);
         match shape {
-            TypeShape::Stored(kind) => {
-                field.column =
-                    if kind == FieldKind::Id { "id".into() } else { names::column_name(&def.name) };
-                field.kind = kind;
+            TypeShape::Value(ValueType::Key) => {
+                field.column = "id".into();
+                field.kind = FieldKind::Id;
+            }
+            TypeShape::Value(value_type) => {
+                field.column = names::column_name(&def.name);
+                field.kind = FieldKind::Value(value_type);
             }
             TypeShape::Record(target) => {
                 field.column = names::reference_column(&def.name);
                 field.input_name = names::reference_column(&def.name);
-                field.kind = FieldKind::Reference {
-                    target,
-                    on_delete: self.reference_on_delete(ty, def, &directives),
-                };
+                let on_delete = self.reference_on_delete(ty, def, &directives);
+                field.kind = FieldKind::Relation(Relation::Reference(Reference { target, on_delete }));
                 if let Some((inverse, _)) =
                     directives.reference.as_ref().and_then(|reference| reference.inverse)
                 {
@@ -256,7 +258,7 @@ impl<'a> RecordTypeReader<'a> {
         }
         self.check_directives(ty, def, &directives, &field.kind, FieldOwner::Record);
         // An id is always unique.
-        field.unique = directives.unique && field.kind != FieldKind::Id;
+        field.unique = directives.unique && !field.kind.is_id();
         field.value_source = self.value_source(ty, def, &directives);
         if field.value_source == ValueSource::RecordVersion {
             field.column = names::VERSION_COLUMN.into();
@@ -270,10 +272,10 @@ impl<'a> RecordTypeReader<'a> {
         let mut field = self.base_field(def, &directives);
         let reason = match self.type_shape(&def.ty) {
             _ if directives.resolver.is_some() => UnstoredReason::HasResolver,
-            TypeShape::Stored(_) if !def.arguments.is_empty() => UnstoredReason::HasArguments,
-            TypeShape::Stored(kind) => {
-                self.check_directives(ty, def, &directives, &kind, FieldOwner::EmbeddedValue);
-                field.kind = kind;
+            TypeShape::Value(_) if !def.arguments.is_empty() => UnstoredReason::HasArguments,
+            TypeShape::Value(value_type) => {
+                field.kind = FieldKind::Value(value_type);
+                self.check_directives(ty, def, &directives, &field.kind, FieldOwner::EmbeddedValue);
                 return field;
             }
             TypeShape::Record(_) | TypeShape::RecordList(_) => UnstoredReason::HoldsRecords,
@@ -304,8 +306,8 @@ impl<'a> RecordTypeReader<'a> {
         match ty {
             Type::Named(name) | Type::NonNullNamed(name) => self.named_type_shape(name),
             Type::List(item) | Type::NonNullList(item) => match self.type_shape(item) {
-                TypeShape::Stored(kind) => TypeShape::Stored(FieldKind::List(Box::new(ListItem {
-                    kind,
+                TypeShape::Value(value_type) => TypeShape::Value(ValueType::List(Box::new(ListItem {
+                    value_type,
                     required: item.is_non_null(),
                 }))),
                 TypeShape::Record(target) => TypeShape::RecordList(target),
@@ -321,10 +323,10 @@ impl<'a> RecordTypeReader<'a> {
         }
         match self.schema.types.get(name) {
             Some(ExtendedType::Scalar(_)) => match Scalar::from_name(name) {
-                Some(scalar) => TypeShape::Stored(FieldKind::Scalar(scalar)),
+                Some(scalar) => TypeShape::Value(ValueType::Scalar(scalar)),
                 None => TypeShape::Unstored(UnstoredReason::UnknownScalar),
             },
-            Some(ExtendedType::Enum(_)) => TypeShape::Stored(FieldKind::Enum(name.to_owned())),
+            Some(ExtendedType::Enum(_)) => TypeShape::Value(ValueType::Enum(name.to_owned())),
             Some(ExtendedType::Object(_)) if self.roots.contains(name) => {
                 TypeShape::Unstored(UnstoredReason::RootType)
             }
@@ -336,7 +338,7 @@ impl<'a> RecordTypeReader<'a> {
             }
             Some(ExtendedType::Object(_)) => {
                 self.pending_embedded.push(name);
-                TypeShape::Stored(FieldKind::Embedded(name.to_owned()))
+                TypeShape::Value(ValueType::Embedded(name.to_owned()))
             }
             Some(ExtendedType::Interface(_)) => TypeShape::Unstored(UnstoredReason::Interface),
             Some(ExtendedType::Union(_)) => TypeShape::Unstored(UnstoredReason::Union),
@@ -371,14 +373,14 @@ impl<'a> RecordTypeReader<'a> {
                     format!("`@{name}` is not allowed on {place}, a field of an embedded value"),
                     "remove it".to_owned(),
                 )
-            } else if name == "reference" && !matches!(kind, FieldKind::Reference { .. }) {
+            } else if name == "reference" && !kind.is_reference() {
                 let records = self.record_ids.keys().copied();
                 let help = suggest_or_else(def.ty.inner_named_type(), records, || "remove it".into());
                 (
                     format!("`@reference` is not allowed on {place}, which is not a reference to a record"),
                     help,
                 )
-            } else if *kind == FieldKind::Id && !matches!(name, "unique" | "renamedFrom") {
+            } else if kind.is_id() && !matches!(name, "unique" | "renamedFrom") {
                 (
                     format!("`@{name}` is not allowed on {place}: ids are assigned by the store"),
                     "remove it".to_owned(),
@@ -482,10 +484,8 @@ fn is_connection(ty: &ObjectType) -> bool {
 
 /// Help for a directive that does not fit its field.
 fn better_directive(directive: &str, kind: &FieldKind) -> String {
-    let is_text =
-        matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
     match directive {
-        "range" if is_text => "use `@length` for text".into(),
+        "range" if kind.is_text() => "use `@length` for text".into(),
         "length" if expected_kind("range", kind).is_none() => "use `@range` for numbers".into(),
         "createdAt" | "updatedAt" => "declare `scalar DateTime` and make the field a `DateTime`".into(),
         "version" => "make the field an `Int`".into(),

@@ -6,7 +6,7 @@ use apollo_compiler::parser::SourceSpan;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::sdl::record_types::{PartialModel, RecordListField};
-use crate::{FieldId, FieldKind, RecordTypeId};
+use crate::{Field, FieldId, FieldKind, Inverse, Link, RecordTypeId, Relation};
 
 /// A field of a record type.
 type FieldRef = (RecordTypeId, FieldId);
@@ -35,11 +35,8 @@ impl RelationResolver<'_> {
     /// `user: User @reference(inverse: "orders")`
     fn apply_reference_inverses(&mut self) {
         for (owner, field, inverse) in std::mem::take(&mut self.partial_model.named_inverses) {
-            let FieldKind::Reference { target, .. } =
-                self.partial_model.records[owner.0].fields[field.0].kind
-            else {
-                continue;
-            };
+            let reference = self.partial_model.records[owner.0].field(field).kind.reference();
+            let Some(target) = reference.map(|reference| reference.target) else { continue };
             let Some(list) = self.partial_model.records[target.0].find_field(&inverse) else {
                 self.report_unknown_inverse((owner, field), target, &inverse);
                 continue;
@@ -62,9 +59,7 @@ impl RelationResolver<'_> {
                 continue;
             };
             let other = (list.target, field);
-            let kind = self.field_kind(other);
-            let is_reference = matches!(kind, FieldKind::Reference { target, .. } if *target == list.owner);
-            if is_reference {
+            if refers_to(self.partial_model.records[other.0.0].field(other.1), list.owner) {
                 self.set_inverse(at, other);
             } else if self.list_at(other).is_some_and(|found| found.target == list.owner) {
                 self.set_link(at, other);
@@ -139,19 +134,9 @@ impl RelationResolver<'_> {
     fn explain_unresolved(&self, list: &RecordListField) -> (String, String) {
         let (owner, target) =
             (&self.partial_model.records[list.owner.0], &self.partial_model.records[list.target.0]);
-        let other_pair = target.fields.iter().find_map(|back| match back.kind {
-            FieldKind::Inverse { target, field } if target == list.owner => {
-                Some((&back.name, &owner.field(field).name))
-            }
-            FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => None,
+        let other_pair = target.fields.iter().find_map(|back| {
+            let inverse = back.kind.inverse().filter(|inverse| inverse.target == list.owner)?;
+            Some((&back.name, &owner.field(inverse.field).name))
         });
         match other_pair {
             Some((back, reference)) => (
@@ -174,7 +159,8 @@ impl RelationResolver<'_> {
     }
 
     fn set_inverse(&mut self, list: FieldRef, (target, field): FieldRef) {
-        self.partial_model.records[list.0.0].fields[list.1.0].kind = FieldKind::Inverse { target, field };
+        self.partial_model.records[list.0.0].fields[list.1.0].kind =
+            FieldKind::Relation(Relation::Inverse(Inverse { target, field }));
         self.resolved_fields.extend([list, (target, field)]);
     }
 
@@ -197,12 +183,12 @@ impl RelationResolver<'_> {
     fn set_link_side(&mut self, at: FieldRef, target: RecordTypeId, table: &str, own: &str, other: &str) {
         let field = &mut self.partial_model.records[at.0.0].fields[at.1.0];
         field.input_name = names::link_input_name(&field.name);
-        field.kind = FieldKind::Link {
+        field.kind = FieldKind::Relation(Relation::Link(Link {
             target,
             table: table.to_owned(),
             own_column: own.to_owned(),
             other_column: other.to_owned(),
-        };
+        }));
     }
 
     fn list_at(&self, at: FieldRef) -> Option<&RecordListField> {
@@ -220,16 +206,7 @@ impl RelationResolver<'_> {
 
     fn references(&self, owner: RecordTypeId, referenced: RecordTypeId) -> Vec<FieldRef> {
         let fields = self.partial_model.records[owner.0].fields.iter().enumerate();
-        fields
-            .filter(
-                |(_, field)| matches!(field.kind, FieldKind::Reference { target, .. } if target == referenced),
-            )
-            .map(|(i, _)| (owner, FieldId(i)))
-            .collect()
-    }
-
-    fn field_kind(&self, at: FieldRef) -> &FieldKind {
-        &self.partial_model.records[at.0.0].field(at.1).kind
+        fields.filter(|(_, field)| refers_to(field, referenced)).map(|(i, _)| (owner, FieldId(i))).collect()
     }
 
     fn field_span(&self, (owner, field): FieldRef) -> Option<SourceSpan> {
@@ -272,4 +249,8 @@ impl RelationResolver<'_> {
             .label("not an inverse")
             .help(format!("name a field of `{}` that refers to `{}`", target.name, owner.name));
     }
+}
+
+fn refers_to(field: &Field, target: RecordTypeId) -> bool {
+    field.kind.reference().is_some_and(|reference| reference.target == target)
 }

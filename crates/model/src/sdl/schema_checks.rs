@@ -139,8 +139,9 @@ fn check_tables(partial_model: &PartialModel, schema: &Schema, log: &mut Diagnos
     }
     for record in &partial_model.records {
         for field in &record.fields {
-            let FieldKind::Link { table, .. } = &field.kind else { continue };
+            let Some(link) = field.kind.link() else { continue };
             // Checked once, on the side that names the table.
+            let table = &link.table;
             if *table != names::link_table(&record.table, &field.name) {
                 continue;
             }
@@ -174,10 +175,10 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
         }
         let owner = record.fields.iter().enumerate().find(|(j, other)| {
             *j != i
-                && matches!(other.kind, FieldKind::Reference { .. } | FieldKind::Link { .. })
+                && other.kind.input_target().is_some()
                 && other.input_name.eq_ignore_ascii_case(&field.name)
         });
-        if let Some((_, other)) = owner.filter(|_| !matches!(field.kind, FieldKind::Unstored)) {
+        if let Some((_, other)) = owner.filter(|_| !field.kind.is_unstored()) {
             log.warning(
                 field_span(schema, record, field),
                 "NOT_STORED",
@@ -206,10 +207,11 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
 
 /// True if two fields of a record share a column or an input name.
 fn share_stored_name(one: &Field, other: &Field) -> bool {
-    let is_link = |field: &Field| matches!(field.kind, FieldKind::Link { .. });
     let have_columns = one.is_stored() && other.is_stored() && one.value_source != ValueSource::RecordVersion;
     (have_columns && one.column.eq_ignore_ascii_case(&other.column))
-        || (is_link(one) && is_link(other) && one.input_name.eq_ignore_ascii_case(&other.input_name))
+        || (one.kind.is_link()
+            && other.kind.is_link()
+            && one.input_name.eq_ignore_ascii_case(&other.input_name))
 }
 
 fn read_indexes(
@@ -267,9 +269,11 @@ fn indexable_field(record: &RecordType, name: &str) -> Result<FieldId, (String, 
 fn check_reference_cycles(records: &[RecordType], schema: &Schema, log: &mut DiagnosticLog) {
     for (i, record) in records.iter().enumerate() {
         for field in &record.fields {
-            let FieldKind::Reference { target, .. } = field.kind else { continue };
+            let Some(reference) = field.kind.reference() else { continue };
             // Each cycle is reported once, at its first type.
-            if field.required && references_back(records, target.0, i, &mut vec![false; records.len()]) {
+            if field.required
+                && references_back(records, reference.target.0, i, &mut vec![false; records.len()])
+            {
                 log.warning(
                     field_span(schema, record, field),
                     "CIRCLE",
@@ -279,7 +283,7 @@ fn check_reference_cycles(records: &[RecordType], schema: &Schema, log: &mut Dia
                     ),
                 )
                 .label("each record requires another one")
-                .help(format!("make it optional: `{}: {}`", field.name, records[target.0].name));
+                .help(format!("make it optional: `{}: {}`", field.name, records[reference.target.0].name));
             }
         }
     }
@@ -293,15 +297,8 @@ fn references_back(records: &[RecordType], from: usize, to: usize, seen: &mut [b
     if from < to || std::mem::replace(&mut seen[from], true) {
         return false;
     }
-    records[from].fields.iter().any(|field| match field.kind {
-        FieldKind::Reference { target, .. } => field.required && references_back(records, target.0, to, seen),
-        FieldKind::Id
-        | FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => false,
+    records[from].fields.iter().any(|field| {
+        let reference = field.kind.reference().filter(|_| field.required);
+        reference.is_some_and(|reference| references_back(records, reference.target.0, to, seen))
     })
 }

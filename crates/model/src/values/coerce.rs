@@ -7,8 +7,7 @@ use crate::naming::names;
 use crate::values::rule_checks::{self, FieldLabel};
 use crate::values::{json_text, scalars};
 use crate::{
-    CellValue, EmbeddedType, EnumType, Field, FieldKind, ListItem, Model, Scalar, StoredValue, Value,
-    ValueSource,
+    CellValue, EmbeddedType, EnumType, Field, ListItem, Model, Scalar, StoredValue, Value, ValueType,
 };
 
 /// The types that coercion looks up by name.
@@ -51,18 +50,18 @@ pub fn coerce_comparable(model: &Model, field: &Field, value: &Value) -> Result<
     if value.is_null() {
         return Ok(StoredValue::Null);
     }
-    stored_for_kind(model.into(), &field.kind, value, FieldLabel(&field.name))
+    stored_value(model.into(), field, value)
 }
 
 /// Validates the operand of `contains`: part of an email address or URL need not be a valid one.
 pub fn coerce_text_part(field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
-    let scalar = if field.kind == FieldKind::Scalar(Scalar::Id) { Scalar::Id } else { Scalar::String };
+    let scalar = if field.kind.scalar() == Some(Scalar::Id) { Scalar::Id } else { Scalar::String };
     scalar_value(scalar, value, FieldLabel(&field.name))
 }
 
 /// Validates a value of an existing record: only the type, as today's rules may be newer than the record.
 pub fn coerce_type_only(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
-    stored_for_kind(model.into(), &field.kind, value, FieldLabel(&field.name))
+    stored_value(model.into(), field, value)
 }
 
 /// Validates an id chosen by the caller. New ids continue after the greatest one, so the last possible id would
@@ -117,29 +116,39 @@ pub(crate) fn coerce_with_types(
             Ok(StoredValue::Null)
         };
     }
-    let stored = stored_for_kind(types, &field.kind, value, label)?;
+    let stored = stored_value(types, field, value)?;
     let violations = rule_checks::rule_violations(&field.rules, value, &stored, label);
     if violations.is_empty() { Ok(stored) } else { Err(violations) }
 }
 
-fn stored_for_kind(
+/// The value in its stored form: only the type is checked.
+fn stored_value(
     types: CoercionTypes<'_>,
-    kind: &FieldKind,
+    field: &Field,
+    value: &Value,
+) -> Result<StoredValue, Vec<Violation>> {
+    let label = FieldLabel(&field.name);
+    match field.kind.value_type() {
+        Some(value_type) => value_of_type(types, value_type, value, label),
+        None => Err(single_violation("READ_ONLY", format!("{label} cannot be set"))),
+    }
+}
+
+fn value_of_type(
+    types: CoercionTypes<'_>,
+    value_type: &ValueType,
     value: &Value,
     label: FieldLabel<'_>,
 ) -> Result<StoredValue, Vec<Violation>> {
-    match kind {
-        FieldKind::Scalar(scalar) => scalar_value(*scalar, value, label),
-        FieldKind::Enum(name) => enum_value(types, name, value, label),
-        FieldKind::Embedded(name) => embedded_value(types, name, value, label),
-        FieldKind::List(item) => list_value(types, item, value, label),
-        FieldKind::Id | FieldKind::Reference { .. } => match value.as_i64() {
+    match value_type {
+        ValueType::Key => match value.as_i64() {
             Some(id) => Ok(StoredValue::Int(id)),
             None => Err(single_violation("TYPE", not_an_id_message(label))),
         },
-        FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => {
-            Err(single_violation("READ_ONLY", format!("{label} cannot be set")))
-        }
+        ValueType::Scalar(scalar) => scalar_value(*scalar, value, label),
+        ValueType::Enum(name) => enum_value(types, name, value, label),
+        ValueType::Embedded(name) => embedded_value(types, name, value, label),
+        ValueType::List(item) => list_value(types, item, value, label),
     }
 }
 
@@ -191,10 +200,10 @@ fn list_value(
         let element = match (value.is_null(), item.required) {
             (true, true) => Err(single_violation("REQUIRED", format!("{label} must not contain null"))),
             (true, false) => Ok(StoredValue::Null),
-            (false, _) => stored_for_kind(types, &item.kind, value, label),
+            (false, _) => value_of_type(types, &item.value_type, value, label),
         };
         match element {
-            Ok(element) => write_json_cell(&mut text, &item.kind, element.as_cell()),
+            Ok(element) => write_json_cell(&mut text, &item.value_type, element.as_cell()),
             Err(nested) => violations.extend(violations_under(nested, PathSegment::Index(i))),
         }
         if violations.len() >= MAX_VIOLATIONS {
@@ -211,7 +220,8 @@ fn embedded_value(
     value: &Value,
     label: FieldLabel<'_>,
 ) -> Result<StoredValue, Vec<Violation>> {
-    let fields = types.embedded.get(name).map(|ty| ty.fields.as_slice()).unwrap_or_default();
+    let fields = || types.embedded.get(name).into_iter().flat_map(EmbeddedType::stored_fields);
+    let names = || fields().map(|(field, _)| field.name.as_str());
     let Value::Object(members) = value else {
         return Err(single_violation(
             "TYPE",
@@ -220,11 +230,11 @@ fn embedded_value(
     };
     let mut violations: Vec<Violation> = members
         .iter()
-        .filter_map(|(key, _)| unknown_key_violation(fields, key, label))
+        .filter_map(|(key, _)| unknown_key_violation(names, key, label))
         .take(MAX_VIOLATIONS)
         .collect();
     let mut text = vec![b'{'];
-    for field in fields.iter().filter(|field| field.kind != FieldKind::Unstored) {
+    for (field, value_type) in fields() {
         let member = value.get(&field.name).or(field.default.as_ref()).unwrap_or(&Value::Null);
         match coerce_with_types(types, field, member) {
             Ok(stored) => {
@@ -233,7 +243,7 @@ fn embedded_value(
                 }
                 json_text::write_text(&mut text, &field.name);
                 text.push(b':');
-                write_json_cell(&mut text, &field.kind, stored.as_cell());
+                write_json_cell(&mut text, value_type, stored.as_cell());
             }
             Err(nested) => {
                 violations.extend(violations_under(nested, PathSegment::Field(field.name.clone())))
@@ -244,9 +254,11 @@ fn embedded_value(
     finish_json(text, violations)
 }
 
-fn unknown_key_violation(fields: &[Field], key: &str, label: FieldLabel<'_>) -> Option<Violation> {
-    let names =
-        || fields.iter().filter(|field| field.kind != FieldKind::Unstored).map(|field| field.name.as_str());
+fn unknown_key_violation<'f, I: Iterator<Item = &'f str>>(
+    names: impl Fn() -> I,
+    key: &str,
+    label: FieldLabel<'_>,
+) -> Option<Violation> {
     if names().any(|name| name == key) {
         return None;
     }
@@ -255,8 +267,8 @@ fn unknown_key_violation(fields: &[Field], key: &str, label: FieldLabel<'_>) -> 
     Some(Violation::new(key, "UNKNOWN", format!("{label} has no field {key}{hint}")))
 }
 
-fn write_json_cell(text: &mut Vec<u8>, kind: &FieldKind, cell: CellValue<'_>) {
-    json_text::write_cell(text, kind, cell).expect("what coercion made can be written");
+fn write_json_cell(text: &mut Vec<u8>, value_type: &ValueType, cell: CellValue<'_>) {
+    json_text::write_cell(text, value_type, cell).expect("what coercion made can be written");
 }
 
 fn finish_json(text: Vec<u8>, violations: Vec<Violation>) -> Result<StoredValue, Vec<Violation>> {
@@ -272,16 +284,4 @@ fn single_violation(code: &'static str, message: impl Into<String>) -> Vec<Viola
 
 fn violations_under(violations: Vec<Violation>, segment: PathSegment) -> impl Iterator<Item = Violation> {
     violations.into_iter().map(move |violation| violation.nested_under(segment.clone()))
-}
-
-impl Field {
-    /// True if clients may set it when they create or change a record.
-    pub fn is_writable(&self) -> bool {
-        let has_input = match self.kind {
-            FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_) => true,
-            FieldKind::Reference { .. } | FieldKind::Link { .. } => true,
-            FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Unstored => false,
-        };
-        has_input && self.value_source == ValueSource::Client
-    }
 }

@@ -1,7 +1,7 @@
 //! Values as CSV cells and back, exact and safe to open in a spreadsheet.
 
 use crate::values::json_text;
-use crate::{CellValue, Field, FieldKind, Scalar, Value};
+use crate::{CellValue, Field, JsonForm, Scalar, ScalarGroup, Value, ValueType};
 
 /// Lets spreadsheets recognise UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -12,32 +12,6 @@ pub const LINE_END: &[u8] = b"\r\n";
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 /// Written before a text that would be read as a formula; alone, it is the empty text.
 const FORMULA_ESCAPE: char = '\'';
-
-/// True if the values are free text: only these are escaped.
-pub fn is_free_text(kind: &FieldKind) -> bool {
-    match kind {
-        FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email) => true,
-        FieldKind::Scalar(
-            Scalar::Int
-            | Scalar::Float
-            | Scalar::Boolean
-            | Scalar::Long
-            | Scalar::Decimal
-            | Scalar::Date
-            | Scalar::DateTime
-            | Scalar::Uuid
-            | Scalar::Json,
-        )
-        | FieldKind::Id
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => false,
-    }
-}
 
 /// True if the first character is an escape that [`unescape`] removes.
 fn has_formula_escape(text: &str) -> bool {
@@ -69,27 +43,28 @@ pub enum EmptyCell {
 
 impl EmptyCell {
     pub fn for_field(field: &Field) -> EmptyCell {
-        if is_free_text(&field.kind) && field.required { EmptyCell::EmptyText } else { EmptyCell::Null }
+        if field.kind.is_text() && field.required { EmptyCell::EmptyText } else { EmptyCell::Null }
     }
 }
 
-/// Appends the text of a cell; null is empty. Where null is possible, the empty text is written as a lone escape.
+/// Appends the text of a cell; null is empty. Only free text is escaped. Where null is possible, the empty text is written as a lone escape.
 pub fn push_cell(
     out: &mut Vec<u8>,
-    kind: &FieldKind,
+    value_type: &ValueType,
     empty: EmptyCell,
     cell: CellValue<'_>,
 ) -> Result<(), json_text::UnreadableCellError> {
     match cell {
         CellValue::Null => return Ok(()),
-        CellValue::Text("") if is_free_text(kind) && empty == EmptyCell::Null => {
+        CellValue::Text("") if value_type.is_text() && empty == EmptyCell::Null => {
             out.push(FORMULA_ESCAPE as u8)
         }
-        CellValue::Text(text) if is_free_text(kind) => push_escaped(out, text),
+        CellValue::Text(text) if value_type.is_text() => push_escaped(out, text),
         CellValue::Int(_) | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => {
             let mut json = Vec::new();
-            json_text::write_cell(&mut json, kind, cell)?;
-            out.extend_from_slice(without_json_quotes(kind, &json));
+            json_text::write_cell(&mut json, value_type, cell)?;
+            let bare = json.strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\""));
+            out.extend_from_slice(bare.filter(|_| !value_type.is_json()).unwrap_or(&json));
         }
     }
     Ok(())
@@ -122,20 +97,6 @@ pub fn push_only_cell(out: &mut Vec<u8>, cell: &[u8]) {
     }
 }
 
-/// JSON without its quotes, unless the cell is to hold JSON.
-fn without_json_quotes<'j>(kind: &FieldKind, json: &'j [u8]) -> &'j [u8] {
-    match kind {
-        FieldKind::Scalar(Scalar::Json)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Link { .. } => json,
-        FieldKind::Scalar(_) | FieldKind::Id | FieldKind::Enum(_) | FieldKind::Reference { .. } => {
-            json.strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\"")).unwrap_or(json)
-        }
-        FieldKind::Inverse { .. } | FieldKind::Unstored => json,
-    }
-}
-
 /// The decimal separator of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecimalPoint {
@@ -153,24 +114,24 @@ pub fn parse_cell(field: &Field, text: &str, separator: DecimalPoint) -> Result<
             EmptyCell::Null => Value::Null,
         });
     }
-    Ok(match &field.kind {
-        kind if is_free_text(kind) => Value::from(unescape(text)),
-        FieldKind::Scalar(Scalar::Int | Scalar::Float) => {
+    if field.kind.is_link() || field.kind.value_type().is_some_and(ValueType::is_json) {
+        return serde_json::from_str(text)
+            .map_err(|_| format!("the cell of `{}` must contain JSON", field.input_name));
+    }
+    let scalar = field.kind.scalar();
+    Ok(match scalar.map(Scalar::group) {
+        Some(ScalarGroup::Text) => Value::from(unescape(text)),
+        Some(ScalarGroup::Number) => {
             let text = with_decimal_dot(text, separator);
-            Value::number(text.trim_ascii()).unwrap_or_else(|| Value::from(text.as_str()))
+            let is_json_number = scalar.map(Scalar::json_form) == Some(JsonForm::Number);
+            let number = Value::number(text.trim_ascii()).filter(|_| is_json_number);
+            number.unwrap_or_else(|| Value::from(text.as_str()))
         }
-        FieldKind::Scalar(Scalar::Decimal) => Value::from(with_decimal_dot(text, separator).as_str()),
-        FieldKind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
-        FieldKind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
-        FieldKind::Scalar(Scalar::Json)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Link { .. } => serde_json::from_str(text)
-            .map_err(|_| format!("the cell of `{}` must contain JSON", field.input_name))?,
-        FieldKind::Scalar(_) | FieldKind::Id | FieldKind::Enum(_) | FieldKind::Reference { .. } => {
+        Some(ScalarGroup::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
+        Some(ScalarGroup::Boolean) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
+        Some(ScalarGroup::Boolean | ScalarGroup::Time | ScalarGroup::Uuid | ScalarGroup::Json) | None => {
             Value::from(text)
         }
-        FieldKind::Inverse { .. } | FieldKind::Unstored => Value::from(text),
     })
 }
 

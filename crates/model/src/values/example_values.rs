@@ -4,23 +4,15 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::naming::names;
 use crate::values::{coerce, json_text};
-use crate::{Field, FieldKind, FieldRule, Model, RecordType, Scalar, Value};
+use crate::{Field, FieldRule, Model, RecordType, Scalar, Value, ValueType};
 
 /// An example record as a response shows it.
 pub fn example_record(model: &Model, record: &RecordType) -> Option<Json> {
     let mut object = Map::new();
     for field in record.fields.iter().filter(|field| field.is_stored()) {
-        let value = match &field.kind {
-            FieldKind::Reference { .. } if !field.required => Json::Null,
-            kind @ (FieldKind::Id
-            | FieldKind::Reference { .. }
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored) => as_response_json(model, field, value_for_kind(model, field, kind)?)?,
+        let value = match field.kind.is_reference() && !field.required {
+            true => Json::Null,
+            false => as_response_json(model, field, value_of_field(model, field, field.kind.value_type()?)?)?,
         };
         object.insert(field.input_name.clone(), value);
     }
@@ -31,7 +23,7 @@ pub fn example_record(model: &Model, record: &RecordType) -> Option<Json> {
 pub fn as_response_json(model: &Model, field: &Field, value: Json) -> Option<Json> {
     let stored = coerce::coerce_type_only(model, field, &Value::from(value)).ok()?;
     let mut text = Vec::new();
-    json_text::write_cell(&mut text, &field.kind, stored.as_cell()).ok()?;
+    json_text::write_cell(&mut text, field.kind.value_type()?, stored.as_cell()).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
@@ -56,40 +48,38 @@ pub fn example_patch(model: &Model, fields: &[Field]) -> Option<Json> {
 
 /// A valid value of the field. References get one only if required, links never.
 pub fn example_value(model: &Model, field: &Field) -> Option<Json> {
-    match &field.kind {
+    if field.kind.is_reference() {
         // Existing ids are unknown; a first record usually exists.
-        FieldKind::Reference { .. } => field.required.then(|| json!("1")),
-        FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
-        kind @ (FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_)) => {
-            let value = value_for_kind(model, field, kind)?;
-            coerce::coerce_field(model, field, &Value::from(value.clone())).is_ok().then_some(value)
-        }
+        return field.required.then(|| json!("1"));
+    }
+    let value = value_of_field(model, field, field.kind.own_value()?)?;
+    coerce::coerce_field(model, field, &Value::from(value.clone())).is_ok().then_some(value)
+}
+
+/// The default, or a value made for the type.
+fn value_of_field(model: &Model, field: &Field, value_type: &ValueType) -> Option<Json> {
+    match &field.default {
+        Some(default) => Some(default.to_json()),
+        None => value_of_type(model, field, value_type),
     }
 }
 
-fn value_for_kind(model: &Model, field: &Field, kind: &FieldKind) -> Option<Json> {
-    if let (Some(default), true) = (&field.default, *kind == field.kind) {
-        return Some(default.to_json());
-    }
-    match kind {
-        FieldKind::Scalar(scalar) => Some(value_for_scalar(field, *scalar)),
-        FieldKind::Enum(name) => model.enums.get(name)?.values.first().map(|value| json!(value)),
-        FieldKind::Embedded(name) => {
+fn value_of_type(model: &Model, field: &Field, value_type: &ValueType) -> Option<Json> {
+    match value_type {
+        ValueType::Key => Some(json!("1")),
+        ValueType::Scalar(scalar) => Some(value_for_scalar(field, *scalar)),
+        ValueType::Enum(name) => model.enums.get(name)?.values.first().map(|value| json!(value)),
+        ValueType::Embedded(name) => {
             let mut object = Map::new();
-            for inner in
-                model.embedded.get(name)?.fields.iter().filter(|inner| inner.kind != FieldKind::Unstored)
-            {
+            for (inner, inner_type) in model.embedded.get(name)?.stored_fields() {
                 // A type may contain itself.
-                if !inner.required && matches!(inner.kind, FieldKind::Embedded(_) | FieldKind::List(_)) {
-                    continue;
+                if inner.required || !inner_type.has_parts() {
+                    object.insert(inner.name.clone(), value_of_field(model, inner, inner_type)?);
                 }
-                object.insert(inner.name.clone(), value_for_kind(model, inner, &inner.kind)?);
             }
             Some(Json::Object(object))
         }
-        FieldKind::List(item) => Some(json!([value_for_kind(model, field, &item.kind)?])),
-        FieldKind::Id | FieldKind::Reference { .. } => Some(json!("1")),
-        FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
+        ValueType::List(item) => Some(json!([value_of_type(model, field, &item.value_type)?])),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::values::{date_times, decimal};
-use crate::{CellValue, FieldKind, Scalar, Value};
+use crate::{CellValue, Field, Scalar, Value, ValueType};
 
 /// The cell holds something that the field cannot: another program wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,29 +12,22 @@ pub struct UnreadableCellError;
 /// Writes a cell as every response shows it: ids, Long and Decimal as strings, times without trailing zeros.
 pub fn write_cell(
     out: &mut Vec<u8>,
-    kind: &FieldKind,
+    value_type: &ValueType,
     cell: CellValue<'_>,
 ) -> Result<(), UnreadableCellError> {
     if cell == CellValue::Null {
         out.extend_from_slice(b"null");
         return Ok(());
     }
-    match (kind, cell) {
-        (FieldKind::Scalar(scalar), cell) => return write_scalar(out, *scalar, cell),
-        (FieldKind::Enum(_), CellValue::Text(text)) => write_text(out, text),
-        (FieldKind::Id | FieldKind::Reference { .. }, CellValue::Int(id)) => write_quoted_int(out, id),
-        (FieldKind::Embedded(_) | FieldKind::List(_), CellValue::Text(text)) => {
+    match (value_type, cell) {
+        (ValueType::Scalar(scalar), cell) => return write_scalar(out, *scalar, cell),
+        (ValueType::Enum(_), CellValue::Text(text)) => write_text(out, text),
+        (ValueType::Key, CellValue::Int(id)) => write_quoted_int(out, id),
+        (ValueType::Embedded(_) | ValueType::List(_), CellValue::Text(text)) => {
             write_checked_json(out, text)?
         }
         (
-            FieldKind::Id
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored,
+            ValueType::Key | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_),
             CellValue::Null
             | CellValue::Int(_)
             | CellValue::Real(_)
@@ -46,10 +39,17 @@ pub fn write_cell(
 }
 
 /// The cell as a value, for Rust code, equal to what [`write_cell`] writes. An unreadable cell is null.
-pub fn cell_to_value(kind: &FieldKind, cell: CellValue<'_>) -> Value {
+pub fn cell_to_value(value_type: &ValueType, cell: CellValue<'_>) -> Value {
     let mut text = Vec::new();
-    let written = write_cell(&mut text, kind, cell);
+    let written = write_cell(&mut text, value_type, cell);
     written.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or(Value::Null)
+}
+
+impl Field {
+    /// A cell of the field's column as a value, see [`cell_to_value`].
+    pub fn cell_value(&self, cell: CellValue<'_>) -> Value {
+        self.kind.value_type().map_or(Value::Null, |value_type| cell_to_value(value_type, cell))
+    }
 }
 
 fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: CellValue<'_>) -> Result<(), UnreadableCellError> {

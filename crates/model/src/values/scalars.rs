@@ -15,47 +15,6 @@ pub(crate) struct ScalarError {
     pub message: Cow<'static, str>,
 }
 
-impl Scalar {
-    pub const ALL: [Scalar; 13] = [
-        Scalar::String,
-        Scalar::Int,
-        Scalar::Float,
-        Scalar::Boolean,
-        Scalar::Id,
-        Scalar::Long,
-        Scalar::Decimal,
-        Scalar::Date,
-        Scalar::DateTime,
-        Scalar::Uuid,
-        Scalar::Url,
-        Scalar::Email,
-        Scalar::Json,
-    ];
-
-    /// The scalar of this name in a schema.
-    pub fn from_name(name: &str) -> Option<Scalar> {
-        Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Scalar::String => "String",
-            Scalar::Int => "Int",
-            Scalar::Float => "Float",
-            Scalar::Boolean => "Boolean",
-            Scalar::Id => "ID",
-            Scalar::Long => "Long",
-            Scalar::Decimal => "Decimal",
-            Scalar::Date => "Date",
-            Scalar::DateTime => "DateTime",
-            Scalar::Uuid => "UUID",
-            Scalar::Url => "URL",
-            Scalar::Email => "Email",
-            Scalar::Json => "JSON",
-        }
-    }
-}
-
 pub(crate) fn coerce_scalar(scalar: Scalar, value: &Value) -> Result<StoredValue, ScalarError> {
     match scalar {
         Scalar::String => expect_text(value).map(StoredValue::Text),

@@ -6,7 +6,7 @@ use trefoil_engine::{
     ComparisonOp, Condition, Engine, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
 };
 use trefoil_model::error::Result;
-use trefoil_model::{FieldId, FieldKind, Model, OnDelete, RecordTypeId, Value};
+use trefoil_model::{FieldId, Model, OnDelete, RecordTypeId, Value};
 
 use crate::multi_read::{self, read_snapshot};
 
@@ -99,19 +99,9 @@ fn references_to(
 ) -> impl Iterator<Item = (RecordTypeId, FieldId, OnDelete)> {
     model.records.iter().enumerate().flat_map(move |(owner, record)| {
         let fields = record.fields.iter().enumerate();
-        fields.filter_map(move |(position, field)| match field.kind {
-            FieldKind::Reference { target, on_delete } if target == target_type => {
-                Some((RecordTypeId(owner), FieldId(position), on_delete))
-            }
-            FieldKind::Reference { .. }
-            | FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => None,
+        fields.filter_map(move |(position, field)| {
+            let reference = field.kind.reference().filter(|reference| reference.target == target_type)?;
+            Some((RecordTypeId(owner), FieldId(position), reference.on_delete))
         })
     })
 }

@@ -3,7 +3,7 @@
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
 use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, Field, FieldKind, FieldRule, ListItem, Model, Scalar, Value};
+use trefoil_model::{CellValue, Field, FieldRule, ListItem, Model, Scalar, Value, ValueType};
 
 use crate::multi_read::TEXT_PREVIEW_BYTES;
 use crate::phrases::cut_text;
@@ -27,13 +27,14 @@ const MAX_DEPTH: usize = 16;
 /// The value of a field. A value that another program wrote and the field cannot hold is shown as nothing.
 pub fn display_cell(model: &Model, field: &Field, cell: CellValue<'_>, size: DisplaySize) -> DisplayValue {
     let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
+    let Some(value_type) = field.kind.value_type() else { return DisplayValue::Nothing };
     let mut text = Vec::new();
-    let Ok(()) = json_text::write_cell(&mut text, &field.kind, cell) else { return DisplayValue::Nothing };
-    match (&field.kind, cell) {
+    let Ok(()) = json_text::write_cell(&mut text, value_type, cell) else { return DisplayValue::Nothing };
+    match (value_type, cell) {
         (_, CellValue::Null | CellValue::Unreadable) => DisplayValue::Nothing,
-        (FieldKind::Scalar(Scalar::String), CellValue::Text(text)) if is_email => display_email(text, size),
-        (kind, _) => match serde_json::from_slice(&text) {
-            Ok(value) => display_json(model, kind, &value, size, 0),
+        (ValueType::Scalar(Scalar::String), CellValue::Text(text)) if is_email => display_email(text, size),
+        (value_type, _) => match serde_json::from_slice(&text) {
+            Ok(value) => display_json(model, value_type, &value, size, 0),
             Err(_) => DisplayValue::Nothing,
         },
     }
@@ -42,35 +43,25 @@ pub fn display_cell(model: &Model, field: &Field, cell: CellValue<'_>, size: Dis
 /// A value in the JSON form that GraphQL and REST use too.
 fn display_json(
     model: &Model,
-    kind: &FieldKind,
+    value_type: &ValueType,
     value: &Value,
     size: DisplaySize,
     depth: usize,
 ) -> DisplayValue {
-    match (kind, value) {
-        (FieldKind::Scalar(Scalar::Json), value) => DisplayValue::Json { text: pretty_json(value) },
+    match (value_type, value) {
+        (ValueType::Scalar(Scalar::Json), value) => DisplayValue::Json { text: pretty_json(value) },
         (_, Value::Null) => DisplayValue::Nothing,
-        (FieldKind::List(_) | FieldKind::Embedded(_), value) if depth == MAX_DEPTH => {
+        (ValueType::List(_) | ValueType::Embedded(_), value) if depth == MAX_DEPTH => {
             DisplayValue::Json { text: pretty_json(value) }
         }
-        (FieldKind::Scalar(scalar), value) => display_scalar(*scalar, value, size),
-        (FieldKind::Enum(name), Value::String(text)) => display_enum(model, name, text),
-        (FieldKind::Id | FieldKind::Reference { .. }, Value::String(text)) => {
-            DisplayValue::Code { text: text.clone() }
+        (ValueType::Scalar(scalar), value) => display_scalar(*scalar, value, size),
+        (ValueType::Enum(name), Value::String(text)) => display_enum(model, name, text),
+        (ValueType::Key, Value::String(text)) => DisplayValue::Code { text: text.clone() },
+        (ValueType::List(item), Value::List(items)) => display_list(model, item, items, size, depth),
+        (ValueType::Embedded(name), Value::Object(_)) => display_embedded(model, name, value, size, depth),
+        (ValueType::Key | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_), _) => {
+            DisplayValue::Nothing
         }
-        (FieldKind::List(item), Value::List(items)) => display_list(model, item, items, size, depth),
-        (FieldKind::Embedded(name), Value::Object(_)) => display_embedded(model, name, value, size, depth),
-        (
-            FieldKind::Id
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored,
-            _,
-        ) => DisplayValue::Nothing,
     }
 }
 
@@ -156,7 +147,7 @@ fn display_list(
     size: DisplaySize,
     depth: usize,
 ) -> DisplayValue {
-    let items = items.iter().map(|value| display_json(model, &item.kind, value, size, depth + 1));
+    let items = items.iter().map(|value| display_json(model, &item.value_type, value, size, depth + 1));
     DisplayValue::List { items: items.collect() }
 }
 
@@ -170,7 +161,10 @@ fn display_embedded(
     let fields = model.embedded.get(name).map_or(&[][..], |known| &known.fields);
     let fields = fields.iter().map(|field| {
         let value = object.get(&field.name).unwrap_or(&Value::Null);
-        let value = display_json(model, &field.kind, value, size, depth + 1);
+        let value = match field.kind.value_type() {
+            Some(value_type) => display_json(model, value_type, value, size, depth + 1),
+            None => DisplayValue::Nothing,
+        };
         LabelledValue { label: names::display_label(&field.name), value }
     });
     DisplayValue::Object { fields: fields.collect() }

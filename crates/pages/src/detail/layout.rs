@@ -2,7 +2,7 @@
 
 use trefoil_engine::{ChildSelection, CountMode, ListSlice, Listing, Operation, Selection};
 use trefoil_model::naming::names;
-use trefoil_model::{FieldId, FieldKind, Model, RecordTypeId};
+use trefoil_model::{FieldId, Link, Model, RecordTypeId, Relation};
 use trefoil_resources::collection::equals_id;
 
 use crate::labels::ResourceLabels;
@@ -49,12 +49,12 @@ impl DetailLayout {
         let (reference_count, mut children) = (reading.reference_count(), Vec::new());
         let mut related_lists = Vec::new();
         for (i, field) in owner.fields.iter().enumerate() {
-            let (record, kind) = match &field.kind {
-                FieldKind::Inverse { target, field: reference } => {
+            let (record, kind) = match field.kind.relation() {
+                Some(Relation::Inverse(inverse)) => {
                     let segment = names::path_segment(&field.name);
-                    (*target, RelationKind::Referring { reference: *reference, segment })
+                    (inverse.target, RelationKind::Referring { reference: inverse.field, segment })
                 }
-                FieldKind::Link { target, .. } => {
+                Some(Relation::Link(Link { target, .. })) => {
                     let child = reference_count + children.len();
                     let rows = Selection::clone(&readings[target.0].selection);
                     children.push(linked_child(FieldId(i), MAX_LINKED, rows));
@@ -62,13 +62,7 @@ impl DetailLayout {
                     children.push(linked_child(FieldId(i), i64::from(MAX_COUNT) + 1, ids));
                     (*target, RelationKind::Linked { child })
                 }
-                FieldKind::Id
-                | FieldKind::Scalar(_)
-                | FieldKind::Enum(_)
-                | FieldKind::Embedded(_)
-                | FieldKind::List(_)
-                | FieldKind::Reference { .. }
-                | FieldKind::Unstored => continue,
+                Some(Relation::Reference(_)) | None => continue,
             };
             related_lists.push(RelatedList { label: names::display_label(&field.name), record, kind });
         }

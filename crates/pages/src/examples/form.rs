@@ -8,7 +8,7 @@ use trefoil_fake::fake_value;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::Violation;
 use trefoil_model::values::{coerce, example_values};
-use trefoil_model::{Field, FieldId, FieldKind, RecordTypeId, Value};
+use trefoil_model::{Field, FieldId, RecordTypeId, Reference, Relation, Value, ValueType};
 use trefoil_resources::form_input::{FormInput, concerns_field};
 use trefoil_resources::form_tree::ControlNode;
 
@@ -51,9 +51,9 @@ impl ExampleBuilder<'_> {
         let mut body = ExampleBody { values: json!({}), remarks: Vec::new() };
         for (id, field) in self.writable_fields(record) {
             let typed_value = typed.iter().find(|(known, value)| *known == id && !value.is_null());
-            let value = match (typed_value, &field.kind) {
+            let value = match (typed_value, field.kind.reference()) {
                 (Some((_, value)), _) => Some(self.response_value(field, value)),
-                (None, FieldKind::Reference { target, .. }) if field.required => {
+                (None, Some(Reference { target, .. })) if field.required => {
                     let offered = form.and_then(|form| form.choices.get(&id));
                     let known = offered.map_or(&[][..], |offered| &offered.options);
                     // A unique reference needs another record in each example.
@@ -102,7 +102,7 @@ impl ExampleBuilder<'_> {
         field: &Field,
         (first, number): (i64, i64),
     ) -> Option<Json> {
-        if matches!(field.kind, FieldKind::Link { .. }) {
+        if field.kind.is_link() {
             return Some(json!([]));
         }
         let record_type = self.model().record(record);
@@ -132,7 +132,7 @@ impl ExampleBuilder<'_> {
             let found = |values: &[(FieldId, Value)]| {
                 values.iter().find(|(known, _)| *known == field_id).map(|(_, value)| value.clone())
             };
-            let is_link = matches!(field.kind, FieldKind::Link { .. });
+            let is_link = field.kind.is_link();
             let passes = |value: &Value| is_link || coerce::coerce_field(model, field, value).is_ok();
             let value = found(&typed).or_else(|| found(&stored.values).filter(passes));
             let value = match value {
@@ -163,20 +163,14 @@ impl ExampleBuilder<'_> {
         let mut typed = form.input.read_values(model, record).fields;
         typed.retain(|(id, value)| {
             let field = record.field(*id);
-            let passes = match &field.kind {
-                FieldKind::Link { .. } => coerce::link_ids(field, value)
+            let passes = match field.kind.relation() {
+                Some(Relation::Link(_)) => coerce::link_ids(field, value)
                     .is_ok_and(|linked| linked.into_iter().all(|linked| is_known(*id, linked))),
-                FieldKind::Reference { .. } => {
+                Some(Relation::Reference(_)) => {
                     let target_exists = value.as_i64().is_none_or(|target| is_known(*id, target));
                     target_exists && coerce::coerce_field(model, field, value).is_ok()
                 }
-                FieldKind::Id
-                | FieldKind::Scalar(_)
-                | FieldKind::Enum(_)
-                | FieldKind::Embedded(_)
-                | FieldKind::List(_)
-                | FieldKind::Inverse { .. }
-                | FieldKind::Unstored => coerce::coerce_field(model, field, value).is_ok(),
+                Some(Relation::Inverse(_)) | None => coerce::coerce_field(model, field, value).is_ok(),
             };
             passes && !form.violations.iter().any(|violation| concerns_field(violation, &field.input_name))
         });
@@ -188,9 +182,7 @@ impl ExampleBuilder<'_> {
         let ids = |value: &Value| value.as_i64().map(|id| json!(id.to_string()));
         match value {
             Value::Null => Json::Null,
-            Value::List(linked) if matches!(field.kind, FieldKind::Link { .. }) => {
-                linked.iter().filter_map(ids).collect()
-            }
+            Value::List(linked) if field.kind.is_link() => linked.iter().filter_map(ids).collect(),
             Value::Bool(_)
             | Value::Int(_)
             | Value::Number(_)
@@ -261,20 +253,14 @@ impl ExampleBuilder<'_> {
     /// applies, and a list is missing.
     fn empty_control(&self, field: &Field) -> Option<String> {
         let name = &field.input_name;
-        match &field.kind {
-            FieldKind::Embedded(type_name) if field.required => {
-                let inner = self.model().embedded.get(type_name)?.fields.first()?;
-                Some(format!("{name}.{}", inner.name))
-            }
-            FieldKind::Link { .. } | FieldKind::List(_) => Some(name.clone()),
-            FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Unstored => field.default.is_some().then(|| name.clone()),
+        if let Some(ValueType::Embedded(type_name)) = field.kind.value_type()
+            && field.required
+        {
+            let inner = self.model().embedded.get(type_name)?.fields.first()?;
+            return Some(format!("{name}.{}", inner.name));
         }
+        let is_list = field.kind.is_link() || field.kind.list_item().is_some();
+        (is_list || field.default.is_some()).then(|| name.clone())
     }
 
     /// The form pairs for these values.

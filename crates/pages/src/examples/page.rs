@@ -10,7 +10,7 @@ use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_model::naming::names;
-use trefoil_model::{FieldKind, Model, RecordTypeId};
+use trefoil_model::{Inverse, Model, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, NestedCollection, SubPath};
 use trefoil_resources::list_query::{ListQuery, ParamSet, api_value};
@@ -182,11 +182,10 @@ impl ExampleBuilder<'_> {
         listing: &Listing,
     ) -> Option<String> {
         let owner = self.model().record(parent);
-        let is_relation = |kind: &FieldKind| matches!(kind, FieldKind::Inverse { target, field } if *target == nested.record && *field == nested.reference);
-        let field = owner
-            .fields
-            .iter()
-            .find(|field| is_relation(&field.kind) && names::path_segment(&field.name) == nested.segment)?;
+        let relation = Inverse { target: nested.record, field: nested.reference };
+        let field = owner.fields.iter().find(|field| {
+            field.kind.inverse() == Some(&relation) && names::path_segment(&field.name) == nested.segment
+        })?;
         let selection = format!("id {} {{ {} }}", field.name, self.selection_text(nested.record));
         let (values, id) = (Json::Null, id.parse().ok()?);
         let document =

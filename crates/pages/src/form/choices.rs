@@ -7,7 +7,7 @@ use trefoil_engine::{
     ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
 };
 use trefoil_model::error::Result;
-use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordTypeId, StoredValue, Value};
+use trefoil_model::{CellValue, Field, FieldId, Model, RecordTypeId, StoredValue, Value};
 use trefoil_resources::ServedResources;
 use trefoil_resources::form_input::FormInput;
 
@@ -48,12 +48,9 @@ impl Pages {
     ) -> Result<ReferenceChoices> {
         let model = resources.engine.model();
         let fields = model.record(record).fields.iter().enumerate();
-        let fields = fields.filter(|(_, field)| field.is_writable()).filter_map(|(position, field)| {
-            let (FieldKind::Reference { target, .. } | FieldKind::Link { target, .. }) = &field.kind else {
-                return None;
-            };
-            Some((FieldId(position), field, *target))
-        });
+        let fields = fields
+            .filter(|(_, field)| field.is_writable())
+            .filter_map(|(position, field)| Some((FieldId(position), field, field.kind.input_target()?)));
         let fields: Vec<(FieldId, &Field, RecordTypeId)> = fields.collect();
         let mut operations = Vec::new();
         for (id, field, target) in &fields {

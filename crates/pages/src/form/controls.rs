@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use trefoil_model::naming::names::display_label;
-use trefoil_model::{Field, FieldId, FieldKind, FieldRule, ListItem, Model, RecordType, Scalar};
+use trefoil_model::{
+    EmbeddedType, Field, FieldId, FieldRule, ListItem, Model, RecordType, Scalar, ValueType,
+};
 use trefoil_resources::form_input::{ADD_CONTROL, FIND_CONTROL, FormInput, REMOVE_CONTROL};
 use trefoil_resources::form_tree::ControlNode;
 use trefoil_resources::typed_values::{ControlReader, JSON_CONTROL};
@@ -53,21 +55,10 @@ impl<'a> ControlBuilder<'a> {
         let controls = fields.map(|(index, field)| {
             let node = input.nodes.get(&FieldId(index)).unwrap_or(&blank);
             let position = ControlPosition { name: &field.input_name, depth: 0, may_be_absent: false };
-            match (&field.kind, self.choices.get(&FieldId(index))) {
-                (FieldKind::Reference { .. }, Some(offered)) => reference_control(field, node, offered),
-                (FieldKind::Link { .. }, Some(offered)) => link_control(field, node, offered),
-                (
-                    FieldKind::Id
-                    | FieldKind::Scalar(_)
-                    | FieldKind::Enum(_)
-                    | FieldKind::Embedded(_)
-                    | FieldKind::List(_)
-                    | FieldKind::Reference { .. }
-                    | FieldKind::Inverse { .. }
-                    | FieldKind::Link { .. }
-                    | FieldKind::Unstored,
-                    _,
-                ) => self.build_control(field, node, position),
+            match self.choices.get(&FieldId(index)) {
+                Some(offered) if field.kind.is_link() => link_control(field, node, offered),
+                Some(offered) if field.kind.is_reference() => reference_control(field, node, offered),
+                Some(_) | None => self.build_control(field, node, position),
             }
         });
         controls.collect()
@@ -76,27 +67,23 @@ impl<'a> ControlBuilder<'a> {
     fn build_control(&self, field: &Field, node: &ControlNode, position: ControlPosition<'_>) -> ControlView {
         let control =
             ControlView { value: node.last_text().to_owned(), ..base_control(field, position.name) };
-        match &field.kind {
-            FieldKind::Scalar(Scalar::Boolean) => boolean_control(field, control, position),
-            FieldKind::Scalar(scalar) => self.scalar_control(field, *scalar, control),
-            FieldKind::Enum(name) => {
+        match field.kind.value_type() {
+            Some(ValueType::Scalar(Scalar::Boolean)) => boolean_control(field, control, position),
+            Some(ValueType::Scalar(scalar)) => self.scalar_control(field, *scalar, control),
+            Some(ValueType::Enum(name)) => {
                 let values = self.model.enums.get(name).map(|found| found.values.as_slice());
                 enum_control(values.unwrap_or_default(), control, position)
             }
-            FieldKind::Embedded(name) if position.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
+            Some(ValueType::Embedded(name)) if position.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
                 let may_be_absent = position.may_be_absent || !field.required;
                 let children = self.child_controls(name, node, ControlPosition { may_be_absent, ..position });
                 ControlView { kind: ControlKind::Group, children, ..control }
             }
-            FieldKind::Embedded(_) => {
+            Some(ValueType::Embedded(_)) => {
                 with_hint(ControlView { kind: ControlKind::Json, ..control }, JSON_HINT)
             }
-            FieldKind::List(item) => self.list_control(field, item, node, control, position),
-            FieldKind::Id
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => control,
+            Some(ValueType::List(item)) => self.list_control(field, item, node, control, position),
+            Some(ValueType::Key) | None => control,
         }
     }
 
@@ -146,10 +133,9 @@ impl<'a> ControlBuilder<'a> {
         node: &ControlNode,
         position: ControlPosition<'_>,
     ) -> Vec<ControlView> {
-        let fields = self.model.embedded.get(name).map(|found| found.fields.as_slice()).unwrap_or_default();
         let blank = ControlNode::default();
-        let stored = fields.iter().filter(|field| field.kind != FieldKind::Unstored);
-        let children = stored.map(|field| {
+        let fields = self.model.embedded.get(name).into_iter().flat_map(EmbeddedType::stored_fields);
+        let children = fields.map(|(field, _)| {
             let name = format!("{}.{}", position.name, field.name);
             let position = ControlPosition { name: &name, depth: position.depth + 1, ..position };
             self.build_control(field, node.child(&field.name).unwrap_or(&blank), position)
@@ -165,38 +151,32 @@ impl<'a> ControlBuilder<'a> {
         control: ControlView,
         position: ControlPosition<'_>,
     ) -> ControlView {
-        if node.child(JSON_CONTROL).is_some() || matches!(item.kind, FieldKind::List(_)) {
+        if node.child(JSON_CONTROL).is_some() || matches!(item.value_type, ValueType::List(_)) {
             return json_control(node, control);
         }
         let lines =
             ControlView { kind: ControlKind::Textarea, value: node.texts.join("\n"), ..control.clone() };
-        match &item.kind {
-            FieldKind::Enum(_) if node.texts.iter().any(|text| text.contains('\n')) => {
+        match &item.value_type {
+            ValueType::Enum(_) if node.texts.iter().any(|text| text.contains('\n')) => {
                 with_hint(lines, "One per line.")
             }
-            FieldKind::Enum(name) => {
+            ValueType::Enum(name) => {
                 let values = self.model.enums.get(name).map(|found| found.values.as_slice());
                 let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).collect();
                 let options = enum_choices(values.unwrap_or_default(), &chosen);
                 ControlView { kind: ControlKind::Checkboxes, value: String::new(), options, ..control }
             }
-            FieldKind::Embedded(name) if position.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
+            ValueType::Embedded(name) if position.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
                 if node.numbered_children().len() > MAX_GROUPS {
                     let value = ControlReader::new(self.model).read_field(field, node);
                     return json_control(&json_node(&value), control);
                 }
                 self.groups_control(name, node, control, position)
             }
-            FieldKind::Embedded(_) | FieldKind::Scalar(Scalar::Json) => {
+            ValueType::Embedded(_) | ValueType::Scalar(Scalar::Json) => {
                 with_hint(ControlView { kind: ControlKind::Json, ..lines }, "JSON, one value per line.")
             }
-            FieldKind::Scalar(_)
-            | FieldKind::Id
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => with_hint(lines, "One per line."),
+            ValueType::Key | ValueType::Scalar(_) | ValueType::List(_) => with_hint(lines, "One per line."),
         }
     }
 
@@ -247,7 +227,7 @@ fn base_control(field: &Field, name: &str) -> ControlView {
         label: display_label(&field.name),
         hint: field.description.clone(),
         // Links are never null, and choosing no record is valid.
-        optional: !field.required || matches!(field.kind, FieldKind::Link { .. }),
+        optional: !field.required || field.kind.is_link(),
         ..ControlView::default()
     }
 }
@@ -289,7 +269,7 @@ fn text_kind(field: &Field, value: &str) -> ControlKind {
 
 fn is_email(field: &Field) -> bool {
     let rule = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
-    rule || field.kind == FieldKind::Scalar(Scalar::Email)
+    rule || field.kind.scalar() == Some(Scalar::Email)
 }
 
 /// True if the text is printable ASCII: browsers change other texts in URL and email inputs.

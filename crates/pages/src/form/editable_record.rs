@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use trefoil_engine::plan::relation_target;
 use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordType, StoredValue, Value};
 use trefoil_resources::field_values::FieldValues;
 use trefoil_resources::form_input::FormInput;
@@ -38,7 +37,7 @@ impl Pages {
         let writable = || record.fields.iter().enumerate().filter(|(_, field)| field.is_writable());
         let columns: Vec<FieldId> =
             writable().filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect();
-        let links = writable().filter(|(_, field)| matches!(field.kind, FieldKind::Link { .. }));
+        let links = writable().filter(|(_, field)| field.kind.is_link());
         let links: Vec<ChildSelection> =
             links.map(|(i, _)| link_child(request, FieldId(i))).collect::<Result<_>>()?;
         let link_fields: Vec<FieldId> = links.iter().map(|child| child.field).collect();
@@ -54,7 +53,7 @@ impl Pages {
         let Some(row) = found.iter().flat_map(|found| &found.rows).next() else { return Ok(None) };
         let mut values: Vec<(FieldId, Value)> = Vec::new();
         for (field, cell) in columns.iter().zip(&row.cells) {
-            values.push((*field, json_text::cell_to_value(&record.field(*field).kind, cell.as_cell())));
+            values.push((*field, record.field(*field).cell_value(cell.as_cell())));
         }
         for (field, rows) in link_fields.iter().zip(&row.children).filter(|(_, rows)| rows.len() <= MAX_LINKS)
         {
@@ -119,13 +118,13 @@ impl EditableRecord {
 
 /// True if the values are equal. Links have no order and no duplicates.
 fn is_same_value(kind: &FieldKind, before: Value, now: &Value) -> bool {
-    match (kind, before, now) {
-        (FieldKind::Link { .. }, Value::List(before), Value::List(now)) => {
+    match (before, now) {
+        (Value::List(before), Value::List(now)) if kind.is_link() => {
             let ids = |list: &[Value]| -> BTreeSet<String> {
                 list.iter().map(|id| id.to_json().to_string()).collect()
             };
             ids(&before) == ids(now)
         }
-        (_, before, now) => before == *now,
+        (before, now) => before == *now,
     }
 }

@@ -5,7 +5,7 @@ use http::StatusCode;
 
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::error::Violation;
-use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType};
+use trefoil_model::{Field, FieldId, Model, RecordType, ValueType};
 use trefoil_resources::form_input::FormInput;
 use trefoil_resources::form_tree::ControlNode;
 use trefoil_resources::request::ResourceRequest;
@@ -147,7 +147,7 @@ fn fill_defaults(model: &Model, record: &RecordType, input: &mut FormInput, is_n
         if !field.is_writable() || input.nodes.contains_key(&id) {
             continue;
         }
-        if matches!(field.kind, FieldKind::Link { .. }) {
+        if field.kind.is_link() {
             if !is_new {
                 input.hidden_fields.push(id);
             }
@@ -162,7 +162,7 @@ fn default_node(model: &Model, field: &Field, depth: usize) -> Option<ControlNod
     if let Some(default) = &field.default {
         return Some(value_node(model, &field.kind, default, depth));
     }
-    let FieldKind::Embedded(name) = &field.kind else { return None };
+    let Some(ValueType::Embedded(name)) = field.kind.value_type() else { return None };
     if !field.required || depth >= MAX_EMBEDDED_DEPTH {
         return None;
     }

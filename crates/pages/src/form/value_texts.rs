@@ -1,6 +1,6 @@
 //! Stored values as control texts that mean the same value when submitted unchanged.
 
-use trefoil_model::{FieldKind, ListItem, Model, Scalar, Value};
+use trefoil_model::{EmbeddedType, FieldKind, ListItem, Model, Scalar, Value, ValueType};
 use trefoil_resources::form_tree::ControlNode;
 use trefoil_resources::typed_values::JSON_CONTROL;
 
@@ -12,54 +12,54 @@ pub const MAX_GROUPS: usize = 50;
 
 /// The control texts of a value; `depth` is the number of embedded values around it.
 pub fn value_node(model: &Model, kind: &FieldKind, value: &Value, depth: usize) -> ControlNode {
-    match (kind, value) {
-        (_, Value::Null) => ControlNode::default(),
-        (FieldKind::Embedded(name), Value::Object(_)) if depth < MAX_EMBEDDED_DEPTH => {
-            embedded_node(model, name, value, depth)
-        }
-        (FieldKind::Embedded(_) | FieldKind::Scalar(Scalar::Json), value) => {
-            ControlNode::from_text(json_text(value))
-        }
-        (FieldKind::List(item), Value::List(items)) => list_node(model, item, items, depth),
-        (FieldKind::Link { .. }, Value::List(ids)) => {
+    match (kind.value_type(), value) {
+        (Some(value_type), _) => typed_node(model, value_type, value, depth),
+        (None, Value::List(ids)) if kind.is_link() => {
             ControlNode { texts: ids.iter().map(plain_text).collect(), ..ControlNode::default() }
         }
-        (FieldKind::Scalar(Scalar::DateTime), Value::String(text)) => {
+        (None, Value::Null) => ControlNode::default(),
+        (None, value) => ControlNode::from_text(plain_text(value)),
+    }
+}
+
+fn typed_node(model: &Model, value_type: &ValueType, value: &Value, depth: usize) -> ControlNode {
+    match (value_type, value) {
+        (_, Value::Null) => ControlNode::default(),
+        (ValueType::Embedded(name), Value::Object(_)) if depth < MAX_EMBEDDED_DEPTH => {
+            embedded_node(model, name, value, depth)
+        }
+        (ValueType::Embedded(_) | ValueType::Scalar(Scalar::Json), value) => {
+            ControlNode::from_text(json_text(value))
+        }
+        (ValueType::List(item), Value::List(items)) => list_node(model, item, items, depth),
+        (ValueType::Scalar(Scalar::DateTime), Value::String(text)) => {
             ControlNode::from_text(local_datetime(text))
         }
-        (
-            FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored,
-            value,
-        ) => ControlNode::from_text(plain_text(value)),
+        (ValueType::Key | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::List(_), value) => {
+            ControlNode::from_text(plain_text(value))
+        }
     }
 }
 
 fn embedded_node(model: &Model, name: &str, value: &Value, depth: usize) -> ControlNode {
-    let fields = model.embedded.get(name).map(|found| found.fields.as_slice()).unwrap_or_default();
     let mut node = ControlNode::default();
-    for field in fields.iter().filter(|field| field.kind != FieldKind::Unstored) {
+    for (field, value_type) in model.embedded.get(name).into_iter().flat_map(EmbeddedType::stored_fields) {
         let part = value.get(&field.name).unwrap_or(&Value::Null);
-        node.children.insert(field.name.clone(), value_node(model, &field.kind, part, depth + 1));
+        node.children.insert(field.name.clone(), typed_node(model, value_type, part, depth + 1));
     }
     node
 }
 
 /// Groups, checkboxes or lines; JSON if those would not reproduce the list.
 fn list_node(model: &Model, item: &ListItem, items: &[Value], depth: usize) -> ControlNode {
-    let node = match &item.kind {
-        FieldKind::Embedded(_) if depth < MAX_EMBEDDED_DEPTH && items.len() <= MAX_GROUPS => {
-            let groups = items.iter().map(|value| value_node(model, &item.kind, value, depth)).collect();
+    let node = match &item.value_type {
+        ValueType::Embedded(_) if depth < MAX_EMBEDDED_DEPTH && items.len() <= MAX_GROUPS => {
+            let groups =
+                items.iter().map(|value| typed_node(model, &item.value_type, value, depth)).collect();
             Some(ControlNode::from_items(groups))
                 .filter(|node| node.children.values().all(|group| !group.is_blank()))
         }
-        FieldKind::Enum(name) if !items.contains(&Value::Null) => {
+        ValueType::Enum(name) if !items.contains(&Value::Null) => {
             let texts: Vec<String> = items.iter().map(plain_text).collect();
             let values = model.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
             let positions: Vec<_> =
@@ -73,20 +73,16 @@ fn list_node(model: &Model, item: &ListItem, items: &[Value], depth: usize) -> C
                 ControlNode::from_text(texts.join("\n"))
             })
         }
-        FieldKind::Scalar(scalar) if *scalar != Scalar::Json => {
+        ValueType::Scalar(scalar) if *scalar != Scalar::Json => {
             let lines: Vec<String> = items.iter().map(plain_text).collect();
             let fits = |line: &String| !line.trim().is_empty() && !line.contains(['\n', '\r']);
             lines.iter().all(fits).then(|| ControlNode::from_text(lines.join("\n")))
         }
-        FieldKind::Embedded(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Scalar(_)
-        | FieldKind::Id
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => None,
+        ValueType::Key
+        | ValueType::Scalar(_)
+        | ValueType::Enum(_)
+        | ValueType::Embedded(_)
+        | ValueType::List(_) => None,
     };
     node.unwrap_or_else(|| json_node(&Value::List(items.to_vec())))
 }

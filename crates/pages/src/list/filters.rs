@@ -1,15 +1,13 @@
 //! The search form above a list: a control for each filterable field, with its current value.
 
 use trefoil_engine::arguments::FilterOperator;
-use trefoil_engine::plan::is_text_kind;
 use trefoil_engine::{ComparisonOp, ListSlice, Listing, Operation, Outcome};
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
-use trefoil_model::{Field, FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
+use trefoil_model::{Field, FieldId, FieldKind, RecordType, RecordTypeId, Scalar, ScalarGroup};
 use trefoil_resources::ServedResources;
 use trefoil_resources::list_query::{self, LIST_PARAMS, ListQuery};
 
-use crate::list::table::is_number;
 use crate::multi_read::FoundRows;
 use crate::record_reading::record_name;
 use crate::view::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
@@ -63,10 +61,8 @@ impl ListFilters<'_> {
 
     /// The targets of reference filters, in field order.
     fn reference_targets(&self, resources: &ServedResources) -> Vec<RecordTypeId> {
-        let target = |field: &Field| {
-            if let FieldKind::Reference { target, .. } = field.kind { Some(target) } else { None }
-        };
-        self.filterable_fields(resources).filter_map(|(_, field)| target(field)).collect()
+        let fields = self.filterable_fields(resources);
+        fields.filter_map(|(_, field)| Some(field.kind.reference()?.target)).collect()
     }
 
     /// Operations for the records that reference filters offer, read together with the list itself.
@@ -92,9 +88,11 @@ impl ListFilters<'_> {
             targets.iter().zip(found).map(|(record, found)| record_choices(pages, *record, found));
         let mut filters = Vec::new();
         for (id, field) in self.filterable_fields(resources) {
-            let is_reference = matches!(field.kind, FieldKind::Reference { .. });
-            let options =
-                if is_reference { choices.next().flatten() } else { kind_choices(resources, &field.kind) };
+            let options = if field.kind.is_reference() {
+                choices.next().flatten()
+            } else {
+                kind_choices(resources, &field.kind)
+            };
             for (operator, position) in self.field_operators(id, field) {
                 filters.push(self.filter_control(field, operator, position, options.clone()));
             }
@@ -109,7 +107,7 @@ impl ListFilters<'_> {
                 .record_type(resources)
                 .fields
                 .iter()
-                .any(|field| field.is_stored() && is_text_kind(&field.kind)),
+                .any(|field| field.is_stored() && field.kind.is_text()),
             active: self.query.filters().count() + usize::from(!q.is_empty()),
             clear: clear_url(action, &hidden),
             q,
@@ -191,23 +189,12 @@ fn clear_url(action: &str, parameters: &[NameValue]) -> String {
 
 /// The operators that a field of this kind always offers.
 fn default_operators(kind: &FieldKind) -> &'static [ComparisonOp] {
-    match kind {
-        FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email) => {
-            &[ComparisonOp::Contains]
-        }
-        FieldKind::Scalar(
-            Scalar::Int | Scalar::Float | Scalar::Long | Scalar::Decimal | Scalar::Date | Scalar::DateTime,
-        ) => &[ComparisonOp::Gte, ComparisonOp::Lte],
-        FieldKind::Scalar(Scalar::Boolean | Scalar::Uuid)
-        | FieldKind::Enum(_)
-        | FieldKind::Reference { .. } => &[ComparisonOp::Eq],
-        FieldKind::Scalar(Scalar::Json)
-        | FieldKind::Id
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => &[],
+    match kind.scalar().map(Scalar::group) {
+        Some(ScalarGroup::Text) => &[ComparisonOp::Contains],
+        Some(ScalarGroup::Number | ScalarGroup::Time) => &[ComparisonOp::Gte, ComparisonOp::Lte],
+        Some(ScalarGroup::Boolean | ScalarGroup::Uuid) => &[ComparisonOp::Eq],
+        None if kind.is_comparable() && !kind.is_id() => &[ComparisonOp::Eq],
+        Some(ScalarGroup::Json) | None => &[],
     }
 }
 
@@ -222,8 +209,8 @@ fn parameter_name(field: &Field, operator: FilterOperator) -> String {
 
 fn filter_label(field: &Field, operator: FilterOperator, kind: ControlKind) -> String {
     let label = labels::field_label(field);
-    let is_plain = kind == ControlKind::Select || matches!(field.kind, FieldKind::Scalar(Scalar::Uuid));
-    let is_id = matches!(field.kind, FieldKind::Reference { .. }) && kind != ControlKind::Select;
+    let is_plain = kind == ControlKind::Select || field.kind.scalar() == Some(Scalar::Uuid);
+    let is_id = field.kind.is_reference() && kind != ControlKind::Select;
     match operator {
         FilterOperator::Compare(ComparisonOp::Eq) if is_id => format!("{label} ID"),
         FilterOperator::Compare(ComparisonOp::Eq) if is_plain => label,
@@ -243,25 +230,20 @@ fn control_kind(kind: &FieldKind, operator: FilterOperator, value: &str) -> Cont
     let is_day =
         value.is_empty() || (value.len() == 10 && value.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
     let is_list = operator == FilterOperator::Compare(ComparisonOp::In);
-    match kind {
-        FieldKind::Scalar(Scalar::Date | Scalar::DateTime) if !is_list && is_day => ControlKind::Date,
-        FieldKind::Reference { .. } if !is_list => ControlKind::Number,
-        kind if is_number(kind) && !is_list => ControlKind::Number,
-        FieldKind::Scalar(_)
-        | FieldKind::Id
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => ControlKind::Text,
+    let is_time = kind.scalar().is_some_and(|scalar| scalar.group() == ScalarGroup::Time);
+    if is_list {
+        ControlKind::Text
+    } else if is_time && is_day {
+        ControlKind::Date
+    } else if kind.is_number() || kind.is_reference() {
+        ControlKind::Number
+    } else {
+        ControlKind::Text
     }
 }
 
 fn input_mode(kind: &FieldKind, control: ControlKind) -> Option<&'static str> {
-    let is_whole =
-        matches!(kind, FieldKind::Scalar(Scalar::Int | Scalar::Long) | FieldKind::Reference { .. });
+    let is_whole = matches!(kind.scalar(), Some(Scalar::Int | Scalar::Long)) || kind.is_reference();
     (control == ControlKind::Number).then_some(if is_whole { "numeric" } else { "decimal" })
 }
 
@@ -279,25 +261,13 @@ fn boolean_choices(yes: &str, no: &str) -> Vec<ChoiceOption> {
 
 /// The options of a boolean or an enum.
 fn kind_choices(resources: &ServedResources, kind: &FieldKind) -> Option<Vec<ChoiceOption>> {
-    match kind {
-        FieldKind::Scalar(Scalar::Boolean) => Some(boolean_choices("Yes", "No")),
-        FieldKind::Enum(name) => {
-            let values = resources.engine.model().enums.get(name)?.values.iter();
-            Some(
-                std::iter::once(any_choice())
-                    .chain(values.map(|value| new_choice(value, &names::display_label(value))))
-                    .collect(),
-            )
-        }
-        FieldKind::Scalar(_)
-        | FieldKind::Id
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => None,
+    let value_type = kind.value_type()?;
+    if value_type.scalar() == Some(Scalar::Boolean) {
+        return Some(boolean_choices("Yes", "No"));
     }
+    let values = resources.engine.model().enums.get(value_type.enum_name()?)?.values.iter();
+    let values = values.map(|value| new_choice(value, &names::display_label(value)));
+    Some(std::iter::once(any_choice()).chain(values).collect())
 }
 
 /// The options of a reference; `None` if there are too many.

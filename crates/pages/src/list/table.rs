@@ -1,7 +1,7 @@
 //! Records as table rows, in lists and on the detail page of a related record.
 
 use trefoil_engine::{ListSlice, OwnedRow};
-use trefoil_model::{FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
+use trefoil_model::{FieldId, RecordType, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::list_query::ListQuery;
 
@@ -58,7 +58,7 @@ impl Pages {
             let sort = |id: FieldId| query.map(|query| sort_link(record, id, columns.path, query));
             ColumnView {
                 label: field.map_or(labels.resource.label.clone(), field_label),
-                numeric: field.is_some_and(|field| is_number(&field.kind)),
+                numeric: field.is_some_and(|field| field.kind.is_number()),
                 sort: id.or(Some(record.id_field())).and_then(sort),
             }
         };
@@ -78,22 +78,6 @@ fn sort_link(record: &RecordType, id: FieldId, path: &str, query: &ListQuery) ->
         Some(true) => ("descending", name.clone()),
     };
     SortLink { href: query.sorted_url(path, &sort), now }
-}
-
-pub fn is_number(kind: &FieldKind) -> bool {
-    match kind {
-        FieldKind::Scalar(scalar) => {
-            matches!(scalar, Scalar::Int | Scalar::Float | Scalar::Long | Scalar::Decimal)
-        }
-        FieldKind::Id
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => false,
-    }
 }
 
 /// "1 to 20 of 42 users, by name".

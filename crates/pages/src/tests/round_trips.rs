@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use trefoil_http::form_pairs::FormPairs;
-use trefoil_model::values::{coerce, json_text};
+use trefoil_model::values::coerce;
 use trefoil_model::{
-    FieldId, FieldKind, Model, RecordType, Scalar, SourceFile, StoredValue, Value, parse_schema,
+    FieldId, FieldKind, Model, RecordType, Scalar, SourceFile, StoredValue, Value, ValueType, parse_schema,
 };
 use trefoil_resources::form_input::FormInput;
 
@@ -112,29 +112,32 @@ impl RandomValues {
         }
     }
 
-    fn value(&mut self, model: &Model, kind: &FieldKind, depth: usize) -> Value {
-        match kind {
-            FieldKind::Scalar(scalar) => self.scalar(*scalar),
-            FieldKind::Enum(name) => {
+    fn value(&mut self, model: &Model, kind: &FieldKind) -> Value {
+        match kind.value_type() {
+            Some(value_type) => self.typed_value(model, value_type, 0),
+            None => Value::List((0..self.number_below(3)).map(|id| Value::Int(id as i64)).collect()),
+        }
+    }
+
+    fn typed_value(&mut self, model: &Model, value_type: &ValueType, depth: usize) -> Value {
+        match value_type {
+            ValueType::Key => Value::Int(1 + self.number_below(3) as i64),
+            ValueType::Scalar(scalar) => self.scalar(*scalar),
+            ValueType::Enum(name) => {
                 let values = &model.enums[name].values;
                 Value::from(values[self.number_below(values.len() as u64) as usize].as_str())
             }
-            FieldKind::Embedded(name) => {
-                let fields = model.embedded[name].fields.iter();
-                Value::Object(
-                    fields
-                        .map(|field| {
-                            let deep = depth > 5
-                                && matches!(field.kind, FieldKind::Embedded(_) | FieldKind::List(_));
-                            let none = !field.required && (deep || self.number_below(3) == 0);
-                            let value =
-                                if none { Value::Null } else { self.value(model, &field.kind, depth + 1) };
-                            (field.name.clone(), value)
-                        })
-                        .collect(),
-                )
+            ValueType::Embedded(name) => {
+                let fields = model.embedded[name].stored_fields().map(|(field, value_type)| {
+                    let deep = depth > 5 && value_type.has_parts();
+                    let none = !field.required && (deep || self.number_below(3) == 0);
+                    let value =
+                        if none { Value::Null } else { self.typed_value(model, value_type, depth + 1) };
+                    (field.name.clone(), value)
+                });
+                Value::Object(fields.collect())
             }
-            FieldKind::List(item) => {
+            ValueType::List(item) => {
                 // Sometimes more items than a form has groups for.
                 let length = match (self.number_below(40), self.tame) {
                     (0, _) if depth == 0 => 60,
@@ -143,15 +146,10 @@ impl RandomValues {
                 };
                 let items = (0..length).map(|_| {
                     let none = !item.required && !self.tame && self.number_below(3) == 0;
-                    if none { Value::Null } else { self.value(model, &item.kind, depth + 1) }
+                    if none { Value::Null } else { self.typed_value(model, &item.value_type, depth + 1) }
                 });
                 Value::List(items.collect())
             }
-            FieldKind::Id | FieldKind::Reference { .. } => Value::Int(1 + self.number_below(3) as i64),
-            FieldKind::Link { .. } => {
-                Value::List((0..self.number_below(3)).map(|id| Value::Int(id as i64)).collect())
-            }
-            FieldKind::Inverse { .. } | FieldKind::Unstored => Value::Null,
         }
     }
 
@@ -160,14 +158,14 @@ impl RandomValues {
         let mut values = Vec::new();
         for (position, field) in record.fields.iter().enumerate().filter(|(_, field)| field.is_writable()) {
             let none = !field.required && self.number_below(4) == 0;
-            let value = if none { Value::Null } else { self.value(model, &field.kind, 0) };
-            if matches!(field.kind, FieldKind::Link { .. }) {
+            let value = if none { Value::Null } else { self.value(model, &field.kind) };
+            if field.kind.is_link() {
                 values.push((FieldId(position), value));
                 continue;
             }
             let stored = coerce::coerce_type_only(model, field, &value);
             let stored = if none { StoredValue::Null } else { stored.expect("a value of its kind") };
-            values.push((FieldId(position), json_text::cell_to_value(&field.kind, stored.as_cell())));
+            values.push((FieldId(position), field.cell_value(stored.as_cell())));
         }
         EditableRecord { version: 1, title: "Thing".into(), values }
     }
@@ -175,8 +173,7 @@ impl RandomValues {
 
 fn choices(record: &RecordType) -> ReferenceChoices {
     let fields = record.fields.iter().enumerate();
-    let related = fields
-        .filter(|(_, field)| matches!(field.kind, FieldKind::Reference { .. } | FieldKind::Link { .. }));
+    let related = fields.filter(|(_, field)| field.kind.input_target().is_some());
     let options: Vec<(i64, String)> = (0..4).map(|id| (id, format!("Number {id}"))).collect();
     related
         .map(|(position, _)| {
@@ -255,7 +252,7 @@ proptest! {
             let before = stored_record.values.iter().find(|(known, _)| *known == id);
             let before = before.expect("it was shown").1.clone();
             let coerced = |value: &Value| coerce::coerce_field(&model, field, value);
-            if !matches!(field.kind, FieldKind::Link { .. }) {
+            if !field.kind.is_link() {
                 prop_assert_eq!(coerced(&value), coerced(&before), "{}", field.name);
             }
         }

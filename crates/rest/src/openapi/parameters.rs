@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use trefoil_engine::PlanLimits;
 use trefoil_http::negotiation::format::FORMAT_NAMES;
-use trefoil_model::{Field, FieldKind, Model, RecordType, Scalar};
+use trefoil_model::{Field, Model, RecordType, Scalar};
 use trefoil_resources::list_query::{LIST_PARAMS, operators_for};
 
 use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
@@ -159,20 +159,11 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
     if op != Some("in") {
         return json!({ "name": name, "in": "query", "description": description, "schema": schema });
     }
-    let items = match field.kind {
+    let mut items = kind_schema(&field.kind, ValueContext::Query);
+    if matches!(field.kind.scalar(), Some(Scalar::String | Scalar::Id | Scalar::Url)) {
         // Elements are separated by commas.
-        FieldKind::Scalar(Scalar::String | Scalar::Id) => json!({ "type": "string", "pattern": NO_COMMA }),
-        FieldKind::Scalar(Scalar::Url) => json!({ "type": "string", "format": "uri", "pattern": NO_COMMA }),
-        FieldKind::Id
-        | FieldKind::Scalar(_)
-        | FieldKind::Enum(_)
-        | FieldKind::Embedded(_)
-        | FieldKind::List(_)
-        | FieldKind::Reference { .. }
-        | FieldKind::Inverse { .. }
-        | FieldKind::Link { .. }
-        | FieldKind::Unstored => kind_schema(&field.kind, ValueContext::Query),
-    };
+        items["pattern"] = NO_COMMA.into();
+    }
     json!({
         "name": name, "in": "query", "description": description, "style": "form", "explode": false,
         "schema": { "type": "array", "items": items },

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use trefoil_model::values::example_values;
-use trefoil_model::{EmbeddedType, EnumType, Field, FieldKind, Model, RecordType, ValueSource};
+use trefoil_model::{EmbeddedType, EnumType, Field, Model, RecordType, ValueSource};
 
 use crate::openapi::values::{ValueContext, field_schema, make_nullable, schema_reference};
 
@@ -66,10 +66,7 @@ fn named_schema(field: &Field, context: ValueContext) -> (String, Json) {
 
 /// True if a body that creates a record must have the field.
 pub fn is_required(field: &Field) -> bool {
-    field.is_writable()
-        && field.required
-        && field.default.is_none()
-        && !matches!(field.kind, FieldKind::Link { .. })
+    field.is_writable() && field.required && field.default.is_none() && !field.kind.is_link()
 }
 
 fn record_schema(model: &Model, record: &RecordType) -> Json {
@@ -129,7 +126,7 @@ fn echoed_schema(field: &Field, context: ValueContext) -> (String, Json) {
 }
 
 fn patch_schema(model: &Model, record: &RecordType) -> Json {
-    let fields = record.fields.iter().filter(|field| field.is_writable() || field.kind == FieldKind::Id);
+    let fields = record.fields.iter().filter(|field| field.is_writable() || field.kind.is_id());
     let mut schema = object_schema(fields.map(|field| echoed_schema(field, ValueContext::Patch)), Vec::new());
     if let Some(example) = example_values::example_patch(model, &record.fields) {
         schema["examples"] = json!([example]);
@@ -154,7 +151,7 @@ fn form_schema(record: &RecordType) -> Json {
 }
 
 fn embedded_schema(embedded: &EmbeddedType, context: ValueContext) -> Json {
-    let fields = || embedded.fields.iter().filter(|field| field.kind != FieldKind::Unstored);
+    let fields = || embedded.stored_fields().map(|(field, _)| field);
     let is_needed = |field: &&Field| {
         field.required && field.default.is_none() && field.value_source == ValueSource::Client
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use trefoil_model::{Field, FieldKind, FieldRule, ListItem, Scalar};
+use trefoil_model::{Field, FieldKind, FieldRule, ListItem, Scalar, ValueType};
 
 use crate::openapi::patterns::{
     self, DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID,
@@ -37,7 +37,7 @@ pub fn field_schema(field: &Field, context: ValueContext) -> Json {
         ValueContext::Body | ValueContext::Patch | ValueContext::Form => add_rules(&mut schema, field),
     }
     // For links null, absent and an empty list mean the same.
-    let is_optional = !field.required || matches!(field.kind, FieldKind::Link { .. });
+    let is_optional = !field.required || field.kind.is_link();
     match context {
         ValueContext::Response | ValueContext::Body | ValueContext::Patch if is_optional => {
             make_nullable(&mut schema)
@@ -59,19 +59,25 @@ pub fn field_schema(field: &Field, context: ValueContext) -> Json {
 }
 
 pub fn kind_schema(kind: &FieldKind, context: ValueContext) -> Json {
-    match kind {
-        FieldKind::Id | FieldKind::Reference { .. } => id_schema(context),
-        FieldKind::Scalar(scalar) => scalar_schema(*scalar, context),
-        FieldKind::Enum(name) => schema_reference(name),
-        FieldKind::Embedded(name) => match context {
+    match kind.value_type() {
+        Some(value_type) => type_schema(value_type, context),
+        None if kind.is_link() => json!({ "type": "array", "items": id_schema(context) }),
+        None => json!({}),
+    }
+}
+
+fn type_schema(value_type: &ValueType, context: ValueContext) -> Json {
+    match value_type {
+        ValueType::Key => id_schema(context),
+        ValueType::Scalar(scalar) => scalar_schema(*scalar, context),
+        ValueType::Enum(name) => schema_reference(name),
+        ValueType::Embedded(name) => match context {
             ValueContext::Response | ValueContext::Query => schema_reference(name),
             ValueContext::Body => schema_reference(&format!("{name}.New")),
             ValueContext::Patch => schema_reference(&format!("{name}.Patch")),
             ValueContext::Form => json!({ "type": "string", "contentMediaType": "application/json" }),
         },
-        FieldKind::List(item) => list_schema(item, context),
-        FieldKind::Link { .. } => json!({ "type": "array", "items": id_schema(context) }),
-        FieldKind::Inverse { .. } | FieldKind::Unstored => json!({}),
+        ValueType::List(item) => list_schema(item, context),
     }
 }
 
@@ -82,7 +88,7 @@ fn list_schema(item: &ListItem, context: ValueContext) -> Json {
         ValueContext::Form => return json!({ "type": "string", "description": "One element per line." }),
         ValueContext::Response | ValueContext::Body | ValueContext::Query => context,
     };
-    let mut items = kind_schema(&item.kind, item_context);
+    let mut items = type_schema(&item.value_type, item_context);
     if !item.required {
         make_nullable(&mut items);
     }
@@ -162,7 +168,7 @@ fn add_rules(schema: &mut Json, field: &Field) {
                 None => schema["description"] = format!("Must match `{source}`.").into(),
             },
             FieldRule::Length { min, max } => {
-                let is_list = matches!(field.kind, FieldKind::List(_));
+                let is_list = field.kind.list_item().is_some();
                 let names = if is_list { ["minItems", "maxItems"] } else { ["minLength", "maxLength"] };
                 for (name, bound) in names.into_iter().zip([min, max]) {
                     if let Some(bound) = bound {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use trefoil_engine::ChangeKind;
 use trefoil_model::values::coerce;
 use trefoil_model::{
-    EmbeddedType, Field, FieldId, FieldKind, ListItem, Model, OnDelete, RecordType, RecordTypeId,
-    StoredValue, ValueSource,
+    EmbeddedType, Field, FieldId, FieldKind, Link, Model, OnDelete, RecordType, RecordTypeId, StoredValue,
+    ValueSource, ValueType,
 };
 
 /// The store format that this version writes.
@@ -166,7 +166,7 @@ impl StoredModel {
             embedded: model
                 .embedded
                 .iter()
-                .map(|(name, found)| (name.clone(), embedded_fields(model, found)))
+                .map(|(name, found)| (name.clone(), embedded_fields(found)))
                 .collect(),
         }
     }
@@ -223,34 +223,36 @@ fn stored_columns(model: &Model, record: &RecordType) -> Vec<StoredColumn> {
     columns.collect()
 }
 
-fn embedded_fields(model: &Model, embedded: &EmbeddedType) -> Vec<EmbeddedField> {
-    let fields = embedded.fields.iter().filter_map(|field| {
-        let form = stored_type(model, &field.kind)?;
+fn embedded_fields(embedded: &EmbeddedType) -> Vec<EmbeddedField> {
+    let fields = embedded.stored_fields().filter_map(|(field, value_type)| {
+        let form = value_form(value_type)?;
         Some(EmbeddedField { name: field.name.clone(), form, required: field.required })
     });
     fields.collect()
 }
 
 fn stored_type(model: &Model, kind: &FieldKind) -> Option<StoredType> {
-    match kind {
-        FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
-        FieldKind::Scalar(scalar) => Some(StoredType::Scalar(scalar.name().to_owned())),
-        FieldKind::Enum(name) => Some(StoredType::Enum(name.clone())),
-        FieldKind::Embedded(name) => Some(StoredType::Embedded(name.clone())),
-        FieldKind::List(item) => list_type(model, item),
-        FieldKind::Reference { target, on_delete } => {
-            let on_delete = match on_delete {
-                OnDelete::Refuse => DeleteAction::Refuse,
-                OnDelete::Cascade => DeleteAction::Cascade,
-                OnDelete::SetNull => DeleteAction::SetNull,
-            };
-            Some(StoredType::Reference { to: model.record(*target).name.clone(), on_delete })
-        }
-    }
+    let Some(reference) = kind.reference() else { return kind.own_value().and_then(value_form) };
+    let on_delete = match reference.on_delete {
+        OnDelete::Refuse => DeleteAction::Refuse,
+        OnDelete::Cascade => DeleteAction::Cascade,
+        OnDelete::SetNull => DeleteAction::SetNull,
+    };
+    Some(StoredType::Reference { to: model.record(reference.target).name.clone(), on_delete })
 }
 
-fn list_type(model: &Model, item: &ListItem) -> Option<StoredType> {
-    Some(StoredType::List { item: Box::new(stored_type(model, &item.kind)?), required: item.required })
+fn value_form(value_type: &ValueType) -> Option<StoredType> {
+    match value_type {
+        // A reference names its target; the id of a record is no column of the stored model.
+        ValueType::Key => None,
+        ValueType::Scalar(scalar) => Some(StoredType::Scalar(scalar.name().to_owned())),
+        ValueType::Enum(name) => Some(StoredType::Enum(name.clone())),
+        ValueType::Embedded(name) => Some(StoredType::Embedded(name.clone())),
+        ValueType::List(item) => {
+            let inner = Box::new(value_form(&item.value_type)?);
+            Some(StoredType::List { item: inner, required: item.required })
+        }
+    }
 }
 
 fn column_default(model: &Model, field: &Field) -> ColumnDefault {
@@ -272,8 +274,8 @@ fn column_default(model: &Model, field: &Field) -> ColumnDefault {
 fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex> {
     let column = |field: &FieldId| record.field(*field).column.clone();
     let stored = || record.fields.iter().filter(|field| field.is_stored());
-    let unique = stored().filter(|field| field.unique && field.kind != FieldKind::Id);
-    let references = stored().filter(|field| matches!(field.kind, FieldKind::Reference { .. }));
+    let unique = stored().filter(|field| field.unique && !field.kind.is_id());
+    let references = stored().filter(|field| field.kind.is_reference());
     let required = unique
         .map(|field| (vec![field.column.clone()], true))
         .chain(references.map(|field| (vec![field.column.clone()], false)))
@@ -294,7 +296,7 @@ fn link_tables(model: &Model) -> Vec<LinkTable> {
     let mut list: Vec<LinkTable> = Vec::new();
     for record in &model.records {
         for field in &record.fields {
-            let FieldKind::Link { target, table, own_column, other_column } = &field.kind else { continue };
+            let Some(Link { target, table, own_column, other_column }) = field.kind.link() else { continue };
             let is_own_side = |side: &LinkSide| side.to == record.name && side.column == *own_column;
             match list.iter_mut().find(|link| link.table == *table) {
                 Some(link) => {

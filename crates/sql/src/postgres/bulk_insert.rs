@@ -2,7 +2,7 @@
 
 use trefoil_engine::Plan;
 use trefoil_engine::plan::{PlanAction, PlannedSelection};
-use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue};
+use trefoil_model::{CellValue, Field, FieldId, Link, Model, RecordType, RecordTypeId, StoredValue};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SqlParameter;
@@ -107,7 +107,7 @@ impl<'p> BulkInsert<'p> {
     pub fn link_statements(&self, model: &Model, ids: &[i64]) -> Vec<(String, Vec<i64>, Vec<i64>)> {
         let owner = model.record(self.record);
         let link = |(position, field): (usize, &Field)| {
-            let FieldKind::Link { table, own_column, other_column, .. } = &field.kind else { return None };
+            let Link { table, own_column, other_column, .. } = field.kind.link()?;
             let pairs = ids.iter().zip(&self.rows).flat_map(|(id, row)| {
                 let links = row.links.iter().filter(|(link_field, _)| *link_field == FieldId(position));
                 links.flat_map(|(_, others)| others).map(|other| (*id, *other))

@@ -15,7 +15,7 @@ use trefoil_engine::{
     RowSink, StoreJob,
 };
 use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::{CellValue, FieldKind, Model, RecordTypeId};
+use trefoil_model::{CellValue, Model, RecordTypeId};
 
 use crate::migrate::postgres::MARK_SEEDED;
 use crate::postgres::bulk_insert::{BulkInsert, selects_anything};
@@ -263,10 +263,7 @@ fn written_type(plan: &Plan) -> Option<RecordTypeId> {
 /// The tables that are written with a record of this type.
 fn written_tables(model: &Model, record: RecordTypeId) -> impl Iterator<Item = &str> {
     let record = model.record(record);
-    let links = record.fields.iter().filter_map(|field| {
-        let FieldKind::Link { table, .. } = &field.kind else { return None };
-        Some(table.as_str())
-    });
+    let links = record.fields.iter().filter_map(|field| Some(field.kind.link()?.table.as_str()));
     std::iter::once(record.table.as_str()).chain(links)
 }
 

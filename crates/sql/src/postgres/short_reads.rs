@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::plan::{PlanAction, PlannedListing, Predicate};
 use trefoil_engine::{ComparisonOp, PlainListAction, StoreJob};
-use trefoil_model::{FieldId, FieldKind, RecordType};
+use trefoil_model::{FieldId, RecordType, ValueType};
 
 use crate::statements::compile::Program;
 
@@ -32,9 +32,9 @@ fn is_short_list(owner: &RecordType, listing: &PlannedListing) -> bool {
     let is_small = listing.limit.is_some_and(|limit| limit <= MAX_ROWS) && listing.offset <= MAX_OFFSET;
     let is_index_order = listing.sort_keys.first().is_none_or(|key| {
         // Nulls come last in both directions, which an index provides in one only.
-        let is_descending_nullable = key.descending && !owner.field(key.field).required;
-        has_index(owner, key.field)
-            && !(is_descending_nullable && owner.field(key.field).kind != FieldKind::Id)
+        let field = owner.field(key.field);
+        let may_be_null = !field.required && !field.kind.is_id();
+        has_index(owner, key.field) && !(key.descending && may_be_null)
     });
     is_small
         && is_index_order
@@ -66,7 +66,6 @@ fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
 
 fn has_index(owner: &RecordType, field: FieldId) -> bool {
     let definition = owner.field(field);
-    let is_always_indexed =
-        definition.unique || matches!(definition.kind, FieldKind::Id | FieldKind::Reference { .. });
+    let is_always_indexed = definition.unique || definition.kind.value_type() == Some(&ValueType::Key);
     is_always_indexed || owner.indexes.iter().any(|fields| fields.first() == Some(&field))
 }

@@ -7,7 +7,7 @@ use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::inflection;
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{
-    CellValue, Field, FieldId, FieldKind, Model, OnDelete, RecordType, RecordTypeId, StoredValue,
+    CellValue, Field, FieldId, Model, OnDelete, RecordType, RecordTypeId, Reference, StoredValue,
 };
 
 use crate::statements::dialect::{Dialect, ValueComparison};
@@ -175,10 +175,8 @@ fn reference_probes<'a>(dialect: Dialect, model: &'a Model, action: &'a PlanActi
     let mut queries = Vec::new();
     for (field, ids) in references.chain(links) {
         let field = owner.field(field);
-        let (FieldKind::Reference { target, .. } | FieldKind::Link { target, .. }) = &field.kind else {
-            continue;
-        };
-        let target = model.record(*target);
+        let Some(target) = field.kind.input_target() else { continue };
+        let target = model.record(target);
         let (values, table) =
             (dialect.integer_table(&dialect.parameter_mark(1), "v"), dialect.quote_name(&target.table));
         let found = format!("SELECT 1 FROM {table} AS t WHERE t.\"id\" = v.value");
@@ -193,7 +191,7 @@ fn missing_target(field: &Field, target: &RecordType, position: usize, id: i64) 
     let message = format!("there is no {} with the id {id}", type_label(target));
     let violation = Violation::new(&field.input_name, "REFERENCE", message);
     let mut path = violation.path;
-    if matches!(field.kind, FieldKind::Link { .. }) {
+    if field.kind.is_link() {
         path.push(PathSegment::Index(position));
     }
     Violation { path, ..violation }
@@ -240,7 +238,7 @@ fn referrer_probes<'a>(
 
 /// True if the reference leads to its own type.
 fn is_self_reference(owner: RecordTypeId, field: &Field) -> bool {
-    matches!(field.kind, FieldKind::Reference { target, .. } if target == owner)
+    field.kind.reference().is_some_and(|reference| reference.target == owner)
 }
 
 type IncomingReference<'m> = (RecordTypeId, &'m Field, OnDelete, String);
@@ -253,7 +251,7 @@ fn incoming_references<'m>(
     let mut references = Vec::new();
     for (owner, record) in model.records.iter().enumerate() {
         for field in &record.fields {
-            let FieldKind::Reference { target, on_delete } = &field.kind else { continue };
+            let Some(Reference { target, on_delete }) = field.kind.reference() else { continue };
             let ids = deleted.iter().filter(|(record, _)| record == target);
             references.extend(ids.map(|(_, ids)| (RecordTypeId(owner), field, *on_delete, ids.clone())));
         }

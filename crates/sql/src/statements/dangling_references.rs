@@ -1,6 +1,6 @@
 //! Queries that find references and links to records that do not exist.
 
-use trefoil_model::{FieldId, FieldKind, Model, RecordTypeId};
+use trefoil_model::{FieldId, Model, RecordTypeId, Relation};
 
 use crate::statements::dialect::Dialect;
 
@@ -17,21 +17,13 @@ pub fn dangling_queries(dialect: Dialect, model: &Model, record: RecordTypeId) -
     let owner = model.record(record);
     let ids = dialect.integer_table(&dialect.parameter_mark(1), "v");
     let queries = owner.fields.iter().enumerate().filter_map(|(position, field)| {
-        let (table, own, other, target) = match &field.kind {
-            FieldKind::Reference { target, .. } => (&owner.table, "id", &field.column, target),
-            FieldKind::Link { target, table, own_column, other_column } => {
-                (table, own_column.as_str(), other_column, target)
-            }
-            FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Inverse { .. }
-            | FieldKind::Unstored => return None,
+        let (table, own, other) = match field.kind.relation()? {
+            Relation::Reference(_) => (&owner.table, "id", &field.column),
+            Relation::Link(link) => (&link.table, link.own_column.as_str(), &link.other_column),
+            Relation::Inverse(_) => return None,
         };
         let [table, own, other] = [table, own, other].map(|name| dialect.quote_name(name));
-        let target = dialect.quote_name(&model.record(*target).table);
+        let target = dialect.quote_name(&model.record(field.kind.input_target()?).table);
         let sql = format!(
             "SELECT t.{own}, t.{other} FROM {ids} JOIN {table} AS t ON t.{own} = v.value \
              WHERE t.{other} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {target} AS r WHERE r.\"id\" = t.{other}) \

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trefoil_model::{Field, FieldKind, RecordType, Scalar};
+use trefoil_model::{Field, RecordType, Scalar, ScalarGroup, StorageClass, ValueType};
 
 /// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,30 +21,11 @@ pub enum ValueComparison {
 
 impl ValueComparison {
     pub fn for_field(field: &Field) -> ValueComparison {
-        match &field.kind {
-            FieldKind::Scalar(Scalar::Decimal) => ValueComparison::Decimal,
-            FieldKind::Scalar(Scalar::Float) => ValueComparison::Real,
-            FieldKind::Scalar(
-                Scalar::String
-                | Scalar::Int
-                | Scalar::Boolean
-                | Scalar::Id
-                | Scalar::Long
-                | Scalar::Date
-                | Scalar::DateTime
-                | Scalar::Uuid
-                | Scalar::Url
-                | Scalar::Email
-                | Scalar::Json,
-            )
-            | FieldKind::Id
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => ValueComparison::Plain,
+        let Some(scalar) = field.kind.scalar() else { return ValueComparison::Plain };
+        match scalar.storage_class() {
+            StorageClass::Real => ValueComparison::Real,
+            StorageClass::Text if scalar.group() == ScalarGroup::Number => ValueComparison::Decimal,
+            StorageClass::Integer | StorageClass::Text => ValueComparison::Plain,
         }
     }
 }
@@ -59,12 +40,11 @@ enum ColumnReading {
 
 impl ColumnReading {
     fn for_field(field: &Field) -> ColumnReading {
-        match &field.kind {
-            FieldKind::Scalar(Scalar::DateTime) => ColumnReading::DateTime,
-            FieldKind::Scalar(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_) => ColumnReading::Text,
-            FieldKind::Scalar(
+        match field.kind.scalar() {
+            Some(Scalar::DateTime) => ColumnReading::DateTime,
+            Some(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json) => ColumnReading::Text,
+            None if field.kind.value_type().is_some_and(ValueType::is_json) => ColumnReading::Text,
+            Some(
                 Scalar::String
                 | Scalar::Int
                 | Scalar::Float
@@ -74,12 +54,7 @@ impl ColumnReading {
                 | Scalar::Url
                 | Scalar::Email,
             )
-            | FieldKind::Id
-            | FieldKind::Enum(_)
-            | FieldKind::Reference { .. }
-            | FieldKind::Inverse { .. }
-            | FieldKind::Link { .. }
-            | FieldKind::Unstored => ColumnReading::Plain,
+            | None => ColumnReading::Plain,
         }
     }
 }

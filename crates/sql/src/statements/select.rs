@@ -5,11 +5,11 @@
 //! again where `t` occurs only in a subquery that selects ids.
 
 use trefoil_engine::cursor::CursorPosition;
-use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection, Predicate, relation_target};
+use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection, Predicate};
 use trefoil_engine::{CountMode, SortKey};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
-use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue};
+use trefoil_model::{CellValue, Field, FieldId, Model, RecordType, RecordTypeId, Relation, StoredValue};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::where_clause::{WhereBuilder, is_nullable};
@@ -300,34 +300,28 @@ impl SelectBuilder<'_> {
     }
 
     fn relation_source(self, field: &Field) -> Result<RelationSource> {
-        let record = relation_target(field)?;
+        let relation = field.kind.relation();
+        let relation =
+            relation.ok_or_else(|| Error::internal(format!("`{}` leads to no record", field.name)))?;
+        let record = relation.target();
         let table = self.table_alias(self.model.record(record));
         let own = |name: &str| format!("t.{}", self.dialect.quote_name(name));
-        let (from, child_key, parent_column) = match &field.kind {
-            FieldKind::Reference { .. } => (table, own("id"), field.column.clone()),
-            FieldKind::Inverse { target, field } => {
-                (table, own(&self.model.record(*target).field(*field).column), "id".to_owned())
+        let (from, child_key, parent_column) = match relation {
+            Relation::Reference(_) => (table, own("id"), field.column.clone()),
+            Relation::Inverse(inverse) => {
+                (table, own(&self.model.record(record).field(inverse.field).column), "id".to_owned())
             }
-            FieldKind::Link { table: link, own_column, other_column, .. } => {
-                let [link, own, other] =
-                    [link, own_column, other_column].map(|name| self.dialect.quote_name(name));
+            Relation::Link(link) => {
+                let [link, own, other] = [&link.table, &link.own_column, &link.other_column]
+                    .map(|name| self.dialect.quote_name(name));
                 (
                     format!("{link} AS l JOIN {table} ON t.\"id\" = l.{other}"),
                     format!("l.{own}"),
                     "id".to_owned(),
                 )
             }
-            FieldKind::Id
-            | FieldKind::Scalar(_)
-            | FieldKind::Enum(_)
-            | FieldKind::Embedded(_)
-            | FieldKind::List(_)
-            | FieldKind::Unstored => {
-                return Err(Error::internal(format!("`{}` is not a relation", field.name)));
-            }
         };
-        let is_reference = matches!(field.kind, FieldKind::Reference { .. });
-        Ok(RelationSource { record, from, child_key, parent_column, is_reference })
+        Ok(RelationSource { record, from, child_key, parent_column, is_reference: field.kind.is_reference() })
     }
 
     fn table_alias(self, owner: &RecordType) -> String {

@@ -1,10 +1,10 @@
 //! The WHERE clause of a listing: its predicates, and the records after a cursor.
 
 use trefoil_engine::cursor::CursorValue;
-use trefoil_engine::plan::{PlannedListing, Predicate, is_text_kind};
+use trefoil_engine::plan::{PlannedListing, Predicate};
 use trefoil_engine::{ComparisonOp, SortKey};
 use trefoil_model::naming::names::VERSION_COLUMN;
-use trefoil_model::{Field, FieldId, FieldKind, RecordType};
+use trefoil_model::{Field, FieldId, RecordType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
 
@@ -13,7 +13,7 @@ fn qualified_column(dialect: Dialect, field: &Field) -> String {
 }
 
 pub(super) fn is_nullable(field: &Field) -> bool {
-    !field.required && field.kind != FieldKind::Id && field.column != VERSION_COLUMN
+    !field.required && !field.kind.is_id() && field.column != VERSION_COLUMN
 }
 
 /// Collects the terms of a WHERE clause and numbers the parameters of its statement.
@@ -106,7 +106,7 @@ impl<'m> WhereBuilder<'m> {
     /// True if any text field of the record matches.
     fn search_sql(&mut self, matches: fn(Dialect, &str, &str) -> String) -> String {
         let (dialect, text) = (self.dialect, self.next_parameter());
-        let fields = self.owner.fields.iter().filter(|field| field.is_stored() && is_text_kind(&field.kind));
+        let fields = self.owner.fields.iter().filter(|field| field.is_stored() && field.kind.is_text());
         let terms: Vec<String> =
             fields.map(|field| matches(dialect, &qualified_column(dialect, field), &text)).collect();
         format!("({})", terms.join(" OR "))

@@ -1,7 +1,7 @@
 //! The statements that create, update and delete records and replace their links.
 
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Field, FieldId, FieldKind, RecordType};
+use trefoil_model::{Field, FieldId, Link, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SelectLevel;
@@ -110,7 +110,7 @@ pub fn version_sql(dialect: Dialect, record: &RecordType) -> String {
 }
 
 pub fn link_statements(dialect: Dialect, field: &Field) -> Result<LinkStatements> {
-    let FieldKind::Link { table, own_column, other_column, .. } = &field.kind else {
+    let Some(Link { table, own_column, other_column, .. }) = field.kind.link() else {
         return Err(Error::internal(format!("`{}` is not a link", field.name)));
     };
     let [table, own, other] = [table, own_column, other_column].map(|name| dialect.quote_name(name));

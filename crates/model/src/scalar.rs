@@ -1,0 +1,105 @@
+//! The scalars, with the properties by which other code tells them apart in one table.
+
+/// A type of single values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scalar {
+    String,
+    Int,
+    Float,
+    Boolean,
+    Id,
+    Long,
+    Decimal,
+    Date,
+    DateTime,
+    Uuid,
+    Url,
+    Email,
+    Json,
+}
+
+/// The scalars that filters, rules and pages treat alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScalarGroup {
+    /// Free text, which can be searched.
+    Text,
+    Number,
+    Boolean,
+    Time,
+    Uuid,
+    Json,
+}
+
+/// The variant of [`crate::StoredValue`] that holds the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StorageClass {
+    Integer,
+    Real,
+    Text,
+}
+
+/// The form of the values in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JsonForm {
+    Text,
+    Number,
+    Boolean,
+    Any,
+}
+
+impl Scalar {
+    pub const ALL: [Scalar; 13] = [
+        Scalar::String,
+        Scalar::Int,
+        Scalar::Float,
+        Scalar::Boolean,
+        Scalar::Id,
+        Scalar::Long,
+        Scalar::Decimal,
+        Scalar::Date,
+        Scalar::DateTime,
+        Scalar::Uuid,
+        Scalar::Url,
+        Scalar::Email,
+        Scalar::Json,
+    ];
+
+    const fn properties(self) -> (&'static str, ScalarGroup, StorageClass, JsonForm) {
+        match self {
+            Scalar::String => ("String", ScalarGroup::Text, StorageClass::Text, JsonForm::Text),
+            Scalar::Int => ("Int", ScalarGroup::Number, StorageClass::Integer, JsonForm::Number),
+            Scalar::Float => ("Float", ScalarGroup::Number, StorageClass::Real, JsonForm::Number),
+            Scalar::Boolean => ("Boolean", ScalarGroup::Boolean, StorageClass::Integer, JsonForm::Boolean),
+            Scalar::Id => ("ID", ScalarGroup::Text, StorageClass::Text, JsonForm::Text),
+            Scalar::Long => ("Long", ScalarGroup::Number, StorageClass::Integer, JsonForm::Text),
+            Scalar::Decimal => ("Decimal", ScalarGroup::Number, StorageClass::Text, JsonForm::Text),
+            Scalar::Date => ("Date", ScalarGroup::Time, StorageClass::Text, JsonForm::Text),
+            Scalar::DateTime => ("DateTime", ScalarGroup::Time, StorageClass::Text, JsonForm::Text),
+            Scalar::Uuid => ("UUID", ScalarGroup::Uuid, StorageClass::Text, JsonForm::Text),
+            Scalar::Url => ("URL", ScalarGroup::Text, StorageClass::Text, JsonForm::Text),
+            Scalar::Email => ("Email", ScalarGroup::Text, StorageClass::Text, JsonForm::Text),
+            Scalar::Json => ("JSON", ScalarGroup::Json, StorageClass::Text, JsonForm::Any),
+        }
+    }
+
+    /// The scalar of this name in a schema.
+    pub fn from_name(name: &str) -> Option<Scalar> {
+        Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+
+    pub const fn name(self) -> &'static str {
+        self.properties().0
+    }
+
+    pub const fn group(self) -> ScalarGroup {
+        self.properties().1
+    }
+
+    pub const fn storage_class(self) -> StorageClass {
+        self.properties().2
+    }
+
+    pub const fn json_form(self) -> JsonForm {
+        self.properties().3
+    }
+}
