@@ -146,7 +146,7 @@ impl Bench {
         let store = PostgresStore::open(options).await.unwrap();
         let model = model();
         store.migrate(&model, &[], &lists(), MigrationMode::Start).await.unwrap();
-        Bench { store: Arc::new(SqlStore::Postgres(store)), model, place: Place::Server(url) }
+        Bench { store: Arc::new(SqlStore::Postgres(Box::new(store))), model, place: Place::Server(url) }
     }
 
     /// Runs something on SQLite's only connection that writes.

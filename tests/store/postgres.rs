@@ -18,7 +18,7 @@ impl Bench {
     pub(super) async fn at(url: &str, model: &Arc<Model>) -> Bench {
         let options =
             trefoil_sql::postgres::PostgresOptions::for_url(trefoil_config::PostgresUrl::parse(url).unwrap());
-        let store = Arc::new(SqlStore::Postgres(PostgresStore::open(options).await.unwrap()));
+        let store = Arc::new(SqlStore::Postgres(Box::new(PostgresStore::open(options).await.unwrap())));
         Bench { store, model: model.clone(), place: Place::Server(url.to_owned()) }
     }
 

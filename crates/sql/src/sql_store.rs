@@ -19,7 +19,7 @@ use crate::{PostgresStore, SqliteOptions, SqliteStore, postgres};
 
 pub enum SqlStore {
     Sqlite(Box<SqliteStore>),
-    Postgres(PostgresStore),
+    Postgres(Box<PostgresStore>),
 }
 
 impl SqlStore {
@@ -30,7 +30,7 @@ impl SqlStore {
 
     /// The error is one line for the person who starts the server.
     pub async fn open_postgres(options: postgres::PostgresOptions) -> Result<SqlStore, String> {
-        PostgresStore::open(options).await.map(SqlStore::Postgres)
+        PostgresStore::open(options).await.map(|store| SqlStore::Postgres(Box::new(store)))
     }
 
     /// Brings the tables to the model and these plain lists, as far as `mode` allows.
@@ -68,7 +68,7 @@ impl SqlStore {
     fn as_store(&self) -> &dyn Store {
         match self {
             SqlStore::Sqlite(store) => &**store,
-            SqlStore::Postgres(store) => store,
+            SqlStore::Postgres(store) => &**store,
         }
     }
 }
