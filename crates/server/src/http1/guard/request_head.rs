@@ -106,8 +106,12 @@ fn body_start(fields: &[Header<'_>], is_http_11: bool) -> Result<InputState, Pro
     }
     match (length, coding) {
         (None, None) => Ok(InputState::Length(0)),
-        (Some(_), Some(_)) => Err(malformed_request("both Content-Length and Transfer-Encoding are given")),
-        (None, Some(_)) if !is_http_11 => Err(malformed_request("HTTP/1.0 has no Transfer-Encoding")),
+        (Some(_), Some(_)) => {
+            Err(malformed_request("Content-Length and Transfer-Encoding cannot be used together"))
+        }
+        (None, Some(_)) if !is_http_11 => {
+            Err(malformed_request("Transfer-Encoding is not allowed in HTTP/1.0"))
+        }
         (None, Some(coding)) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => {
             Ok(InputState::ChunkSize)
         }
