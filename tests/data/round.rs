@@ -12,6 +12,7 @@ both![
     import_takes_references_in_any_order,
     lists_keep_their_order,
     next_id_follows_the_imported_ids,
+    types_with_equal_fields_stay_apart,
     export_replaces_a_file_atomically,
     export_to_a_slow_reader_is_complete,
 ];
@@ -33,6 +34,28 @@ const NASTY: &str = r#"
 {"resource":"items","value":"two\nlines"}
 {"resource":"items","value":"'"}
 "#;
+
+fn types_with_equal_fields_stay_apart(kind: Kind) {
+    let bench = Bench::new(kind);
+    bench.write(
+        "app/graphql/schema.graphqls",
+        "type Cat { id: ID!  name: String! }  type Dog { id: ID!  name: String! }  type Query { cats: [Cat] }",
+    );
+    let lines = |cat: &str, dog: &str| {
+        let line = |resource: &str, id: u32, name: &str| {
+            format!(r#"{{"resource":"{resource}","record":{{"id":"{id}","name":"{name}"}}}}"#) + "\n"
+        };
+        line("cats", 1, cat) + &line("dogs", 1, dog) + &line("dogs", 2, dog)
+    };
+    let store = bench.store();
+    for (content, arguments) in [(lines("Tom", "Rex"), &[][..]), (lines("Kit", "Max"), &["--by", "id"][..])] {
+        let said = bench.pipe(&store, arguments, &content);
+        assert!(said.succeeded, "{}", said.err);
+        let mut records: Vec<String> = bench.all(&store).lines().map(|line| line.to_owned() + "\n").collect();
+        records.retain(|line| line.contains("\"record\""));
+        assert_eq!(records.concat(), content);
+    }
+}
 
 fn every_value_round_trips(kind: Kind) {
     let bench = Bench::new(kind);

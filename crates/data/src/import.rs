@@ -112,7 +112,8 @@ struct ImportPass<'a> {
     counts: BTreeMap<String, u64>,
     /// Lists already checked for existing values.
     checked_lists: Vec<Arc<str>>,
-    empty_selection: Arc<PreparedSelection>,
+    /// Nothing is read of imported records; a selection for each record type.
+    empty_selections: Vec<Arc<PreparedSelection>>,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -134,7 +135,7 @@ impl<'a> ImportPass<'a> {
             rejected_ids: HashSet::new(),
             counts: BTreeMap::new(),
             checked_lists: Vec::new(),
-            empty_selection: Arc::default(),
+            empty_selections: job.engine.model().records.iter().map(|_| Arc::default()).collect(),
             bytes_read,
         }
     }
@@ -292,7 +293,7 @@ impl<'a> ImportPass<'a> {
             RowContent::Record { id, fields } => (id, fields),
             RowContent::Value(_) => (None, Vec::new()),
         };
-        ImportRecord { record, id, fields, selection: self.empty_selection.clone() }
+        ImportRecord { record, id, fields, selection: self.empty_selections[record.0].clone() }
     }
 
     async fn run_steps(

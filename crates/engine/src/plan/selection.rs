@@ -12,11 +12,11 @@ use crate::plan::predicate::{Predicate, plan_predicates};
 use crate::plan::statement_shape::StatementShape;
 use crate::plan::text_search;
 
-/// A selection with its plan, which is made once, however often requests use it.
+/// A selection with its plan, which is made once, however often requests use it. It is for one record type.
 #[derive(Debug, Default)]
 pub struct PreparedSelection {
     selection: Selection,
-    planned: OnceLock<Arc<PlannedSelection>>,
+    planned: OnceLock<(RecordTypeId, Arc<PlannedSelection>)>,
 }
 
 impl PreparedSelection {
@@ -24,13 +24,15 @@ impl PreparedSelection {
         Arc::new(PreparedSelection { selection, planned: OnceLock::new() })
     }
 
-    /// The planned form, computed on first use.
+    /// The planned form, computed on first use. The plan for another record type would read and write its table.
     pub(super) fn plan(&self, model: &Model, record: RecordTypeId) -> Result<Arc<PlannedSelection>> {
-        if let Some(planned) = self.planned.get() {
+        if let Some((_, planned)) = self.planned.get().filter(|(owner, _)| *owner == record) {
             return Ok(planned.clone());
         }
         let planned = Arc::new(plan_selection(model, record, &self.selection)?);
-        Ok(self.planned.get_or_init(|| planned).clone())
+        // Fails only if there is a plan already.
+        let _ = self.planned.set((record, planned.clone()));
+        Ok(planned)
     }
 }
 

@@ -168,7 +168,7 @@ impl CachedPrograms {
 /// Equal for two plans of a model exactly if [`compile_plan`] returns the same program for both.
 fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
     let shape = match action {
-        // The program depends on the selection alone, which belongs to one record type.
+        // The program depends on the selection alone. Its shape names the record type.
         PlanAction::Get { selection, .. } | PlanAction::ReadImage { selection, .. } => {
             return Cow::Borrowed(&selection.statement_shape);
         }

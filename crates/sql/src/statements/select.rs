@@ -302,7 +302,7 @@ impl SelectBuilder<'_> {
     fn relation_source(self, field: &Field) -> Result<RelationSource> {
         let relation = field.kind.relation();
         let relation =
-            relation.ok_or_else(|| Error::internal(format!("`{}` leads to no record", field.name)))?;
+            relation.ok_or_else(|| Error::internal(format!("`{}` is not a relation", field.name)))?;
         let record = relation.target();
         let table = self.table_alias(self.model.record(record));
         let own = |name: &str| format!("t.{}", self.dialect.quote_name(name));
