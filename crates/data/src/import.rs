@@ -345,7 +345,7 @@ impl<'a> ImportPass<'a> {
         record: RecordTypeId,
         imported: &[(i64, RowLocation)],
     ) -> Result<(), String> {
-        if imported.is_empty() || !self.job.catalog.model.has_relations(record) {
+        if imported.is_empty() || !self.job.catalog.model.has_outgoing_relations(record) {
             return Ok(());
         }
         let ids = imported.iter().map(|(id, _)| *id).collect();

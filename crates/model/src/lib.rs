@@ -218,7 +218,7 @@ impl TypeRef {
 
 impl Model {
     /// True if records of this type hold references or links to others.
-    pub fn has_relations(&self, record: RecordTypeId) -> bool {
+    pub fn has_outgoing_relations(&self, record: RecordTypeId) -> bool {
         self.record(record).fields.iter().any(|field| field.kind.input_target().is_some())
     }
 

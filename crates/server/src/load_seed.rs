@@ -165,7 +165,7 @@ impl SeedLoader<'_> {
             })
             .collect();
         let mut created = std::mem::take(&mut self.created);
-        created.retain(|(record, ..)| model.has_relations(*record));
+        created.retain(|(record, ..)| model.has_outgoing_relations(*record));
         created.sort_unstable();
         for batch in created.chunk_by(|a, b| a.0 == b.0).flat_map(|same| same.chunks(BATCH_SIZE)) {
             let Some((record, ..)) = batch.first().copied() else { continue };

@@ -224,7 +224,7 @@ async fn handle_request(
     };
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
     let mut response = server.service.handle(request, connection).await;
-    state.answers(response.body().request_id());
+    state.set_request_id(response.body().request_id());
     if let Some(upgrade) = response.extensions_mut().remove::<ConnectionUpgrade>() {
         state.set_takeover(upgrade);
     }

@@ -24,6 +24,7 @@ impl ValueComparison {
         let Some(scalar) = field.kind.scalar() else { return ValueComparison::Plain };
         match scalar.storage_class() {
             StorageClass::Real => ValueComparison::Real,
+            // A number stored as text is an exact decimal.
             StorageClass::Text if scalar.group() == ScalarGroup::Number => ValueComparison::Decimal,
             StorageClass::Integer | StorageClass::Text => ValueComparison::Plain,
         }

@@ -63,7 +63,7 @@ impl ConnectionState {
     }
 
     /// Sets the request whose response is sent from now on.
-    pub fn answers(&self, request: &RequestId) {
+    pub fn set_request_id(&self, request: &RequestId) {
         *self.request.lock() = Some(request.clone());
     }
 
