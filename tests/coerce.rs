@@ -5,7 +5,7 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::values::json_text::{UnreadableCellError, write_cell, write_text};
 use trefoil_model::{
-    CellValue, Field, Model, Scalar, SourceFile, StoredValue, Value, ValueType, parse_schema,
+    CellValue, Field, KeyForm, Model, Scalar, SourceFile, StoredValue, Value, ValueType, parse_schema,
 };
 
 const LONG: &str = " TYPE Long must be a whole number between -9223372036854775808 and 9223372036854775807";
@@ -331,8 +331,8 @@ fn cells_written_by_other_programs() {
         (scalar(Scalar::String), CellValue::Int(1), None),
         (scalar(Scalar::String), CellValue::Unreadable, None),
         (scalar(Scalar::String), CellValue::Null, Some("null")),
-        (ValueType::Key, CellValue::Int(-5), Some(r#""-5""#)),
-        (ValueType::Key, CellValue::Int(i64::MIN), Some(r#""-9223372036854775808""#)),
+        (ValueType::Key(KeyForm::Text), CellValue::Int(-5), Some(r#""-5""#)),
+        (ValueType::Key(KeyForm::Text), CellValue::Int(i64::MIN), Some(r#""-9223372036854775808""#)),
     ] {
         let mut out = Vec::new();
         let written = write_cell(&mut out, &value_type, cell);

@@ -96,7 +96,7 @@ fn relations(model: &Model) -> Vec<String> {
     for record in &model.records {
         for field in &record.fields {
             let kind = match field.kind.relation() {
-                Some(Relation::Reference(Reference { target, on_delete })) => {
+                Some(Relation::Reference(Reference { target, on_delete, .. })) => {
                     format!("-> {} {on_delete:?} in {}", model.record(*target).name, field.column)
                 }
                 Some(Relation::Inverse(inverse)) => format!("<- {}", name(inverse.target, inverse.field)),

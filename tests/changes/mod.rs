@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use trefoil_config::{Config, PostgresUrl};
-use trefoil_engine::{ChangeFeed, Engine, PlanLimits, ResolverRegistry, resolvers};
+use trefoil_engine::{ChangeFeed, Engine, PlanLimits, ResolverRegistry, binding};
 use trefoil_graphql::subscribe::{Subscription, SubscriptionStep};
 use trefoil_graphql::{GraphqlReply, GraphqlRequest, GraphqlService, GraphqlState, RequestContext};
 use trefoil_model::{SourceFile, Value, parse_schema};
@@ -117,8 +117,8 @@ async fn served(store: &SqlStore, feed: &ChangeFeed, schema: &str, config: &Conf
     let file = SourceFile { name: "graphql/test.graphqls".into(), text: schema.into() };
     let (model, _) = parse_schema(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     let (model, registry) = (Arc::new(model), registry());
-    let bindings = resolvers::bind_root_fields(&model, &registry);
-    let watched = resolvers::subscribed_changes(&bindings);
+    let bindings = binding::bind_root_fields(&model, &registry);
+    let watched = binding::subscribed_changes(&bindings);
     let mode = MigrationMode::Apply { allow_drop: Vec::new() };
     let mode = if store.migrate(&model, &watched, &[], MigrationMode::Start).await.is_ok() {
         MigrationMode::Start

@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 
 use trefoil_application::App;
 use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
-use trefoil_engine::{ResolverRegistry, resolvers};
+use trefoil_engine::{ResolverRegistry, binding};
 use trefoil_server::load_application::load_application;
 use trefoil_server::{StartError, lifecycle};
 use trefoil_sql::transfer::{ExpectedSchema, StoreLocation};
@@ -32,7 +32,7 @@ pub fn load_app_and_config(matches: &ArgMatches) -> Result<(App, Config), Comman
 pub fn transfer_application(app: &App, registry: &ResolverRegistry) -> Result<ExpectedSchema, CommandError> {
     let application = load_application(app, registry)
         .map_err(|diagnostics| CommandError::Start(StartError::from_diagnostics(app, &diagnostics)))?;
-    let subscribed_changes = resolvers::subscribed_changes(&application.bindings);
+    let subscribed_changes = binding::subscribed_changes(&application.bindings);
     Ok(ExpectedSchema::new(application.model, &subscribed_changes)
         .with_name(&app.name, app.origin.argument()))
 }

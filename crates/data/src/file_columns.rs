@@ -84,7 +84,7 @@ pub fn column_meaning(record: &RecordType, name: &str) -> Result<ColumnMeaning, 
     };
     let field = record.field(id);
     match &field.kind {
-        FieldKind::Id => Ok(ColumnMeaning::Id),
+        FieldKind::Id(_) => Ok(ColumnMeaning::Id),
         _ if field.value_source == ValueSource::RecordVersion => Ok(ColumnMeaning::Ignored),
         FieldKind::Value(_) | FieldKind::Relation(Relation::Reference(_) | Relation::Link(_)) => {
             Ok(ColumnMeaning::Field(id))

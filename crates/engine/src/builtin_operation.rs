@@ -1,6 +1,6 @@
-//! A root field that stands for an operation on records, with the role of each of its arguments.
+//! An operation that root fields are bound to: what it does, the role of each argument, and the shape of its result.
 
-use trefoil_model::{FieldId, RecordTypeId};
+use trefoil_model::{FieldId, RecordTypeId, RootKind};
 
 use crate::changes::ChangeKind;
 
@@ -12,6 +12,10 @@ pub struct BuiltinOperation {
     /// Name and role of each argument, in schema order.
     pub argument_roles: Vec<(String, ArgumentRole)>,
     pub result_shape: ResultShape,
+    /// A get operation without arguments, on a type that has one record: `shop: Shop!`.
+    pub is_singleton: bool,
+    /// Required fields that a create operation fills, because no argument can set them.
+    pub filled_fields: Vec<(FieldId, FillValue)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +24,19 @@ pub enum OperationVerb {
     Get,
     Create,
     Update,
+    /// Updates the record whose id is given, else creates one.
+    Save,
     Delete,
     Subscribe(ChangeKind),
+}
+
+/// The value of a field that no argument can set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FillValue {
+    CurrentTime,
+    CurrentDate,
+    False,
+    EmptyList,
 }
 
 /// The shape of the result, read from the declared type.
@@ -38,17 +53,37 @@ pub enum ResultShape {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgumentRole {
     Id,
-    /// Filters by equality in lists and subscriptions, sets the field in writes.
+    /// The ids of the records of a list.
+    Ids,
+    /// Filters by equality in reads and subscriptions, sets the field in writes.
     Field(FieldId),
     /// An object with the fields to set.
     Input,
     ExpectedVersion,
     Page,
     Size,
+    Limit,
+    Offset,
     First,
     After,
     OrderBy,
+    /// Ascending or descending, for what `OrderBy` names.
+    SortDirection,
     Where,
+    /// Text that records contain.
+    Search,
     /// No role: `check` warns about it and a request that uses it is refused.
     Unknown,
+}
+
+impl OperationVerb {
+    pub fn root_kind(self) -> RootKind {
+        match self {
+            OperationVerb::List | OperationVerb::Get => RootKind::Query,
+            OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
+                RootKind::Mutation
+            }
+            OperationVerb::Subscribe(_) => RootKind::Subscription,
+        }
+    }
 }

@@ -35,7 +35,7 @@ struct EngineInner {
 
 impl Engine {
     /// The feed belongs to the store and stays when the model is replaced. The tables must fit the model already.
-    /// The bindings are those of [`crate::resolvers::bind_root_fields`].
+    /// The bindings are those of [`crate::binding::bind_root_fields`].
     pub fn new(
         model: Arc<Model>,
         bindings: Vec<ResolverBinding>,

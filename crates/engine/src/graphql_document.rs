@@ -8,10 +8,9 @@ use trefoil_model::{
 };
 
 use crate::arguments::FilterOperator;
-use crate::builtin_operation::ArgumentRole;
 use crate::{
-    BuiltinOperation, ComparisonOp, Condition, Engine, ListSlice, Listing, OperationVerb, ResolverBinding,
-    ResultShape, SortKey,
+    ArgumentRole, BuiltinOperation, ComparisonOp, Condition, Engine, ListSlice, Listing, OperationVerb,
+    ResolverBinding, ResultShape, SortKey,
 };
 
 /// The operation that a document runs.
@@ -76,7 +75,7 @@ impl DocumentRequest<'_> {
                 let key = condition_key(record, *field, *op);
                 is_argument || where_fields.iter().any(|argument| argument.name == key)
             }
-            ListingPart::Search => false,
+            ListingPart::Search => position_of(ArgumentRole::Search).is_some(),
             ListingPart::Order => position_of(ArgumentRole::OrderBy).is_some(),
             ListingPart::Page => position_of(ArgumentRole::Page).is_some(),
             ListingPart::After => position_of(ArgumentRole::After).is_some(),
@@ -117,7 +116,7 @@ impl DocumentRequest<'_> {
             ArgumentRole::Field(id) => {
                 let field = record.field(*id);
                 let value = match self.verb {
-                    OperationVerb::Create | OperationVerb::Update => {
+                    OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
                         self.values.get(&field.input_name).cloned()
                     }
                     OperationVerb::List
@@ -139,7 +138,17 @@ impl DocumentRequest<'_> {
             }
             ArgumentRole::OrderBy => self.sort_words(record).map(|words| json!(words).to_string()),
             ArgumentRole::Where => self.where_literal(model, record, argument),
-            ArgumentRole::ExpectedVersion | ArgumentRole::Unknown => None,
+            ArgumentRole::Limit => self.page_and_size().map(|(_, size)| literal(json!(size))),
+            ArgumentRole::Offset => {
+                self.page_and_size().map(|(page, size)| literal(json!((page - 1).saturating_mul(size))))
+            }
+            ArgumentRole::Search => {
+                self.listing.and_then(|listing| listing.search.clone()).map(|text| literal(json!(text)))
+            }
+            ArgumentRole::Ids
+            | ArgumentRole::SortDirection
+            | ArgumentRole::ExpectedVersion
+            | ArgumentRole::Unknown => None,
         }
     }
 
@@ -202,7 +211,7 @@ impl DocumentRequest<'_> {
         match &self.listing?.slice {
             ListSlice::Page { page, size } => Some((*page, *size)),
             ListSlice::First { first, after: None } => Some((1, *first)),
-            ListSlice::First { after: Some(_), .. } | ListSlice::All => None,
+            ListSlice::First { after: Some(_), .. } | ListSlice::Range { .. } | ListSlice::All => None,
         }
     }
 
@@ -213,7 +222,9 @@ impl DocumentRequest<'_> {
             ListSlice::First { first, after: Some(after) } => Some((*first, Some(after))),
             ListSlice::First { first, after: None } if !has_pages => Some((*first, None)),
             ListSlice::Page { page: 1, size } if !has_pages => Some((*size, None)),
-            ListSlice::First { .. } | ListSlice::Page { .. } | ListSlice::All => None,
+            ListSlice::First { .. } | ListSlice::Page { .. } | ListSlice::Range { .. } | ListSlice::All => {
+                None
+            }
         }
     }
 }
@@ -239,7 +250,10 @@ pub fn unexpressed_listing_parts(
     let search = listing.search.as_ref().filter(|_| !is_expressed(ListingPart::Search)).map(|_| "q");
     let order = (!listing.sort_keys.is_empty() && !is_expressed(ListingPart::Order)).then_some("sort");
     let page = match &listing.slice {
-        ListSlice::Page { page: 1, .. } | ListSlice::First { after: None, .. } | ListSlice::All => None,
+        ListSlice::Page { page: 1, .. }
+        | ListSlice::First { after: None, .. }
+        | ListSlice::Range { .. }
+        | ListSlice::All => None,
         ListSlice::Page { .. } => (!is_expressed(ListingPart::Page)).then_some("page"),
         ListSlice::First { after: Some(_), .. } => (!is_expressed(ListingPart::After)).then_some("page"),
     };

@@ -22,11 +22,10 @@ mod bulk_write;
 mod owned_records;
 
 // Root fields of the schema and their arguments.
-pub mod argument_warnings;
 pub mod arguments;
+pub mod binding;
 mod builtin_operation;
 pub mod list_window;
-pub mod resolvers;
 
 // Operations written as GraphQL documents.
 pub mod graphql_document;
@@ -37,7 +36,7 @@ pub mod changes;
 // Reloading the schema while requests run.
 mod schema_gate;
 
-pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
+pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
     ChangeBatch, ChangeFeed, ChangeFilter, ChangeKind, ChangeLog, LogEpoch, RecordChange, RecordImage,

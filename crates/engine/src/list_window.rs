@@ -32,6 +32,16 @@ pub fn cursor_slice(
     Ok(ListSlice::First { first: limited_size(name, count, limits)?, after })
 }
 
+/// `limit` records after the first `offset` ones; without a limit, all of them.
+pub fn range_slice(limits: &PlanLimits, offset: Option<i64>, limit: Option<i64>) -> Result<ListSlice> {
+    let offset = offset.unwrap_or(0);
+    if offset < 0 {
+        return Err(Error::invalid("offset", "RANGE", format!("`offset` must be at least 0, not {offset}")));
+    }
+    let limit = limit.map(|limit| limited_size("limit", Some(limit), limits)).transpose()?;
+    Ok(ListSlice::Range { offset, limit })
+}
+
 /// The error for pages and cursors in one request.
 pub fn mixed_paging_error(choices: &str) -> Error {
     Error::invalid("after", "PAGING", format!("use either {choices}, not both"))

@@ -171,7 +171,7 @@ impl<'m> FakeRecords<'m> {
             ValueType::Embedded(name) => self.embedded_value(name, id, random, depth + 1),
             ValueType::List(item) => Some(self.list_value(owner, field, item, id, random, depth)),
             // Depends on the records that exist.
-            ValueType::Key => None,
+            ValueType::Key(_) => None,
         }
     }
 
@@ -238,7 +238,7 @@ fn creation_order(model: &Model) -> Result<Vec<RecordTypeId>> {
     while !waiting.is_empty() {
         let is_waiting = |record: RecordTypeId, only_required: bool| {
             model.record(record).fields.iter().any(|field| {
-                field.kind.reference().is_some_and(|Reference { target, on_delete }| {
+                field.kind.reference().is_some_and(|Reference { target, on_delete, .. }| {
                     let is_required = field.required && *on_delete != OnDelete::SetNull;
                     (is_required || !only_required) && *target != record && waiting.contains(target)
                 })

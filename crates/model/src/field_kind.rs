@@ -18,7 +18,7 @@ pub struct FieldId(pub usize);
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
     /// The record's own id.
-    Id,
+    Id(KeyForm),
     /// A value in a column of this record.
     Value(ValueType),
     /// Other records.
@@ -31,13 +31,31 @@ pub enum FieldKind {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ValueType {
     /// The id of a record: the type of id fields and references.
-    Key,
+    Key(KeyForm),
     Scalar(Scalar),
     Enum(String),
     /// A value inside its owner, stored as JSON; holds the type name.
     Embedded(String),
     /// A list of scalars, enums or embedded values, stored as JSON.
     List(Box<ListItem>),
+}
+
+/// How ids are written in JSON. The store counts them up as integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyForm {
+    /// Digits in a text, for `ID` and `Long`.
+    Text,
+    /// A number, for `Int`.
+    Number,
+}
+
+impl KeyForm {
+    const fn value_type(self) -> &'static ValueType {
+        match self {
+            KeyForm::Text => &ValueType::Key(KeyForm::Text),
+            KeyForm::Number => &ValueType::Key(KeyForm::Number),
+        }
+    }
 }
 
 /// The element of a list.
@@ -59,6 +77,8 @@ pub enum Relation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
     pub target: RecordTypeId,
+    /// That of the target.
+    pub key_form: KeyForm,
     pub on_delete: OnDelete,
 }
 
@@ -90,7 +110,8 @@ impl FieldKind {
     /// The type of the values in the field's column; `None` if this record has no column for it.
     pub const fn value_type(&self) -> Option<&ValueType> {
         match self {
-            FieldKind::Id | FieldKind::Relation(Relation::Reference(_)) => Some(&ValueType::Key),
+            FieldKind::Id(form) => Some(form.value_type()),
+            FieldKind::Relation(Relation::Reference(reference)) => Some(reference.key_form.value_type()),
             FieldKind::Value(value_type) => Some(value_type),
             FieldKind::Relation(Relation::Inverse(_) | Relation::Link(_)) | FieldKind::Unstored => None,
         }
@@ -100,19 +121,19 @@ impl FieldKind {
     pub const fn own_value(&self) -> Option<&ValueType> {
         match self {
             FieldKind::Value(value_type) => Some(value_type),
-            FieldKind::Id | FieldKind::Relation(_) | FieldKind::Unstored => None,
+            FieldKind::Id(_) | FieldKind::Relation(_) | FieldKind::Unstored => None,
         }
     }
 
     pub const fn relation(&self) -> Option<&Relation> {
         match self {
             FieldKind::Relation(relation) => Some(relation),
-            FieldKind::Id | FieldKind::Value(_) | FieldKind::Unstored => None,
+            FieldKind::Id(_) | FieldKind::Value(_) | FieldKind::Unstored => None,
         }
     }
 
     pub const fn is_id(&self) -> bool {
-        matches!(self, FieldKind::Id)
+        matches!(self, FieldKind::Id(_))
     }
 
     pub const fn is_unstored(&self) -> bool {
@@ -123,7 +144,7 @@ impl FieldKind {
     pub const fn has_input(&self) -> bool {
         match self {
             FieldKind::Value(_) | FieldKind::Relation(Relation::Reference(_) | Relation::Link(_)) => true,
-            FieldKind::Id | FieldKind::Relation(Relation::Inverse(_)) | FieldKind::Unstored => false,
+            FieldKind::Id(_) | FieldKind::Relation(Relation::Inverse(_)) | FieldKind::Unstored => false,
         }
     }
 
@@ -180,7 +201,7 @@ impl ValueType {
     pub const fn scalar(&self) -> Option<Scalar> {
         match self {
             ValueType::Scalar(scalar) => Some(*scalar),
-            ValueType::Key | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_) => None,
+            ValueType::Key(_) | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_) => None,
         }
     }
 
@@ -199,7 +220,7 @@ impl ValueType {
 
     pub const fn storage_class(&self) -> StorageClass {
         match self {
-            ValueType::Key => StorageClass::Integer,
+            ValueType::Key(_) => StorageClass::Integer,
             ValueType::Scalar(scalar) => scalar.storage_class(),
             ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_) => StorageClass::Text,
         }
@@ -213,7 +234,7 @@ impl ValueType {
     /// True if the values are stored as JSON, and so cannot be compared.
     pub fn is_json(&self) -> bool {
         match self {
-            ValueType::Key | ValueType::Enum(_) => false,
+            ValueType::Key(_) | ValueType::Enum(_) => false,
             ValueType::Scalar(scalar) => *scalar == Scalar::Json,
             ValueType::Embedded(_) | ValueType::List(_) => true,
         }
@@ -222,7 +243,7 @@ impl ValueType {
     /// True if the values consist of other values with types of their own.
     pub const fn has_parts(&self) -> bool {
         match self {
-            ValueType::Key | ValueType::Scalar(_) | ValueType::Enum(_) => false,
+            ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) => false,
             ValueType::Embedded(_) | ValueType::List(_) => true,
         }
     }

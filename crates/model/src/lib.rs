@@ -35,7 +35,8 @@ use indexmap::IndexMap;
 
 pub use crate::diagnostic::{Diagnostic, Severity};
 pub use crate::field_kind::{
-    FieldId, FieldKind, Inverse, Link, ListItem, OnDelete, RecordTypeId, Reference, Relation, ValueType,
+    FieldId, FieldKind, Inverse, KeyForm, Link, ListItem, OnDelete, RecordTypeId, Reference, Relation,
+    ValueType,
 };
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
 pub use crate::sdl::parse::parse_schema;

@@ -82,9 +82,34 @@ impl Scalar {
         }
     }
 
-    /// The scalar of this name in a schema.
+    /// The scalar of this name in a schema, also by the names that other servers use.
     pub fn from_name(name: &str) -> Option<Scalar> {
-        Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
+        let own = Scalar::ALL.into_iter().find(|scalar| scalar.name() == name);
+        own.or_else(|| Scalar::from_alias(name))
+    }
+
+    fn from_alias(name: &str) -> Option<Scalar> {
+        match name.to_ascii_lowercase().as_str() {
+            "nonemptystring" | "char" => Some(Scalar::String),
+            "short" | "byte" | "positiveint" | "nonnegativeint" => Some(Scalar::Int),
+            "double" | "positivefloat" | "nonnegativefloat" => Some(Scalar::Float),
+            "long" | "bigint" | "int64" | "biginteger" | "awstimestamp" => Some(Scalar::Long),
+            "decimal" | "bigdecimal" | "numeric" => Some(Scalar::Decimal),
+            "date" | "localdate" | "isodate" | "graphqldate" | "awsdate" => Some(Scalar::Date),
+            "datetime" | "time" | "instant" | "localdatetime" | "offsetdatetime" | "zoneddatetime"
+            | "timestamp" | "timestamptz" | "isodatetime" | "iso8601datetime" | "graphqldatetime"
+            | "awsdatetime" => Some(Scalar::DateTime),
+            "uuid" | "guid" => Some(Scalar::Uuid),
+            "url" | "uri" | "awsurl" => Some(Scalar::Url),
+            "email" | "emailaddress" | "awsemail" => Some(Scalar::Email),
+            "json" | "jsonobject" | "jsonb" | "object" | "map" | "any" | "awsjson" => Some(Scalar::Json),
+            _ => None,
+        }
+    }
+
+    /// True if GraphQL answers the number as text, because clients would lose digits of it.
+    pub fn is_number_as_text(self) -> bool {
+        self.group() == ScalarGroup::Number && self.json_form() == JsonForm::Text
     }
 
     pub const fn name(self) -> &'static str {

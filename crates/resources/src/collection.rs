@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use trefoil_application::{ResourceSettings, TextList};
-use trefoil_engine::{ChangeKind, ComparisonOp, Condition, Engine, resolvers};
+use trefoil_engine::{ChangeKind, ComparisonOp, Condition, Engine, binding};
 use trefoil_http::negotiation::format::{
     COLLECTION_FORMATS, LIVE_COLLECTION_FORMATS, LIVE_TEXT_COLLECTION_FORMATS, OfferedFormats,
     TEXT_COLLECTION_FORMATS,
@@ -151,7 +151,7 @@ impl SubPath<'_> {
 }
 
 fn subscribed_changes(engine: &Engine, record: RecordTypeId) -> Vec<ChangeKind> {
-    let changes = resolvers::subscribed_changes(engine.bindings());
+    let changes = binding::subscribed_changes(engine.bindings());
     changes.into_iter().filter(|(owner, _)| *owner == record).map(|(_, kind)| kind).collect()
 }
 

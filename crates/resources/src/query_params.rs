@@ -1,6 +1,8 @@
 //! Reads the query parameters of a record path one by one.
 
-use trefoil_engine::arguments::{FilterOperator, filter_field, null_condition, parse_sort_key};
+use trefoil_engine::arguments::roles::filter_field;
+use trefoil_engine::arguments::sort_keys::parse_sort_key;
+use trefoil_engine::arguments::{FilterOperator, null_condition};
 use trefoil_engine::{ComparisonOp, Condition, ListSlice, PlanLimits, SortKey, list_window};
 use trefoil_http::negotiation::format::{self, ResponseFormat};
 use trefoil_model::error::{Error, Violation};

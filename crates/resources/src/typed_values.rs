@@ -60,7 +60,7 @@ impl<'m> ControlReader<'m> {
                 text if text.is_empty() && !field.required => Value::Null,
                 text => Value::String(text),
             },
-            Some(value_type @ (ValueType::Key | ValueType::Scalar(_) | ValueType::Enum(_))) => {
+            Some(value_type @ (ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_))) => {
                 single_value(value_type, node.last_text())
             }
             Some(ValueType::Embedded(name)) if !node.children.is_empty() => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use trefoil_application::{App, AppOrigin};
 use trefoil_config::{Config, DatabaseLocation};
-use trefoil_engine::{ChangeFeed, Engine, PlanLimits, ResolverRegistry, resolvers};
+use trefoil_engine::{ChangeFeed, Engine, PlanLimits, ResolverRegistry, binding};
 use trefoil_graphql::{GraphqlService, GraphqlState};
 use trefoil_http::host_check::AllowedHosts;
 use trefoil_http::monitoring::health;
@@ -335,7 +335,7 @@ pub async fn migrate_store(
     app: &App,
     mode: MigrationMode,
 ) -> Result<MigrationReport, StartError> {
-    let subscribed_changes = resolvers::subscribed_changes(&application.bindings);
+    let subscribed_changes = binding::subscribed_changes(&application.bindings);
     let lists: Vec<String> = app.manifest.plain_lists.iter().map(|list| list.name().to_owned()).collect();
     store
         .migrate(&application.model, &subscribed_changes, &lists, mode)

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use trefoil_application::App;
-use trefoil_engine::{ResolverBinding, ResolverRegistry, argument_warnings, resolvers};
+use trefoil_engine::arguments::warnings::argument_warnings;
+use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
 use trefoil_model::diagnostic::Diagnostic;
 use trefoil_model::{Model, ReservedPath, parse_schema};
 
@@ -25,8 +26,8 @@ pub fn load_application(
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    let bindings = resolvers::bind_root_fields(&model, registry);
-    warnings.extend(model.locate_warnings(argument_warnings::argument_warnings(&model, &bindings)));
+    let bindings = binding::bind_root_fields(&model, registry);
+    warnings.extend(model.locate_warnings(argument_warnings(&model, &bindings)));
     Ok(LoadedApplication { model: Arc::new(model), bindings, warnings })
 }
 

@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 
 use trefoil_application::App;
-use trefoil_engine::resolvers::default_root_name;
 use trefoil_engine::{ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry};
 use trefoil_model::diagnostic::{Diagnostic, Severity, render_all};
 use trefoil_model::{SourceFile, SourceLocation};
@@ -25,10 +24,15 @@ pub fn command() -> Command {
         .value_parser(PossibleValuesParser::new(["human", "json"]))
         .default_value("human")
         .help("Output format");
+    let strict = Arg::new("strict")
+        .long("strict")
+        .action(ArgAction::SetTrue)
+        .help("Exit with 1 for warnings and for operations without a resolver, too");
     Command::new("check")
         .about("Report the mistakes in an application folder, and what each operation does")
         .arg(folder_argument())
         .arg(format)
+        .arg(strict)
 }
 
 pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
@@ -38,7 +42,9 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     let report = CheckReport::collect(app, mistakes, registry)?;
     let is_json = matches.get_one::<String>("format").is_some_and(|format| format == "json");
     print_output(&if is_json { report.to_json_text() } else { report.to_text() })?;
-    if report.error_count() == 0 { Ok(()) } else { Err(CommandError::Reported) }
+    let is_accepted =
+        if matches.get_flag("strict") { report.is_flawless() } else { report.error_count() == 0 };
+    if is_accepted { Ok(()) } else { Err(CommandError::Reported) }
 }
 
 /// Everything that `check` reports about an application.
@@ -87,6 +93,11 @@ impl CheckReport {
 
     fn error_count(&self) -> usize {
         self.with_severity(Severity::Error).count()
+    }
+
+    /// True without a mistake, a warning and an operation that nothing answers.
+    fn is_flawless(&self) -> bool {
+        self.diagnostics.is_empty() && self.operations.iter().all(|operation| operation.resolver.is_ok())
     }
 
     fn to_text(&self) -> String {
@@ -148,7 +159,7 @@ fn report_operations(application: &LoadedApplication) -> Vec<OperationReport> {
     let model = &application.model;
     let roots = model.root_fields.iter().zip(&application.bindings);
     let reports = roots.map(|(root, binding)| OperationReport {
-        name: format!("{}.{}", default_root_name(root.root_kind), root.name),
+        name: format!("{}.{}", model.root_type_name(root.root_kind), root.name),
         location: root.location.clone(),
         resolver: match binding {
             ResolverBinding::Builtin(builtin) => {
@@ -167,6 +178,7 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::Get => "gets one",
         OperationVerb::Create => "creates one",
         OperationVerb::Update => "updates one",
+        OperationVerb::Save => "saves one",
         OperationVerb::Delete => "deletes one",
         OperationVerb::Subscribe(ChangeKind::Created) => "sends each new",
         OperationVerb::Subscribe(ChangeKind::Updated) => "sends each changed",

@@ -72,4 +72,6 @@ pub enum ListSlice {
     Page { page: i64, size: i64 },
     /// The first records after a cursor.
     First { first: i64, after: Option<String> },
+    /// Some records after the first `offset` ones, or all of them.
+    Range { offset: i64, limit: Option<i64> },
 }

@@ -160,6 +160,7 @@ pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing
             let after = after.transpose()?;
             (Some(*first), 0, after)
         }
+        ListSlice::Range { offset, limit } => (*limit, *offset, None),
     };
     let (count, with_cursors) = (listing.count, listing.with_cursors);
     Ok(PlannedListing {

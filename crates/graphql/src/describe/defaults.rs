@@ -4,7 +4,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{InputValueDefinition, Type};
 use apollo_compiler::schema::ExtendedType;
 
-use trefoil_model::Value;
+use trefoil_model::{Scalar, Value};
 
 use crate::plan::input;
 
@@ -39,10 +39,14 @@ fn named_literal(schema: &Schema, name: &str, value: &Value) -> Option<String> {
         (ExtendedType::Enum(_), Value::String(text)) => Some(text.clone()),
         (_, Value::String(text)) if name == "ID" && is_integer(text) => Some(text.clone()),
         // `Long` and `Decimal` are serialised as strings.
-        (_, Value::Int(number)) if matches!(name, "Long" | "Decimal") => Some(format!("\"{number}\"")),
-        (_, Value::Number(digits)) if matches!(name, "Long" | "Decimal") => Some(format!("\"{digits}\"")),
+        (_, Value::Int(number)) if is_number_as_text(name) => Some(format!("\"{number}\"")),
+        (_, Value::Number(digits)) if is_number_as_text(name) => Some(format!("\"{digits}\"")),
         (_, value) => Some(untyped_literal(value)),
     }
+}
+
+fn is_number_as_text(type_name: &str) -> bool {
+    Scalar::from_name(type_name).is_some_and(Scalar::is_number_as_text)
 }
 
 fn untyped_literal(value: &Value) -> String {

@@ -115,6 +115,7 @@ fn has_preceding(slice: &ListSlice) -> bool {
         ListSlice::All => false,
         ListSlice::Page { page, .. } => *page > 1,
         ListSlice::First { after, .. } => after.is_some(),
+        ListSlice::Range { offset, .. } => *offset > 0,
     }
 }
 
@@ -345,12 +346,16 @@ fn finish_root(
             writer.out.extend_from_slice(if outcome == Outcome::NotFound { b"false" } else { b"true" });
             Ok(())
         }
+        // A get operation that is not by id lists the first match.
+        (RootShape::Record(_), Outcome::Listed { .. }) if open.rows == 0 => {
+            writer.write_null(root.required, at)
+        }
         (RootShape::Record(_) | RootShape::Id, Outcome::NotFound) => match builtin.builtin.verb {
             OperationVerb::Get
             | OperationVerb::List
             | OperationVerb::Create
             | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
-            OperationVerb::Update | OperationVerb::Delete => {
+            OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
                 let id = pending.record_id.unwrap_or_default();
                 let missing = Error::NotFound {
                     what: MissingItem::Record { type_name: builtin.record_name.clone(), id },
@@ -358,7 +363,10 @@ fn finish_root(
                 writer.fail_with(root.required, &missing, at)
             }
         },
-        (RootShape::Id, Outcome::Deleted { id }) => {
+        (
+            RootShape::Id,
+            Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
+        ) => {
             writer.out.push(b'"');
             json_text::write_int(&mut writer.out, id);
             writer.out.push(b'"');

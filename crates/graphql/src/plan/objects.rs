@@ -8,7 +8,7 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, RecordTypeId, Relation};
+use trefoil_model::{FieldId, RecordTypeId, Relation, Scalar};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -352,7 +352,9 @@ fn leaf_type(name: &str) -> LeafType {
         "String" => LeafType::String,
         "Boolean" => LeafType::Boolean,
         "ID" => LeafType::Id,
-        "Long" | "Decimal" => LeafType::NumberAsText,
-        _ => LeafType::Custom,
+        custom => match Scalar::from_name(custom) {
+            Some(scalar) if scalar.is_number_as_text() => LeafType::NumberAsText,
+            _ => LeafType::Custom,
+        },
     }
 }

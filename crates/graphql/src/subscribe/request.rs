@@ -110,6 +110,7 @@ fn change_filter(
             | OperationVerb::Get
             | OperationVerb::Create
             | OperationVerb::Update
+            | OperationVerb::Save
             | OperationVerb::Delete => {
                 refuse("RESOLVER_NOT_FOUND", format!("`{name}` is not bound to a subscription"))
             }

@@ -20,13 +20,17 @@ pub fn column_name(field_name: &str) -> String {
     if field_name.eq_ignore_ascii_case(VERSION_COLUMN) {
         return format!("{VERSION_COLUMN}_");
     }
-    if SYSTEM_COLUMNS.contains(&field_name) { format!("{field_name}_") } else { field_name.into() }
+    let is_taken = SYSTEM_COLUMNS.contains(&field_name) || field_name.eq_ignore_ascii_case(KEY_COLUMN);
+    if is_taken { format!("{field_name}_") } else { field_name.into() }
 }
 
 /// Path segment of a list field: `order-lines` for `orderLines`.
 pub fn path_segment(field_name: &str) -> String {
     field_name.to_kebab_case()
 }
+
+/// The key column of every record table, whatever the key is called in the schema.
+pub const KEY_COLUMN: &str = "id";
 
 /// The version column of every record table.
 pub const VERSION_COLUMN: &str = "_version";
@@ -37,6 +41,16 @@ const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "
 /// Column of a reference, also its name in bodies and forms: `userId` for `user`.
 pub fn reference_column(field_name: &str) -> String {
     format!("{field_name}Id")
+}
+
+/// True if `name` means the key of a type: `bookId` and `book_id` for `Book`.
+pub fn is_key_name(type_name: &str, name: &str) -> bool {
+    name.to_snake_case() == format!("{}_id", type_name.to_snake_case())
+}
+
+/// The words of a name in lower case, joined by `_`.
+pub fn snake_words(name: &str) -> String {
+    name.to_snake_case()
 }
 
 /// Name of a link in bodies and forms: `courseIds` for `courses`.
@@ -125,6 +139,11 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         .filter(|(distance, candidate)| *distance <= max_distance(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// True if the names differ by case or one slip of the pen.
+pub fn differ_by_one_edit(one: &str, other: &str) -> bool {
+    one.len().abs_diff(other.len()) <= 1 && edit_distance(&one.to_lowercase(), &other.to_lowercase()) <= 1
 }
 
 /// Number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.

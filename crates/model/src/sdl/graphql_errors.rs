@@ -6,9 +6,8 @@ use apollo_compiler::parser::SourceSpan;
 use apollo_compiler::validation::{DiagnosticData, DiagnosticList};
 
 use crate::Scalar;
-use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
-use crate::sdl::{directive_declaration, directives};
+use crate::sdl::directives::{self, declaration, foreign};
 
 /// Reports errors of building the schema: duplicate names, queries among the types, …
 pub(crate) fn report_build_errors(log: &mut DiagnosticLog, errors: &DiagnosticList) {
@@ -34,7 +33,6 @@ pub(crate) fn report_build_errors(log: &mut DiagnosticLog, errors: &DiagnosticLi
 
 /// Reports violations of GraphQL's schema rules.
 pub(crate) fn report_validation_errors(log: &mut DiagnosticLog, schema: &Schema, errors: &DiagnosticList) {
-    let mut undeclared = Vec::new();
     for diagnostic in errors.iter() {
         let message = diagnostic.error.to_string();
         let span = diagnostic.error.location();
@@ -42,9 +40,7 @@ pub(crate) fn report_validation_errors(log: &mut DiagnosticLog, schema: &Schema,
             // Reported by `report_missing_query`, with an example.
             Some("QueryRootOperationType") => {}
             Some("UndefinedDefinition") => report_unknown_type(log, schema, span, &message),
-            Some("UndefinedDirective") => {
-                report_unknown_directive(log, schema, span, &message, &mut undeclared)
-            }
+            Some("UndefinedDirective") => report_unknown_directive(log, span, &message),
             Some(kind) => report_invalid_schema(log, schema, kind, diagnostic.error),
             None => {
                 log.error(span, "GRAPHQL", message);
@@ -68,31 +64,14 @@ fn report_unknown_type(log: &mut DiagnosticLog, schema: &Schema, span: Option<So
     log.error(span, "UNKNOWN_TYPE", format!("there is no type `{name}`")).label("unknown type").help(help);
 }
 
-/// A probable typo is reported at each use, any other undeclared directive only once.
-fn report_unknown_directive(
-    log: &mut DiagnosticLog,
-    schema: &Schema,
-    span: Option<SourceSpan>,
-    message: &str,
-    undeclared: &mut Vec<String>,
-) {
+/// Only misspelt directives of ours get here: others were removed before validation.
+fn report_unknown_directive(log: &mut DiagnosticLog, span: Option<SourceSpan>, message: &str) {
     let name = quoted_names(message).next().unwrap_or_default().trim_start_matches('@');
-    let known = schema.directive_definitions.keys().map(|name| name.as_str());
-    let known = known.chain(directives::BUILTIN_DIRECTIVES.iter().map(|builtin| builtin.name));
-    let help = match names::nearest_name(name, known) {
-        Some(near) => format!("did you mean `@{near}`?"),
-        None if undeclared.iter().any(|reported| reported == name) => return,
-        None => {
-            undeclared.push(name.to_owned());
-            format!(
-                "remove it or declare it: `{}`",
-                directive_declaration::suggested_declaration(schema, name, span)
-            )
-        }
-    };
-    log.error(span, "UNKNOWN_DIRECTIVE", format!("there is no directive `@{name}`"))
-        .label("unknown directive")
-        .help(help);
+    let report = log.error(span, "UNKNOWN_DIRECTIVE", format!("there is no directive `@{name}`"));
+    report.label("unknown directive");
+    if let Some(builtin) = foreign::misspelt_builtin(name) {
+        report.help(format!("did you mean `@{builtin}`?"));
+    }
 }
 
 fn report_invalid_schema(log: &mut DiagnosticLog, schema: &Schema, kind: &str, error: &DiagnosticData) {
@@ -126,7 +105,7 @@ fn report_invalid_schema(log: &mut DiagnosticLog, schema: &Schema, kind: &str, e
                 .map(|builtin| format!("its definition is `{}`", builtin.sdl));
             (
                 "DIRECTIVE_PLACE",
-                format!("`@{first}` is not allowed on {}", directive_declaration::location_phrase(&location)),
+                format!("`@{first}` is not allowed on {}", declaration::location_phrase(&location)),
                 help,
             )
         }

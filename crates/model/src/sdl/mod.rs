@@ -8,7 +8,11 @@ pub(crate) mod graphql_errors;
 pub(crate) mod merge_extensions;
 pub(crate) mod syntax_errors;
 
+// What a schema for another server has besides, or leaves out.
+pub(crate) mod implied_types;
+
 // Types and root fields.
+pub(crate) mod record_keys;
 pub(crate) mod record_types;
 pub(crate) mod relations;
 pub(crate) mod root_fields;
@@ -18,7 +22,6 @@ pub(crate) mod default_values;
 pub(crate) mod schema_checks;
 
 // The directives of Trefoil, and suggested declarations of unknown ones.
-pub(crate) mod directive_declaration;
 pub mod directives;
 
 // Paths that record types may be served at.

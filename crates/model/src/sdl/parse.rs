@@ -9,9 +9,10 @@ use apollo_compiler::validation::{DiagnosticList, Valid};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::sdl::diagnostic_log::DiagnosticLog;
+use crate::sdl::directives::{self, foreign};
 use crate::sdl::resource_paths::ReservedPath;
 use crate::sdl::{
-    default_values, directives, graphql_errors, merge_extensions, record_types, relations, root_fields,
+    default_values, graphql_errors, implied_types, merge_extensions, record_types, relations, root_fields,
     schema_checks, syntax_errors,
 };
 use crate::{Model, SourceFile};
@@ -26,8 +27,9 @@ pub fn parse_schema(
     for (text, errors) in &parsed.errors {
         syntax_errors::report_syntax_errors(&mut log, text, errors);
     }
-    let schema = build_schema(&parsed, files, &mut log);
+    let mut schema = build_schema(&parsed, files, &mut log);
     let redeclared = schema_checks::redeclared_directives(&schema, parsed.builtin_file, &mut log);
+    foreign::remove_foreign_directives(&mut schema, parsed.builtin_file, &mut log);
     let mut partial_model = record_types::read_record_types(&schema, &redeclared, &mut log);
     relations::resolve_relations(&mut partial_model, &schema, &mut log);
     let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);
@@ -66,7 +68,8 @@ fn parse_files(files: &[SourceFile]) -> ParsedFiles {
         parsed.add_file(&file.text, &file.name);
     }
     let declared: HashSet<&str> = parsed.documents.iter().flat_map(declared_names).collect();
-    let added = missing_definitions(files, &declared);
+    let added =
+        missing_definitions(files, &declared) + &implied_types::implied_types(&parsed.documents, &declared);
     if !added.is_empty() {
         parsed.add_file(&added, "trefoil.graphqls");
         parsed.builtin_file =

@@ -1,6 +1,6 @@
 //! Turns object types into record types and embedded types, field by field; lists of records are resolved later.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, Type};
@@ -8,12 +8,13 @@ use apollo_compiler::schema::{ExtendedType, ObjectType};
 use indexmap::IndexMap;
 
 use crate::naming::names;
-use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else};
-use crate::sdl::directives::{DirectiveReader, FieldDirectives, expected_kind, is_builtin_directive};
+use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
+use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive};
+use crate::sdl::record_keys::{RecordKey, record_keys};
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
-    EmbeddedType, EnumType, Field, FieldId, FieldKind, ListItem, OnDelete, RecordType, RecordTypeId,
+    EmbeddedType, EnumType, Field, FieldId, FieldKind, KeyForm, ListItem, OnDelete, RecordType, RecordTypeId,
     Reference, Relation, Scalar, ValueSource, ValueType,
 };
 
@@ -45,7 +46,7 @@ enum TypeShape {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FieldOwner {
+pub(crate) enum FieldOwner {
     Record,
     EmbeddedValue,
 }
@@ -53,12 +54,15 @@ enum FieldOwner {
 pub(crate) struct RecordTypeReader<'a> {
     schema: &'a Schema,
     roots: HashSet<&'a str>,
-    record_ids: HashMap<&'a str, RecordTypeId>,
+    pub(crate) record_ids: HashMap<&'a str, RecordTypeId>,
+    keys: HashMap<&'a str, RecordKey<'a>>,
     redeclared: &'a HashSet<String>,
-    log: &'a mut DiagnosticLog,
+    pub(crate) log: &'a mut DiagnosticLog,
     partial_model: PartialModel,
     /// Embedded types found in fields and not read yet.
     pending_embedded: Vec<&'a str>,
+    /// Scalars found in fields whose values we cannot check.
+    unknown_scalars: BTreeSet<&'a str>,
 }
 
 pub(crate) fn read_record_types(
@@ -69,7 +73,9 @@ pub(crate) fn read_record_types(
     let roots = root_type_names(schema);
     let types: Vec<&ObjectType> =
         user_object_types(schema).filter(|ty| !roots.contains(ty.name.as_str())).collect();
-    let records: Vec<&ObjectType> = types.iter().copied().filter(|ty| is_record_type(ty)).collect();
+    let keys = record_keys(schema, &types);
+    let records: Vec<&ObjectType> =
+        types.iter().copied().filter(|ty| keys.contains_key(ty.name.as_str())).collect();
     let record_ids = records.iter().enumerate().map(|(i, ty)| (ty.name.as_str(), RecordTypeId(i))).collect();
     let partial_model = PartialModel {
         records: Vec::new(),
@@ -82,25 +88,26 @@ pub(crate) fn read_record_types(
         schema,
         roots,
         record_ids,
+        keys,
         redeclared,
         log,
         partial_model,
         pending_embedded: Vec::new(),
+        unknown_scalars: BTreeSet::new(),
     };
     for ty in records {
         reader.read_record_type(ty);
     }
     reader.read_embedded_types();
-    for ty in types.iter().filter(|ty| !is_record_type(ty)) {
+    unstored_fields::warn_unknown_scalars(reader.log, schema, &reader.unknown_scalars);
+    for ty in types {
+        if reader.record_ids.contains_key(ty.name.as_str()) {
+            continue;
+        }
         reader.warn_almost_record(ty);
         reader.report_misplaced_directives(ty);
     }
     reader.partial_model
-}
-
-/// `id: ID!` makes an object type a record type.
-pub(crate) fn is_record_type(ty: &ObjectType) -> bool {
-    ty.fields.get("id").is_some_and(|id| matches!(&id.ty, Type::NonNullNamed(name) if name == "ID"))
 }
 
 fn user_object_types(schema: &Schema) -> impl Iterator<Item = &ObjectType> {
@@ -128,7 +135,7 @@ impl<'a> RecordTypeReader<'a> {
             .warning(
                 id.name.location(),
                 "NOT_A_RECORD",
-                format!("`{}` is not a record type: its `id` is `{}`, not `ID!`", ty.name, id.ty),
+                format!("`{}` is not a record type: its `id` is `{}`", ty.name, id.ty),
             )
             .label("so it is stored as an embedded value")
             .help("write `id: ID!` to make it a record type");
@@ -175,8 +182,12 @@ impl<'a> RecordTypeReader<'a> {
                 _ => {}
             }
         }
-        let fields =
-            ty.fields.values().enumerate().map(|(i, def)| self.read_field(ty, def, id, FieldId(i))).collect();
+        let fields = ty.fields.values().enumerate();
+        let mut fields: Vec<Field> =
+            fields.map(|(i, def)| self.read_field(ty, def, id, FieldId(i))).collect();
+        if self.keys[ty.name.as_str()] == RecordKey::Hidden {
+            fields.push(hidden_key());
+        }
         self.partial_model.records.push(RecordType {
             name: ty.name.to_string(),
             path: path.unwrap_or_else(|| names::collection_path(&ty.name)),
@@ -216,8 +227,11 @@ impl<'a> RecordTypeReader<'a> {
     ) -> Field {
         let directives =
             DirectiveReader { log: self.log, redeclared: self.redeclared }.read_field(&def.directives);
-        let mut shape =
-            if def.name == "id" { TypeShape::Value(ValueType::Key) } else { self.type_shape(&def.ty) };
+        let key = self.keys[ty.name.as_str()];
+        let mut shape = match key {
+            RecordKey::Field(name, form) if def.name == name => TypeShape::Value(ValueType::Key(form)),
+            RecordKey::Field(..) | RecordKey::Hidden => self.type_shape(&def.ty),
+        };
         if directives.resolver.is_some() {
             shape = TypeShape::Unstored(UnstoredReason::HasResolver);
         } else if !def.arguments.is_empty() && matches!(shape, TypeShape::Value(_) | TypeShape::Record(_)) {
@@ -225,9 +239,10 @@ impl<'a> RecordTypeReader<'a> {
         }
         let mut field = self.base_field(def, &directives);
         match shape {
-            TypeShape::Value(ValueType::Key) => {
-                field.column = "id".into();
-                field.kind = FieldKind::Id;
+            TypeShape::Value(ValueType::Key(form)) => {
+                field.column = names::KEY_COLUMN.into();
+                field.kind = FieldKind::Id(form);
+                field.required = true;
             }
             TypeShape::Value(value_type) => {
                 field.column = names::column_name(&def.name);
@@ -237,7 +252,9 @@ impl<'a> RecordTypeReader<'a> {
                 field.column = names::reference_column(&def.name);
                 field.input_name = names::reference_column(&def.name);
                 let on_delete = self.reference_on_delete(ty, def, &directives);
-                field.kind = FieldKind::Relation(Relation::Reference(Reference { target, on_delete }));
+                let key_form = self.key_form(target);
+                field.kind =
+                    FieldKind::Relation(Relation::Reference(Reference { target, key_form, on_delete }));
                 if let Some((inverse, _)) =
                     directives.reference.as_ref().and_then(|reference| reference.inverse)
                 {
@@ -264,6 +281,11 @@ impl<'a> RecordTypeReader<'a> {
             field.column = names::VERSION_COLUMN.into();
         }
         field
+    }
+
+    fn key_form(&self, record: RecordTypeId) -> KeyForm {
+        let name = self.record_ids.iter().find(|(_, id)| **id == record).map(|(name, _)| *name);
+        name.map_or(KeyForm::Text, |name| self.keys[name].form())
     }
 
     fn read_embedded_field(&mut self, ty: &'a ObjectType, def: &'a FieldDefinition) -> Field {
@@ -322,10 +344,13 @@ impl<'a> RecordTypeReader<'a> {
             return TypeShape::Record(*id);
         }
         match self.schema.types.get(name) {
-            Some(ExtendedType::Scalar(_)) => match Scalar::from_name(name) {
-                Some(scalar) => TypeShape::Value(ValueType::Scalar(scalar)),
-                None => TypeShape::Unstored(UnstoredReason::UnknownScalar),
-            },
+            Some(ExtendedType::Scalar(_)) => {
+                let scalar = Scalar::from_name(name).unwrap_or_else(|| {
+                    self.unknown_scalars.insert(name);
+                    Scalar::Json
+                });
+                TypeShape::Value(ValueType::Scalar(scalar))
+            }
             Some(ExtendedType::Enum(_)) => TypeShape::Value(ValueType::Enum(name.to_owned())),
             Some(ExtendedType::Object(_)) if self.roots.contains(name) => {
                 TypeShape::Unstored(UnstoredReason::RootType)
@@ -349,90 +374,6 @@ impl<'a> RecordTypeReader<'a> {
 
     fn holds_records(&self, ty: &ObjectType) -> bool {
         ty.fields.values().any(|field| self.record_ids.contains_key(field.ty.inner_named_type().as_str()))
-    }
-
-    /// Reports directives that do not fit their field.
-    fn check_directives(
-        &mut self,
-        ty: &ObjectType,
-        def: &FieldDefinition,
-        directives: &FieldDirectives<'_>,
-        kind: &FieldKind,
-        owner: FieldOwner,
-    ) {
-        for directive in &directives.directives {
-            let name = directive.name.as_str();
-            let place = format!("`{}.{}`", ty.name, def.name);
-            let misplaced = owner == FieldOwner::EmbeddedValue
-                && matches!(
-                    name,
-                    "unique" | "reference" | "renamedFrom" | "createdAt" | "updatedAt" | "version"
-                );
-            let (message, help) = if misplaced {
-                (
-                    format!("`@{name}` is not allowed on {place}, a field of an embedded value"),
-                    "remove it".to_owned(),
-                )
-            } else if name == "reference" && !kind.is_reference() {
-                let records = self.record_ids.keys().copied();
-                let help = suggest_or_else(def.ty.inner_named_type(), records, || "remove it".into());
-                (
-                    format!("`@reference` is not allowed on {place}, which is not a reference to a record"),
-                    help,
-                )
-            } else if kind.is_id() && !matches!(name, "unique" | "renamedFrom") {
-                (
-                    format!("`@{name}` is not allowed on {place}: ids are assigned by the store"),
-                    "remove it".to_owned(),
-                )
-            } else if let Some(purpose) = expected_kind(name, kind) {
-                (
-                    format!("`@{name}` is only for {purpose}, but {place} is `{}`", def.ty),
-                    better_directive(name, kind),
-                )
-            } else {
-                continue;
-            };
-            self.log
-                .error(directive.location(), "DIRECTIVE_PLACE", message)
-                .label(format!("does not fit `{}`", def.ty))
-                .help(help);
-        }
-    }
-
-    /// Reports directives on a list of records: only `@reference(inverse:)` and, for sides of a link,
-    /// `@renamedFrom` are allowed.
-    fn check_list_directives(
-        &mut self,
-        ty: &ObjectType,
-        def: &FieldDefinition,
-        directives: &FieldDirectives<'_>,
-    ) {
-        for directive in directives
-            .directives
-            .iter()
-            .filter(|directive| !matches!(directive.name.as_str(), "reference" | "renamedFrom"))
-        {
-            let message = format!(
-                "`@{}` is not allowed on `{}.{}`, a list of records",
-                directive.name, ty.name, def.name
-            );
-            self.log
-                .error(directive.location(), "DIRECTIVE_PLACE", message)
-                .label("a list of records stores no value")
-                .help("remove it");
-        }
-        if let Some(reference) =
-            directives.reference.as_ref().filter(|reference| reference.on_delete.is_some())
-        {
-            let target = def.ty.inner_named_type();
-            let message =
-                format!("`onDelete` must be on the reference, not on the list `{}.{}`", ty.name, def.name);
-            self.log
-                .error(reference.directive.location(), "REFERENCE", message)
-                .label("this side is not the reference")
-                .help(format!("move it to the field of `{target}` that refers to `{}`", ty.name));
-        }
     }
 
     fn reference_on_delete(
@@ -477,18 +418,25 @@ impl<'a> RecordTypeReader<'a> {
     }
 }
 
+/// The key of records whose type has none.
+fn hidden_key() -> Field {
+    Field {
+        name: "id".to_owned(),
+        input_name: "id".to_owned(),
+        column: names::KEY_COLUMN.to_owned(),
+        kind: FieldKind::Id(KeyForm::Text),
+        required: true,
+        unique: false,
+        rules: Vec::new(),
+        default: None,
+        value_source: ValueSource::Client,
+        description: None,
+        renamed_from: None,
+        arguments: Vec::new(),
+    }
+}
+
 /// True for Relay's connection types, which only list operations can return.
 fn is_connection(ty: &ObjectType) -> bool {
     ty.fields.contains_key("edges") && ty.fields.contains_key("pageInfo")
-}
-
-/// Help for a directive that does not fit its field.
-fn better_directive(directive: &str, kind: &FieldKind) -> String {
-    match directive {
-        "range" if kind.is_text() => "use `@length` for text".into(),
-        "length" if expected_kind("range", kind).is_none() => "use `@range` for numbers".into(),
-        "createdAt" | "updatedAt" => "declare `scalar DateTime` and make the field a `DateTime`".into(),
-        "version" => "make the field an `Int`".into(),
-        _ => "remove it".into(),
-    }
 }

@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else, type_span};
 use crate::sdl::directives::{self, BuiltinDirective, DirectiveReader};
-use crate::sdl::record_types::{PartialModel, is_record_type};
+use crate::sdl::record_types::PartialModel;
 use crate::sdl::resource_paths::{self, ReservedPath};
 use crate::sdl::syntax_errors;
 use crate::{Field, FieldId, FieldKind, RecordType, SourceFile, ValueSource};
@@ -68,7 +68,7 @@ fn is_compatible(declared: &DirectiveDefinition, builtin: &BuiltinDirective) -> 
 
 pub(crate) fn report_missing_query(schema: &Schema, files: &[SourceFile], log: &mut DiagnosticLog) {
     let example = schema.types.values().find_map(|ty| {
-        let object = ty.as_object().filter(|object| is_record_type(object))?;
+        let object = ty.as_object().filter(|object| object.fields.contains_key("id"))?;
         Some(format!("{}: [{}!]!", names::operation_names(&object.name).list[1], object.name))
     });
     let field = example.unwrap_or_else(|| "users: [User!]!".to_owned());

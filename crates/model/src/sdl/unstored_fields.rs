@@ -1,5 +1,8 @@
-//! Warnings about fields that are not stored, with the reason and what to do.
+//! Warnings about fields that are not stored, or not checked, with the reason and what to do.
 
+use std::collections::BTreeSet;
+
+use apollo_compiler::Schema;
 use apollo_compiler::ast::FieldDefinition;
 use apollo_compiler::schema::ObjectType;
 
@@ -7,7 +10,6 @@ use crate::sdl::diagnostic_log::DiagnosticLog;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnstoredReason {
-    UnknownScalar,
     Interface,
     Union,
     HasArguments,
@@ -31,9 +33,6 @@ pub(crate) fn warn_unstored(
     let resolver = format!("register a resolver for `{}.{}`", ty.name, def.name);
     let (explanation, help) = match reason {
         UnstoredReason::HasResolver | UnstoredReason::AlreadyReported => return,
-        UnstoredReason::UnknownScalar => {
-            (format!("the scalar `{name}` is not supported"), scalar_help(name, &resolver))
-        }
         UnstoredReason::Interface => (format!("`{name}` is an interface"), resolver),
         UnstoredReason::Union => (format!("`{name}` is a union"), resolver),
         UnstoredReason::HasArguments => {
@@ -59,24 +58,12 @@ pub(crate) fn warn_unstored(
     .help(help);
 }
 
-/// Suggests our scalar for another server's name of it.
-fn scalar_help(name: &str, resolver: &str) -> String {
-    let scalar = match name.to_ascii_lowercase().as_str() {
-        "bigint" | "int64" | "biginteger" | "unsignedint" | "timestamp64" => "Long",
-        "bigdecimal" | "money" | "numeric" | "currency" => "Decimal",
-        "localdate" | "isodate" | "day" => "Date",
-        "timestamp" | "instant" | "offsetdatetime" | "zoneddatetime" | "isodatetime" | "iso8601datetime" => {
-            "DateTime"
-        }
-        "guid" | "uuid" => "UUID",
-        "uri" | "url" | "link" => "URL",
-        "emailaddress" | "email" => "Email",
-        "jsonobject" | "object" | "map" | "any" | "json" => "JSON",
-        _ => {
-            return format!(
-                "use one of Long, Decimal, Date, DateTime, UUID, URL, Email and JSON, or {resolver}"
-            );
-        }
-    };
-    format!("use `{scalar}`, or {resolver}")
+pub(crate) fn warn_unknown_scalars(log: &mut DiagnosticLog, schema: &Schema, names: &BTreeSet<&str>) {
+    for name in names {
+        let span = schema.types.get(*name).and_then(|ty| ty.name().location());
+        let message = format!("unknown scalar `{name}`: its values are stored as JSON, without any check");
+        log.warning(span, "UNKNOWN_SCALAR", message)
+            .label("accepts everything")
+            .help("use Long, Decimal, Date, DateTime, UUID, URL or Email for values that are to be checked");
+    }
 }

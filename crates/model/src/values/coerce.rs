@@ -141,7 +141,7 @@ fn value_of_type(
     label: FieldLabel<'_>,
 ) -> Result<StoredValue, Vec<Violation>> {
     match value_type {
-        ValueType::Key => match value.as_i64() {
+        ValueType::Key(_) => match value.as_i64() {
             Some(id) => Ok(StoredValue::Int(id)),
             None => Err(single_violation("TYPE", not_an_id_message(label))),
         },

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::naming::names;
 use crate::values::{coerce, json_text};
-use crate::{Field, FieldRule, Model, RecordType, Scalar, Value, ValueType};
+use crate::{Field, FieldRule, KeyForm, Model, RecordType, Scalar, Value, ValueType};
 
 /// An example record as a response shows it.
 pub fn example_record(model: &Model, record: &RecordType) -> Option<Json> {
@@ -66,7 +66,8 @@ fn value_of_field(model: &Model, field: &Field, value_type: &ValueType) -> Optio
 
 fn value_of_type(model: &Model, field: &Field, value_type: &ValueType) -> Option<Json> {
     match value_type {
-        ValueType::Key => Some(json!("1")),
+        ValueType::Key(KeyForm::Text) => Some(json!("1")),
+        ValueType::Key(KeyForm::Number) => Some(json!(1)),
         ValueType::Scalar(scalar) => Some(value_for_scalar(field, *scalar)),
         ValueType::Enum(name) => model.enums.get(name)?.values.first().map(|value| json!(value)),
         ValueType::Embedded(name) => {

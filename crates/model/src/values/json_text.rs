@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::values::{date_times, decimal};
-use crate::{CellValue, Field, Scalar, Value, ValueType};
+use crate::{CellValue, Field, KeyForm, Scalar, Value, ValueType};
 
 /// The cell holds something that the field cannot: another program wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +22,13 @@ pub fn write_cell(
     match (value_type, cell) {
         (ValueType::Scalar(scalar), cell) => return write_scalar(out, *scalar, cell),
         (ValueType::Enum(_), CellValue::Text(text)) => write_text(out, text),
-        (ValueType::Key, CellValue::Int(id)) => write_quoted_int(out, id),
+        (ValueType::Key(KeyForm::Text), CellValue::Int(id)) => write_quoted_int(out, id),
+        (ValueType::Key(KeyForm::Number), CellValue::Int(id)) => write_int(out, id),
         (ValueType::Embedded(_) | ValueType::List(_), CellValue::Text(text)) => {
             write_checked_json(out, text)?
         }
         (
-            ValueType::Key | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_),
+            ValueType::Key(_) | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_),
             CellValue::Null
             | CellValue::Int(_)
             | CellValue::Real(_)

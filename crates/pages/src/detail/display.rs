@@ -56,10 +56,11 @@ fn display_json(
         }
         (ValueType::Scalar(scalar), value) => display_scalar(*scalar, value, size),
         (ValueType::Enum(name), Value::String(text)) => display_enum(model, name, text),
-        (ValueType::Key, Value::String(text)) => DisplayValue::Code { text: text.clone() },
+        (ValueType::Key(_), Value::String(text)) => DisplayValue::Code { text: text.clone() },
+        (ValueType::Key(_), Value::Int(number)) => DisplayValue::Code { text: number.to_string() },
         (ValueType::List(item), Value::List(items)) => display_list(model, item, items, size, depth),
         (ValueType::Embedded(name), Value::Object(_)) => display_embedded(model, name, value, size, depth),
-        (ValueType::Key | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_), _) => {
+        (ValueType::Key(_) | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_), _) => {
             DisplayValue::Nothing
         }
     }

@@ -204,6 +204,7 @@ impl ExampleBuilder<'_> {
         let (method, path) = match verb {
             OperationVerb::Update => (" -X PUT", format!("{}/{id}", self.collection_path(record))),
             OperationVerb::Create
+            | OperationVerb::Save
             | OperationVerb::Delete
             | OperationVerb::Get
             | OperationVerb::List

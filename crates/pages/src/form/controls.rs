@@ -83,7 +83,7 @@ impl<'a> ControlBuilder<'a> {
                 with_hint(ControlView { kind: ControlKind::Json, ..control }, JSON_HINT)
             }
             Some(ValueType::List(item)) => self.list_control(field, item, node, control, position),
-            Some(ValueType::Key) | None => control,
+            Some(ValueType::Key(_)) | None => control,
         }
     }
 
@@ -176,7 +176,9 @@ impl<'a> ControlBuilder<'a> {
             ValueType::Embedded(_) | ValueType::Scalar(Scalar::Json) => {
                 with_hint(ControlView { kind: ControlKind::Json, ..lines }, "JSON, one value per line.")
             }
-            ValueType::Key | ValueType::Scalar(_) | ValueType::List(_) => with_hint(lines, "One per line."),
+            ValueType::Key(_) | ValueType::Scalar(_) | ValueType::List(_) => {
+                with_hint(lines, "One per line.")
+            }
         }
     }
 

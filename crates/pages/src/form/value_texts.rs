@@ -35,7 +35,7 @@ fn typed_node(model: &Model, value_type: &ValueType, value: &Value, depth: usize
         (ValueType::Scalar(Scalar::DateTime), Value::String(text)) => {
             ControlNode::from_text(local_datetime(text))
         }
-        (ValueType::Key | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::List(_), value) => {
+        (ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::List(_), value) => {
             ControlNode::from_text(plain_text(value))
         }
     }
@@ -78,7 +78,7 @@ fn list_node(model: &Model, item: &ListItem, items: &[Value], depth: usize) -> C
             let fits = |line: &String| !line.trim().is_empty() && !line.contains(['\n', '\r']);
             lines.iter().all(fits).then(|| ControlNode::from_text(lines.join("\n")))
         }
-        ValueType::Key
+        ValueType::Key(_)
         | ValueType::Scalar(_)
         | ValueType::Enum(_)
         | ValueType::Embedded(_)

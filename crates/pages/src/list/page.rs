@@ -166,7 +166,7 @@ impl ListPage<'_> {
     fn page_size(&self) -> u64 {
         match self.filters.query.listing.slice {
             ListSlice::Page { size, .. } | ListSlice::First { first: size, .. } => size.unsigned_abs().max(1),
-            ListSlice::All => 1,
+            ListSlice::All | ListSlice::Range { .. } => 1,
         }
     }
 

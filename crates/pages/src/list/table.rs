@@ -90,7 +90,7 @@ pub fn table_caption(
 ) -> String {
     let size = match query.listing.slice {
         ListSlice::Page { size, .. } | ListSlice::First { first: size, .. } => size,
-        ListSlice::All => 0,
+        ListSlice::All | ListSlice::Range { .. } => 0,
     };
     let all = match total {
         1 => counted_noun(1, nouns.0, nouns.1),

@@ -121,7 +121,7 @@ impl RandomValues {
 
     fn typed_value(&mut self, model: &Model, value_type: &ValueType, depth: usize) -> Value {
         match value_type {
-            ValueType::Key => Value::Int(1 + self.number_below(3) as i64),
+            ValueType::Key(_) => Value::Int(1 + self.number_below(3) as i64),
             ValueType::Scalar(scalar) => self.scalar(*scalar),
             ValueType::Enum(name) => {
                 let values = &model.enums[name].values;

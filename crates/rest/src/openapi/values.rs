@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use trefoil_model::{Field, FieldKind, FieldRule, ListItem, Scalar, ValueType};
+use trefoil_model::{Field, FieldKind, FieldRule, KeyForm, ListItem, Scalar, ValueType};
 
 use crate::openapi::patterns::{
     self, DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID,
@@ -68,7 +68,10 @@ pub fn kind_schema(kind: &FieldKind, context: ValueContext) -> Json {
 
 fn type_schema(value_type: &ValueType, context: ValueContext) -> Json {
     match value_type {
-        ValueType::Key => id_schema(context),
+        ValueType::Key(KeyForm::Number) if context == ValueContext::Response => {
+            json!({ "type": "integer", "format": "int64" })
+        }
+        ValueType::Key(_) => id_schema(context),
         ValueType::Scalar(scalar) => scalar_schema(*scalar, context),
         ValueType::Enum(name) => schema_reference(name),
         ValueType::Embedded(name) => match context {

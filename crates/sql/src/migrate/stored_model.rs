@@ -244,7 +244,7 @@ fn stored_type(model: &Model, kind: &FieldKind) -> Option<StoredType> {
 fn value_form(value_type: &ValueType) -> Option<StoredType> {
     match value_type {
         // A reference names its target; the id of a record is no column of the stored model.
-        ValueType::Key => None,
+        ValueType::Key(_) => None,
         ValueType::Scalar(scalar) => Some(StoredType::Scalar(scalar.name().to_owned())),
         ValueType::Enum(name) => Some(StoredType::Enum(name.clone())),
         ValueType::Embedded(name) => Some(StoredType::Embedded(name.clone())),

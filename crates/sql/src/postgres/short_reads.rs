@@ -66,6 +66,7 @@ fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
 
 fn has_index(owner: &RecordType, field: FieldId) -> bool {
     let definition = owner.field(field);
-    let is_always_indexed = definition.unique || definition.kind.value_type() == Some(&ValueType::Key);
+    let is_always_indexed =
+        definition.unique || matches!(definition.kind.value_type(), Some(ValueType::Key(_)));
     is_always_indexed || owner.indexes.iter().any(|fields| fields.first() == Some(&field))
 }

@@ -251,7 +251,7 @@ fn incoming_references<'m>(
     let mut references = Vec::new();
     for (owner, record) in model.records.iter().enumerate() {
         for field in &record.fields {
-            let Some(Reference { target, on_delete }) = field.kind.reference() else { continue };
+            let Some(Reference { target, on_delete, .. }) = field.kind.reference() else { continue };
             let ids = deleted.iter().filter(|(record, _)| record == target);
             references.extend(ids.map(|(_, ids)| (RecordTypeId(owner), field, *on_delete, ids.clone())));
         }

@@ -3,9 +3,10 @@
 use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 
-use crate::arguments;
-use crate::builtin_operation::ArgumentRole;
-use crate::{OperationVerb, ResolverBinding};
+use crate::arguments::parse;
+use crate::arguments::roles::argument_roles;
+use crate::binding::{impossible_fields, takes_id};
+use crate::{ArgumentRole, BuiltinOperation, OperationVerb, ResolverBinding};
 
 /// Warnings about arguments of built-in operations and of relations.
 pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<SchemaWarning> {
@@ -15,7 +16,8 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
             let record = model.record(builtin.record);
             let checked = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
             checked.check_arguments(record, builtin.verb, &root.arguments, &mut warnings);
-            warnings.extend(checked.missing_id_warning(builtin.verb, root));
+            warnings.extend(checked.missing_id_warning(record, builtin, root));
+            warnings.extend(checked.impossible_create_warning(record, builtin.verb, root));
         }
     }
     for owner in &model.records {
@@ -49,8 +51,7 @@ impl CheckedField<'_> {
         arguments: &[Argument],
         warnings: &mut Vec<SchemaWarning>,
     ) {
-        for (argument, (_, role)) in arguments.iter().zip(arguments::argument_roles(record, verb, arguments))
-        {
+        for (argument, (_, role)) in arguments.iter().zip(argument_roles(record, verb, arguments)) {
             let name = argument.name.as_str();
             let nested = |reason: &dyn Fn(&str) -> Option<String>| -> Vec<(String, String)> {
                 let fields = argument.fields.iter().map(|field| field.name.as_str());
@@ -58,18 +59,24 @@ impl CheckedField<'_> {
             };
             let unknown = match role {
                 ArgumentRole::Unknown => {
-                    vec![(name.to_owned(), arguments::unknown_argument_message(record, verb, name))]
+                    vec![(name.to_owned(), parse::unknown_argument_message(record, verb, name))]
                 }
-                ArgumentRole::Where => nested(&|field| arguments::unknown_condition_message(record, field)),
-                ArgumentRole::Input => nested(&|field| arguments::unknown_input_message(record, verb, field)),
+                ArgumentRole::Where if verb == OperationVerb::Get => Vec::new(),
+                ArgumentRole::Where => nested(&|field| parse::unknown_condition_message(record, field)),
+                ArgumentRole::Input => nested(&|field| parse::unknown_input_message(record, verb, field)),
                 ArgumentRole::Id
+                | ArgumentRole::Ids
                 | ArgumentRole::Field(_)
                 | ArgumentRole::ExpectedVersion
                 | ArgumentRole::Page
                 | ArgumentRole::Size
+                | ArgumentRole::Limit
+                | ArgumentRole::Offset
                 | ArgumentRole::First
                 | ArgumentRole::After
-                | ArgumentRole::OrderBy => Vec::new(),
+                | ArgumentRole::OrderBy
+                | ArgumentRole::SortDirection
+                | ArgumentRole::Search => Vec::new(),
             };
             warnings.extend(unknown.into_iter().map(|(path, reason)| {
                 let message = format!("`{path}` of `{}` has no effect: {reason}", self.field);
@@ -89,23 +96,56 @@ impl CheckedField<'_> {
     }
 
     /// A warning if the operation needs an id and has no argument for one.
-    fn missing_id_warning(&self, verb: OperationVerb, root: &RootField) -> Option<SchemaWarning> {
-        let needs_id = match verb {
-            OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete => true,
-            OperationVerb::List | OperationVerb::Create | OperationVerb::Subscribe(_) => false,
+    fn missing_id_warning(
+        &self,
+        record: &RecordType,
+        builtin: &BuiltinOperation,
+        root: &RootField,
+    ) -> Option<SchemaWarning> {
+        let is_filtered = || {
+            builtin
+                .argument_roles
+                .iter()
+                .any(|(_, role)| matches!(role, ArgumentRole::Field(_) | ArgumentRole::Where))
         };
-        let is_id = |argument: &Argument| argument.name == "id";
-        let has_id =
-            root.arguments.iter().any(|argument| is_id(argument) || argument.fields.iter().any(is_id));
+        let needs_id = match builtin.verb {
+            OperationVerb::Update | OperationVerb::Delete => true,
+            OperationVerb::Get => !builtin.is_singleton && !is_filtered(),
+            OperationVerb::List
+            | OperationVerb::Create
+            | OperationVerb::Save
+            | OperationVerb::Subscribe(_) => false,
+        };
         let message = || format!("`{}` has no argument that identifies the record", self.field);
-        (needs_id && !has_id).then(|| self.schema_warning(None, message(), "add an argument `id: ID!`"))
+        (needs_id && !takes_id(record, builtin.verb, &root.arguments))
+            .then(|| self.schema_warning(None, message(), "add an argument `id: ID!`"))
+    }
+
+    /// A warning if the record has a required field that the operation cannot set.
+    fn impossible_create_warning(
+        &self,
+        record: &RecordType,
+        verb: OperationVerb,
+        root: &RootField,
+    ) -> Option<SchemaWarning> {
+        let impossible = impossible_fields(record, verb, &root.arguments);
+        let first = impossible.first()?;
+        let message = format!(
+            "`{}` can never succeed: `{}.{}` is required and no argument sets it",
+            self.field, record.name, first.name
+        );
+        Some(self.schema_warning(
+            None,
+            message,
+            "add an argument for it, make the field nullable, or add `@default`",
+        ))
     }
 }
 
 fn argument_help(verb: OperationVerb) -> &'static str {
     match verb {
         OperationVerb::List => "use the name of a field, or page, size, first, after, orderBy or where",
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Subscribe(_) => {
+        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Subscribe(_) => {
             "use the name of a field, or remove it"
         }
         OperationVerb::Get | OperationVerb::Delete => "remove it",

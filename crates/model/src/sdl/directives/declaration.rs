@@ -53,7 +53,7 @@ pub(crate) fn location_phrase(location: &str) -> &'static str {
 }
 
 /// Every use of a directive in the schema, with its location.
-fn directive_uses(schema: &Schema) -> Vec<(&Node<Directive>, DirectiveLocation)> {
+pub(crate) fn directive_uses(schema: &Schema) -> Vec<(&Node<Directive>, DirectiveLocation)> {
     let mut uses: Vec<(&Node<Directive>, DirectiveLocation)> = Vec::new();
     let mut add = |list: &mut dyn Iterator<Item = _>, location| {
         uses.extend(list.map(|directive| (directive, location)))

@@ -1,5 +1,10 @@
 //! The directives of Trefoil: their SDL definitions and the code that reads them.
 
+// Where they may stand, and what is suggested or done where they may not.
+pub(crate) mod declaration;
+pub(crate) mod foreign;
+pub(crate) mod places;
+
 use std::collections::HashSet;
 
 use apollo_compiler::Node;

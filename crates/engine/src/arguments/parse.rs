@@ -3,82 +3,15 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::naming::names;
-use trefoil_model::{Argument, FieldId, Model, RecordType, Value, ValueSource};
+use trefoil_model::{FieldId, Model, RecordType, Value};
 
-use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
+use crate::arguments::roles::{filter_field, member_role};
+use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
+use crate::arguments::values::{expect_integer, expect_object, expect_text, unknown_field_violation};
+use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb};
 use crate::list_window;
 use crate::operation::{ComparisonOp, Condition, ListSlice, Listing, MissingFields, Operation, SortKey};
 use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
-
-/// The role of each argument. A field's name wins over a paging word, so `size` filters if there is such a field.
-pub fn argument_roles(
-    record: &RecordType,
-    verb: OperationVerb,
-    arguments: &[Argument],
-) -> Vec<(String, ArgumentRole)> {
-    let role = |argument: &Argument| {
-        let role = argument_role(record, verb, &argument.name);
-        if role == ArgumentRole::Unknown && is_input_object(verb, argument) {
-            ArgumentRole::Input
-        } else {
-            role
-        }
-    };
-    arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect()
-}
-
-fn argument_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentRole {
-    match verb {
-        OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete if name == "id" => {
-            ArgumentRole::Id
-        }
-        OperationVerb::Update | OperationVerb::Delete if name == "expectedVersion" => {
-            ArgumentRole::ExpectedVersion
-        }
-        OperationVerb::List => {
-            filter_field(record, name).map_or_else(|| listing_role(name), ArgumentRole::Field)
-        }
-        OperationVerb::Subscribe(_) => {
-            filter_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
-        }
-        OperationVerb::Create | OperationVerb::Update => {
-            write_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
-        }
-        OperationVerb::Get | OperationVerb::Delete => ArgumentRole::Unknown,
-    }
-}
-
-/// True for an input object that holds what could also be separate arguments.
-fn is_input_object(verb: OperationVerb, argument: &Argument) -> bool {
-    let is_write = matches!(verb, OperationVerb::Create | OperationVerb::Update | OperationVerb::Delete);
-    is_write && !argument.fields.is_empty() && !argument.ty.is_list()
-}
-
-fn listing_role(name: &str) -> ArgumentRole {
-    match name {
-        "page" => ArgumentRole::Page,
-        "size" => ArgumentRole::Size,
-        "first" => ArgumentRole::First,
-        "after" => ArgumentRole::After,
-        "orderBy" => ArgumentRole::OrderBy,
-        "where" => ArgumentRole::Where,
-        _ => ArgumentRole::Unknown,
-    }
-}
-
-/// The field that `name` filters by; its column must be comparable.
-pub fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
-    record.find_input_field(name).filter(|id| record.field(*id).kind.is_comparable())
-}
-
-/// The field that `name` sets. Fields that the server fills are found too, so that they are refused by name.
-fn write_field(record: &RecordType, name: &str) -> Option<FieldId> {
-    record.find_input_field(name).filter(|id| {
-        let field = record.field(*id);
-        field.is_writable() || field.value_source != ValueSource::Client
-    })
-}
 
 /// The arguments of a request by role.
 #[derive(Default)]
@@ -88,10 +21,14 @@ struct ParsedArguments {
     expected_version: Option<i64>,
     page: Option<i64>,
     size: Option<i64>,
+    limit: Option<i64>,
+    offset: Option<i64>,
     first: Option<i64>,
     after: Option<String>,
     sort_keys: Vec<SortKey>,
+    is_descending: Option<bool>,
     conditions: Vec<Condition>,
+    search: Option<String>,
 }
 
 impl BuiltinOperation {
@@ -107,15 +44,17 @@ impl BuiltinOperation {
         let record = self.record;
         let expected_version = parsed.expected_version;
         match self.verb {
-            OperationVerb::Get => Ok(Operation::Get { record, id: parsed.required_id()?, selection }),
+            OperationVerb::Get => match parsed.id {
+                Some(id) if parsed.conditions.is_empty() => Ok(Operation::Get { record, id, selection }),
+                _ => Ok(Operation::List { record, listing: parsed.first_match(self, model)?, selection }),
+            },
             OperationVerb::List => {
                 let listing = parsed.listing(limits)?;
                 Ok(Operation::List { record, listing, selection })
             }
-            OperationVerb::Create => {
-                Ok(Operation::Create { record, id: None, fields: parsed.fields, selection })
-            }
-            OperationVerb::Update => {
+            OperationVerb::Create => Ok(self.create_operation(parsed, selection)),
+            OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(parsed, selection)),
+            OperationVerb::Update | OperationVerb::Save => {
                 let id = parsed.required_id()?;
                 let fields = parsed.fields;
                 Ok(Operation::Update {
@@ -132,6 +71,16 @@ impl BuiltinOperation {
             }
             OperationVerb::Subscribe(_) => Err(Error::internal("a subscription is followed, not run")),
         }
+    }
+
+    fn create_operation(&self, parsed: ParsedArguments, selection: Arc<PreparedSelection>) -> Operation {
+        let ParsedArguments { id, mut fields, .. } = parsed;
+        for (field, value) in &self.filled_fields {
+            if !fields.iter().any(|(given, _)| given == field) {
+                fields.push((*field, filled_value(*value)));
+            }
+        }
+        Operation::Create { record: self.record, id, fields, selection }
     }
 
     /// The predicates that the arguments of a subscription filter by.
@@ -159,6 +108,17 @@ impl BuiltinOperation {
     }
 }
 
+fn filled_value(value: FillValue) -> Value {
+    match value {
+        FillValue::CurrentTime => {
+            Value::String(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
+        }
+        FillValue::CurrentDate => Value::String(jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()),
+        FillValue::False => Value::Bool(false),
+        FillValue::EmptyList => Value::List(Vec::new()),
+    }
+}
+
 /// The listing for the arguments of a relation field.
 pub fn listing_from_arguments(
     record: &RecordType,
@@ -180,30 +140,47 @@ impl ParsedArguments {
         value: Value,
     ) -> Result<(), Vec<Violation>> {
         // An explicit null counts as absent, except where null is a value: "is null", "set to null".
-        if value.is_null() && !matches!(role, ArgumentRole::Field(_) | ArgumentRole::Id) {
+        let names_record = *role == ArgumentRole::Id && !may_create(verb);
+        if value.is_null() && !matches!(role, ArgumentRole::Field(_)) && !names_record {
             return Ok(());
         }
         match role {
             ArgumentRole::Id => self.id = Some(expect_integer(name, &value)?),
+            ArgumentRole::Ids => {
+                self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
+            }
             ArgumentRole::Field(field) => match verb {
-                OperationVerb::List | OperationVerb::Subscribe(_) => {
+                OperationVerb::List | OperationVerb::Get | OperationVerb::Subscribe(_) => {
                     self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
                 OperationVerb::Create
                 | OperationVerb::Update
-                | OperationVerb::Get
+                | OperationVerb::Save
                 | OperationVerb::Delete => self.fields.push((*field, value)),
             },
             ArgumentRole::Input => self.accept_named(record, verb, expect_object(name, value)?)?,
             ArgumentRole::ExpectedVersion => self.expected_version = Some(expect_integer(name, &value)?),
             ArgumentRole::Page => self.page = Some(expect_integer(name, &value)?),
             ArgumentRole::Size => self.size = Some(expect_integer(name, &value)?),
+            ArgumentRole::Limit => self.limit = Some(expect_integer(name, &value)?),
+            ArgumentRole::Offset => self.offset = Some(expect_integer(name, &value)?),
             ArgumentRole::First => self.first = Some(expect_integer(name, &value)?),
             ArgumentRole::After => self.after = Some(expect_text(name, value)?),
             ArgumentRole::OrderBy => parse_sort_keys(record, name, value)?
                 .into_iter()
                 .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
+            ArgumentRole::SortDirection => self.is_descending = Some(is_descending(name, value)?),
+            ArgumentRole::Where if verb == OperationVerb::Get => {
+                self.accept_named(record, verb, expect_object(name, value)?)?;
+            }
+            // A filter that is text searches, an object compares fields.
+            ArgumentRole::Where if matches!(value, Value::String(_)) => {
+                self.search = Some(expect_text(name, value)?);
+            }
             ArgumentRole::Where => self.conditions.extend(parse_conditions(record, name, value)?),
+            ArgumentRole::Search => self.search = Some(expect_text(name, value)?),
+            // An input often has what only a resolver would use: a password, a token. `check` warns about it.
+            ArgumentRole::Unknown if is_write(verb) => {}
             ArgumentRole::Unknown => {
                 return Err(vec![Violation::new(
                     name,
@@ -224,7 +201,7 @@ impl ParsedArguments {
     ) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
         for (name, value) in arguments {
-            if let Err(found) = self.accept(record, verb, &name, &argument_role(record, verb, &name), value) {
+            if let Err(found) = self.accept(record, verb, &name, &member_role(record, verb, &name), value) {
                 violations.extend(found);
             }
         }
@@ -235,20 +212,63 @@ impl ParsedArguments {
         self.id.ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
     }
 
-    fn listing(self, limits: &PlanLimits) -> Result<Listing> {
+    /// The first record that the arguments of a get operation describe.
+    fn first_match(self, operation: &BuiltinOperation, model: &Model) -> Result<Listing> {
+        let mut conditions = self.conditions;
+        if let Some(id) = self.id {
+            let field = model.record(operation.record).id_field();
+            conditions.push(Condition { field, op: ComparisonOp::Eq, value: Value::Int(id) });
+        }
+        if conditions.is_empty() && !operation.is_singleton {
+            return Err(Error::invalid("id", "REQUIRED", "argument `id` is required"));
+        }
+        Ok(Listing { conditions, slice: ListSlice::First { first: 1, after: None }, ..Listing::default() })
+    }
+
+    fn listing(mut self, limits: &PlanLimits) -> Result<Listing> {
         let slice = self.slice(limits)?;
+        if let Some(is_descending) = self.is_descending {
+            set_direction(&mut self.sort_keys, is_descending);
+        }
         let conditions = list_window::limited_conditions(limits, self.conditions)?;
-        Ok(Listing { conditions, sort_keys: self.sort_keys, slice, ..Listing::default() })
+        Ok(Listing {
+            conditions,
+            search: self.search,
+            sort_keys: self.sort_keys,
+            slice,
+            ..Listing::default()
+        })
     }
 
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {
         let paged = self.page.is_some() || self.size.is_some();
         let cursored = self.first.is_some() || self.after.is_some();
         match (paged, cursored) {
-            (false, false) => Ok(ListSlice::All),
-            (true, false) => list_window::page_slice(limits, self.page, self.size),
-            (false, true) => list_window::cursor_slice(limits, "first", self.first, self.after.clone()),
             (true, true) => Err(list_window::mixed_paging_error("`page` and `size` or `first` and `after`")),
+            // `limit` is the size of the page, too.
+            (true, false) => list_window::page_slice(limits, self.page, self.size.or(self.limit)),
+            (false, true) if self.offset.is_some() && self.after.is_none() => {
+                list_window::range_slice(limits, self.offset, self.first)
+            }
+            (false, true) => list_window::cursor_slice(limits, "first", self.first, self.after.clone()),
+            (false, false) if self.limit.is_some() || self.offset.is_some() => {
+                list_window::range_slice(limits, self.offset, self.limit)
+            }
+            (false, false) => Ok(ListSlice::All),
+        }
+    }
+}
+
+/// True for operations that create a record if no id is given.
+fn may_create(verb: OperationVerb) -> bool {
+    matches!(verb, OperationVerb::Create | OperationVerb::Save)
+}
+
+fn is_write(verb: OperationVerb) -> bool {
+    match verb {
+        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => true,
+        OperationVerb::List | OperationVerb::Get | OperationVerb::Delete | OperationVerb::Subscribe(_) => {
+            false
         }
     }
 }
@@ -257,7 +277,7 @@ impl ParsedArguments {
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
     let record = &record.name;
     match verb {
-        OperationVerb::Create | OperationVerb::Update => {
+        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
             format!("{record} has no field `{name}` that can be set")
         }
         OperationVerb::List | OperationVerb::Subscribe(_) => {
@@ -269,63 +289,11 @@ pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb,
     }
 }
 
-fn expect_integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
-    let violation = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
-    value.as_i64().ok_or_else(|| vec![violation()])
-}
-
-fn expect_object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {
-    value
-        .into_fields()
-        .map_err(|noun| vec![Violation::new(name, "TYPE", format!("`{name}` must be an object, not {noun}"))])
-}
-
-fn expect_text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
-    match value {
-        Value::String(text) => Ok(text),
-        other @ (Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Number(_)
-        | Value::List(_)
-        | Value::Object(_)) => Err(vec![Violation::new(
-            name,
-            "TYPE",
-            format!("argument `{name}` must be text, not {}", other.type_noun()),
-        )]),
-    }
-}
-
-/// The items of a list; a single value counts as a list of one.
-fn list_or_single(value: Value) -> Vec<Value> {
-    match value {
-        Value::List(items) => items,
-        single @ (Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Object(_)) => vec![single],
-    }
-}
-
-fn parse_sort_keys(record: &RecordType, name: &str, value: Value) -> Result<Vec<SortKey>, Vec<Violation>> {
-    list_or_single(value)
-        .into_iter()
-        .map(|item| parse_sort_key(record, name, &expect_text(name, item)?))
-        .collect()
-}
-
-/// Parses `name` (ascending) or `-name` (descending).
-pub fn parse_sort_key(record: &RecordType, argument: &str, word: &str) -> Result<SortKey, Vec<Violation>> {
-    let (descending, field) = match word.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, word),
-    };
-    match filter_field(record, field) {
-        Some(field) => Ok(SortKey { field, descending }),
-        None => Err(unknown_field_violation(record, argument, field, "sort by")),
-    }
+/// `ASC` or `DESC`, in any case and length.
+fn is_descending(name: &str, value: Value) -> Result<bool, Vec<Violation>> {
+    let text = expect_text(name, value)?;
+    sort_keys::direction_from_word(&text)
+        .ok_or_else(|| vec![Violation::new(name, "TYPE", format!("argument `{name}` must be ASC or DESC"))])
 }
 
 fn parse_conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec<Condition>, Vec<Violation>> {
@@ -421,21 +389,8 @@ pub(crate) fn unknown_condition_message(record: &RecordType, key: &str) -> Optio
 /// The message for an unknown field of an input object, `None` if it is known. `id` is allowed, because operations
 /// often share one input type.
 pub(crate) fn unknown_input_message(record: &RecordType, verb: OperationVerb, key: &str) -> Option<String> {
-    let is_unknown = key != "id" && argument_role(record, verb, key) == ArgumentRole::Unknown;
+    let is_unknown = key != "id" && member_role(record, verb, key) == ArgumentRole::Unknown;
     is_unknown.then(|| unknown_argument_message(record, verb, key))
-}
-
-fn unknown_field_violation(
-    record: &RecordType,
-    argument: &str,
-    field: &str,
-    purpose: &str,
-) -> Vec<Violation> {
-    let known =
-        record.fields.iter().filter(|field| field.kind.is_comparable()).map(|field| field.name.as_str());
-    let hint = names::nearest_name(field, known).map(|name| format!("; did you mean `{name}`?"));
-    let message = format!("{} has no field `{field}` to {purpose}{}", record.name, hint.unwrap_or_default());
-    vec![Violation::new(argument, "UNKNOWN_FIELD", message)]
 }
 
 /// The fields of an object by id, for seeds and embedding programs.

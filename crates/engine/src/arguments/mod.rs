@@ -1,0 +1,12 @@
+//! The arguments of built-in operations: the role of each by its name, and how they become an operation.
+
+// By name: what an argument is for, and which ones have no effect.
+pub mod roles;
+pub mod warnings;
+
+// From the values of a request to an operation.
+mod parse;
+pub mod sort_keys;
+mod values;
+
+pub use self::parse::{FilterOperator, fields_from_object, listing_from_arguments, null_condition};

@@ -1,0 +1,45 @@
+//! Values of arguments, refused if they are of the wrong type.
+
+use trefoil_model::error::Violation;
+use trefoil_model::naming::names;
+use trefoil_model::{RecordType, Value};
+
+pub(super) fn expect_integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
+    let violation = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
+    value.as_i64().ok_or_else(|| vec![violation()])
+}
+
+pub(super) fn expect_object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {
+    value
+        .into_fields()
+        .map_err(|noun| vec![Violation::new(name, "TYPE", format!("`{name}` must be an object, not {noun}"))])
+}
+
+pub(super) fn expect_text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
+    match value {
+        Value::String(text) => Ok(text),
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::List(_)
+        | Value::Object(_)) => Err(vec![Violation::new(
+            name,
+            "TYPE",
+            format!("argument `{name}` must be text, not {}", other.type_noun()),
+        )]),
+    }
+}
+
+pub(super) fn unknown_field_violation(
+    record: &RecordType,
+    argument: &str,
+    field: &str,
+    purpose: &str,
+) -> Vec<Violation> {
+    let known =
+        record.fields.iter().filter(|field| field.kind.is_comparable()).map(|field| field.name.as_str());
+    let hint = names::nearest_name(field, known).map(|name| format!("; did you mean `{name}`?"));
+    let message = format!("{} has no field `{field}` to {purpose}{}", record.name, hint.unwrap_or_default());
+    vec![Violation::new(argument, "UNKNOWN_FIELD", message)]
+}

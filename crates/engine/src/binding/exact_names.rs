@@ -1,0 +1,152 @@
+//! Binds root fields by the exact names of operations; what has none is bound by its words.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use trefoil_model::naming::names;
+use trefoil_model::{Model, RecordTypeId, RootField, RootKind};
+
+use crate::arguments::roles::argument_roles;
+use crate::binding::explanation::{explain_arguments, explain_missing, explain_wrong_type};
+use crate::binding::filled_fields::filled_fields;
+use crate::binding::result_type::{find_result_shape, is_listed};
+use crate::binding::verb_names::VERB_NAMES;
+use crate::binding::word_binding::{WordBinder, WordMatch, can_work};
+use crate::builtin_operation::{BuiltinOperation, OperationVerb, ResultShape};
+use crate::changes::ChangeKind;
+use crate::engine::{ResolverBinding, ResolverRegistry};
+
+/// The bindings of [`Model::root_fields`], by position.
+pub fn bind_root_fields(model: &Model, registry: &ResolverRegistry) -> Vec<ResolverBinding> {
+    let names = ExactNames::from_model(model);
+    let words = WordBinder::new(model);
+    model.root_fields.iter().map(|root| bind_root_field(model, registry, &names, &words, root)).collect()
+}
+
+/// The kinds of changes with a subscription in the schema: only these are logged.
+pub fn subscribed_changes(bindings: &[ResolverBinding]) -> Vec<(RecordTypeId, ChangeKind)> {
+    let mut pairs = Vec::new();
+    for binding in bindings {
+        if let ResolverBinding::Builtin(builtin) = binding
+            && let OperationVerb::Subscribe(kind) = builtin.verb
+            && !pairs.contains(&(builtin.record, kind))
+        {
+            pairs.push((builtin.record, kind));
+        }
+    }
+    pairs
+}
+
+fn bind_root_field(
+    model: &Model,
+    registry: &ResolverRegistry,
+    names: &ExactNames,
+    words: &WordBinder<'_>,
+    root: &RootField,
+) -> ResolverBinding {
+    if let Some(resolver) = registry.get(default_root_name(root.root_kind), &root.name) {
+        return ResolverBinding::Registered(resolver.clone());
+    }
+    let candidates = names.candidates(root);
+    // Where a plural is its own singular (`series`), the declared type decides between list and get.
+    let fitting = candidates
+        .iter()
+        .find_map(|(record, verb)| Some((*record, *verb, find_result_shape(model, root, *record, *verb)?)));
+    if let Some((record, verb, result_shape)) = fitting {
+        return match can_work(model.record(record), verb, root, false)
+            || is_singleton(model, root, record, verb)
+        {
+            true => builtin_binding(model, root, record, verb, result_shape),
+            false => ResolverBinding::Missing(explain_arguments(model, root, record, verb)),
+        };
+    }
+    // A name given by `@resolver` is meant to the letter.
+    if root.resolver.is_none() {
+        match words.find(root) {
+            WordMatch::One(record, verb, result_shape) => {
+                return builtin_binding(model, root, record, verb, result_shape);
+            }
+            WordMatch::Several(explanation) => return ResolverBinding::Missing(explanation),
+            WordMatch::None => {}
+        }
+    }
+    ResolverBinding::Missing(match candidates.first() {
+        Some((record, _)) => explain_wrong_type(model, root, *record),
+        None => explain_missing(model, root, names.known(root.root_kind)),
+    })
+}
+
+fn builtin_binding(
+    model: &Model,
+    root: &RootField,
+    record: RecordTypeId,
+    verb: OperationVerb,
+    result_shape: ResultShape,
+) -> ResolverBinding {
+    let record_type = model.record(record);
+    ResolverBinding::Builtin(Arc::new(BuiltinOperation {
+        record,
+        verb,
+        argument_roles: argument_roles(record_type, verb, &root.arguments),
+        result_shape,
+        is_singleton: is_singleton(model, root, record, verb),
+        filled_fields: filled_fields(record_type, verb, &root.arguments),
+    }))
+}
+
+/// True for `shop: Shop!` where no query lists shops.
+fn is_singleton(model: &Model, root: &RootField, record: RecordTypeId, verb: OperationVerb) -> bool {
+    let is_current_user = matches!(root.name.as_str(), "me" | "viewer" | "currentUser");
+    verb == OperationVerb::Get && root.arguments.is_empty() && !is_current_user && !is_listed(model, record)
+}
+
+pub fn default_root_name(root: RootKind) -> &'static str {
+    match root {
+        RootKind::Query => "Query",
+        RootKind::Mutation => "Mutation",
+        RootKind::Subscription => "Subscription",
+    }
+}
+
+/// The operations that each root field name may stand for.
+struct ExactNames(HashMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>>);
+
+impl ExactNames {
+    fn from_model(model: &Model) -> ExactNames {
+        let mut known: HashMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>> = HashMap::new();
+        for (position, record) in model.records.iter().enumerate() {
+            let operations = names::operation_names(&record.name);
+            let [list_long, list_short] = operations.list;
+            let [get_long, get_short] = operations.get;
+            for (name, verb) in [
+                (list_long, OperationVerb::List),
+                (list_short, OperationVerb::List),
+                (get_long, OperationVerb::Get),
+                (get_short, OperationVerb::Get),
+                (operations.create, OperationVerb::Create),
+                (operations.update, OperationVerb::Update),
+                (operations.delete, OperationVerb::Delete),
+                (operations.created, OperationVerb::Subscribe(ChangeKind::Created)),
+                (operations.updated, OperationVerb::Subscribe(ChangeKind::Updated)),
+                (operations.deleted, OperationVerb::Subscribe(ChangeKind::Deleted)),
+            ] {
+                known.entry((verb.root_kind(), name)).or_default().push((RecordTypeId(position), verb));
+            }
+            for (verb, name) in VERB_NAMES {
+                let key = (verb.root_kind(), format!("{}.{name}", record.name));
+                known.entry(key).or_default().push((RecordTypeId(position), *verb));
+            }
+        }
+        ExactNames(known)
+    }
+
+    fn candidates(&self, root: &RootField) -> &[(RecordTypeId, OperationVerb)] {
+        let name = root.resolver.as_ref().unwrap_or(&root.name);
+        self.0.get(&(root.root_kind, name.clone())).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn known(&self, kind: RootKind) -> impl Iterator<Item = (&str, &[(RecordTypeId, OperationVerb)])> {
+        let of_kind = self.0.iter().filter(move |((root, _), _)| *root == kind);
+        of_kind.map(|((_, name), operations)| (name.as_str(), operations.as_slice()))
+    }
+}

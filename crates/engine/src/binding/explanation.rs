@@ -1,0 +1,103 @@
+//! Why a root field has no resolver, and the line that would bind it.
+
+use trefoil_model::naming::names;
+use trefoil_model::naming::operation_words::{
+    NameReading, NamedVerb, NounFit, noun_fit, read_operation_name,
+};
+use trefoil_model::{Argument, Model, RecordTypeId, RootField, RootKind};
+
+use crate::arguments::roles::argument_roles;
+use crate::binding::result_type::declared_record;
+use crate::binding::verb_names::VERB_NAMES;
+use crate::builtin_operation::{ArgumentRole, OperationVerb};
+use crate::changes::ChangeKind;
+
+pub(super) fn explain_wrong_type(model: &Model, root: &RootField, record: RecordTypeId) -> String {
+    let record = &model.record(record).name;
+    format!("`{}` matches the record type {record}, but its return type `{}` does not", root.name, root.ty)
+}
+
+/// The explanation for a name that fits, with arguments that do not.
+pub(super) fn explain_arguments(
+    model: &Model,
+    root: &RootField,
+    record: RecordTypeId,
+    verb: OperationVerb,
+) -> String {
+    let record = model.record(record);
+    let roles = argument_roles(record, verb, &root.arguments);
+    let is_unknown = |(argument, (_, role)): &(&Argument, &(String, ArgumentRole))| {
+        argument.ty.is_required() && *role == ArgumentRole::Unknown
+    };
+    match root.arguments.iter().zip(&roles).find(is_unknown) {
+        Some((argument, _)) => format!(
+            "`{}` requires the argument `{}`, which is not a field of {}",
+            root.name, argument.name, record.name
+        ),
+        None => format!("`{}` has no argument that identifies the {}", root.name, record.name),
+    }
+}
+
+/// The explanation for a name that no operation has. Suggests only operations that do the same.
+pub(super) fn explain_missing<'n>(
+    model: &Model,
+    root: &RootField,
+    known: impl Iterator<Item = (&'n str, &'n [(RecordTypeId, OperationVerb)])>,
+) -> String {
+    let keyword = operation_keyword(root.root_kind);
+    let name = root.resolver.as_deref().unwrap_or(&root.name);
+    let readings = read_operation_name(root.root_kind, name);
+    let does_the_same = |verb: OperationVerb| {
+        let mut verbs = readings.iter().filter(|reading| reading.has_verb).peekable();
+        verbs.peek().is_none() || verbs.any(|reading| has_verb(reading.verb, verb))
+    };
+    let candidates = known.filter(|(_, operations)| operations.iter().any(|(_, verb)| does_the_same(*verb)));
+    let hint = match names::nearest_name(name, candidates.map(|(name, _)| name)) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => resolver_hint(model, root, &readings).unwrap_or_default(),
+    };
+    match &root.resolver {
+        Some(resolver) => format!("no resolver `{resolver}` for {keyword} `{}`{hint}", root.name),
+        None => format!("no resolver for {keyword} `{}`{hint}", root.name),
+    }
+}
+
+/// The directive that binds the field to what its words and its type say.
+fn resolver_hint(model: &Model, root: &RootField, readings: &[NameReading]) -> Option<String> {
+    let by_noun = |reading: &NameReading| {
+        let mut records = model.records.iter().enumerate();
+        let found = records.find(|(_, record)| noun_fit(&reading.noun, &record.name) == Some(NounFit::Exact));
+        found.map(|(position, _)| RecordTypeId(position))
+    };
+    let declared = declared_record(model, &root.ty);
+    let (verb, record) = readings.iter().find_map(|reading| {
+        let record = declared.or_else(|| by_noun(reading))?;
+        let is_read = matches!(reading.verb, NamedVerb::List | NamedVerb::Get);
+        let fits_result = !is_read || root.ty.is_list() == (reading.verb == NamedVerb::List);
+        fits_result.then_some((reading.verb, record))
+    })?;
+    let (_, verb) = VERB_NAMES.iter().find(|(known, _)| has_verb(verb, *known))?;
+    Some(format!("; `@resolver(name: \"{}.{verb}\")` would bind it", model.record(record).name))
+}
+
+fn has_verb(named: NamedVerb, verb: OperationVerb) -> bool {
+    match named {
+        NamedVerb::List => verb == OperationVerb::List,
+        NamedVerb::Get => verb == OperationVerb::Get,
+        NamedVerb::Create => verb == OperationVerb::Create,
+        NamedVerb::Update => verb == OperationVerb::Update,
+        NamedVerb::Delete => verb == OperationVerb::Delete,
+        NamedVerb::Save => verb == OperationVerb::Save,
+        NamedVerb::Created => verb == OperationVerb::Subscribe(ChangeKind::Created),
+        NamedVerb::Updated => verb == OperationVerb::Subscribe(ChangeKind::Updated),
+        NamedVerb::Deleted => verb == OperationVerb::Subscribe(ChangeKind::Deleted),
+    }
+}
+
+fn operation_keyword(root: RootKind) -> &'static str {
+    match root {
+        RootKind::Query => "query",
+        RootKind::Mutation => "mutation",
+        RootKind::Subscription => "subscription",
+    }
+}

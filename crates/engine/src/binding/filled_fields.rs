@@ -1,0 +1,97 @@
+//! The required fields that a create operation fills by itself, because its arguments cannot set them.
+
+use trefoil_model::naming::names::snake_words;
+use trefoil_model::{Argument, Field, FieldId, RecordType, Scalar, ValueSource, ValueType};
+
+use crate::arguments::roles::{argument_roles, member_role};
+use crate::builtin_operation::{ArgumentRole, FillValue, OperationVerb};
+
+/// The fields to fill, with their values.
+pub(crate) fn filled_fields(
+    record: &RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+) -> Vec<(FieldId, FillValue)> {
+    let unset = unset_fields(record, verb, arguments).into_iter();
+    unset.filter_map(|field| Some((field, fill_value(record.field(field))?))).collect()
+}
+
+/// The required fields that neither an argument nor the operation itself can set: a create never succeeds with them.
+pub(crate) fn impossible_fields<'r>(
+    record: &'r RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+) -> Vec<&'r Field> {
+    let unset = unset_fields(record, verb, arguments).into_iter().map(|field| record.field(field));
+    unset.filter(|field| fill_value(field).is_none()).collect()
+}
+
+fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]) -> Vec<FieldId> {
+    if !matches!(verb, OperationVerb::Create | OperationVerb::Save) {
+        return Vec::new();
+    }
+    let mut settable: Vec<FieldId> = Vec::new();
+    for (argument, (_, role)) in arguments.iter().zip(argument_roles(record, verb, arguments)) {
+        let members = argument.fields.iter().filter(|_| role == ArgumentRole::Input);
+        let members = members.map(|inner| member_role(record, verb, &inner.name));
+        for role in members.chain([role.clone()]) {
+            if let ArgumentRole::Field(field) = role {
+                settable.push(field);
+            }
+        }
+    }
+    let fields = record.fields.iter().enumerate().map(|(position, field)| (FieldId(position), field));
+    fields
+        .filter(|(id, field)| {
+            field.required
+                && field.is_stored()
+                && !field.kind.is_id()
+                && field.value_source == ValueSource::Client
+                && field.default.is_none()
+                && !settable.contains(id)
+        })
+        .map(|(id, _)| id)
+        .collect()
+}
+
+/// The value for a field, if one is safe to assume. A field with rules is never filled.
+fn fill_value(field: &Field) -> Option<FillValue> {
+    if !field.rules.is_empty() || field.unique {
+        return None;
+    }
+    match field.kind.own_value()? {
+        ValueType::Scalar(Scalar::DateTime) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),
+        ValueType::Scalar(Scalar::Date) if is_clock_name(&field.name) => Some(FillValue::CurrentDate),
+        // Without a scalar for times, they are often kept as text.
+        ValueType::Scalar(Scalar::String) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),
+        ValueType::Scalar(Scalar::Boolean) => Some(FillValue::False),
+        ValueType::List(_) => Some(FillValue::EmptyList),
+        ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::Embedded(_) => None,
+    }
+}
+
+/// `createdAt`, `updatedOn`, `dateCreated`, `creationDate` and the like.
+fn is_clock_name(name: &str) -> bool {
+    let snake = snake_words(name);
+    let words: Vec<&str> = snake.split('_').collect();
+    let is_event = |word: &&str| {
+        matches!(*word, "created" | "updated" | "modified" | "creation" | "inserted" | "published")
+    };
+    let is_other = |word: &&str| matches!(*word, "at" | "on" | "date" | "time" | "timestamp" | "last");
+    words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_clock_name;
+
+    #[test]
+    fn clock_names() {
+        for name in ["createdAt", "updated_at", "dateCreated", "creationDate", "lastModified", "created"] {
+            assert!(is_clock_name(name), "{name}");
+        }
+        for name in ["createdBy", "birthDate", "date", "startsAt"] {
+            assert!(!is_clock_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Binds every root field to a built-in operation or a registered resolver.
+
+// By the exact names, and the entry point.
+mod exact_names;
+mod verb_names;
+
+// By the words of a name and the declared type.
+mod result_type;
+mod word_binding;
+
+// What a create operation fills in by itself.
+mod filled_fields;
+
+// Why a root field has no resolver, and how to bind it.
+mod explanation;
+
+pub use exact_names::{bind_root_fields, default_root_name, subscribed_changes};
+pub(crate) use filled_fields::impossible_fields;
+pub(crate) use word_binding::takes_id;

@@ -1,0 +1,67 @@
+//! The result that a root field declares, and whether an operation can give it.
+
+use trefoil_model::{Model, RecordTypeId, RootField, RootKind, TypeRef};
+
+use crate::builtin_operation::{OperationVerb, ResultShape};
+
+/// The shape of the result of an operation on `record`, or `None` if the declared type does not fit.
+pub(super) fn find_result_shape(
+    model: &Model,
+    root: &RootField,
+    record: RecordTypeId,
+    verb: OperationVerb,
+) -> Option<ResultShape> {
+    let name = root.ty.inner_name();
+    let is_record = name == model.record(record).name;
+    match verb {
+        OperationVerb::List if is_record && is_single_list(&root.ty) => Some(ResultShape::List),
+        OperationVerb::List if !root.ty.is_list() && model.connection_node(name) == Some(record) => {
+            Some(ResultShape::Connection)
+        }
+        OperationVerb::List => None,
+        OperationVerb::Get | OperationVerb::Subscribe(_) => {
+            (is_record && !root.ty.is_list()).then_some(ResultShape::Record)
+        }
+        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
+            if root.ty.is_list() {
+                None
+            } else if is_record {
+                Some(ResultShape::Record)
+            } else {
+                written_scalar(name)
+            }
+        }
+    }
+}
+
+/// A write may answer with the id of its record, or with whether it was done.
+fn written_scalar(name: &str) -> Option<ResultShape> {
+    match name {
+        "ID" | "String" => Some(ResultShape::Id),
+        "Boolean" => Some(ResultShape::Boolean),
+        _ => None,
+    }
+}
+
+/// The record type that a root field declares as its result, one or many.
+pub(super) fn declared_record(model: &Model, ty: &TypeRef) -> Option<RecordTypeId> {
+    model.find_record(ty.inner_name()).or_else(|| model.connection_node(ty.inner_name()))
+}
+
+/// True if a query lists the records of the type, so that there may be many.
+pub(super) fn is_listed(model: &Model, record: RecordTypeId) -> bool {
+    let lists = |ty: &TypeRef| {
+        let is_connection = model.connection_node(ty.inner_name()) == Some(record);
+        is_connection || (ty.is_list() && model.find_record(ty.inner_name()) == Some(record))
+    };
+    model.root_fields.iter().any(|root| root.root_kind == RootKind::Query && lists(&root.ty))
+}
+
+/// `[User]`, not `[[User]]`.
+fn is_single_list(ty: &TypeRef) -> bool {
+    match ty {
+        TypeRef::Named(_) => false,
+        TypeRef::List(inner) => !inner.is_list(),
+        TypeRef::NonNull(inner) => is_single_list(inner),
+    }
+}

@@ -1,0 +1,17 @@
+//! The names of operations in `@resolver(name: "User.list")`.
+
+use crate::builtin_operation::OperationVerb;
+use crate::changes::ChangeKind;
+
+/// The words after the dot in `@resolver(name: "User.list")`.
+pub(super) const VERB_NAMES: &[(OperationVerb, &str)] = &[
+    (OperationVerb::List, "list"),
+    (OperationVerb::Get, "get"),
+    (OperationVerb::Create, "create"),
+    (OperationVerb::Update, "update"),
+    (OperationVerb::Save, "save"),
+    (OperationVerb::Delete, "delete"),
+    (OperationVerb::Subscribe(ChangeKind::Created), "created"),
+    (OperationVerb::Subscribe(ChangeKind::Updated), "updated"),
+    (OperationVerb::Subscribe(ChangeKind::Deleted), "deleted"),
+];

@@ -1,0 +1,210 @@
+//! Removes the directives of other servers from a schema, with a warning: they have no effect here.
+
+use std::collections::HashMap;
+
+use apollo_compiler::Schema;
+use apollo_compiler::ast::{Directive, FieldDefinition};
+use apollo_compiler::parser::{FileId, SourceSpan};
+use apollo_compiler::schema::{DirectiveDefinition, ExtendedType};
+use indexmap::IndexMap;
+
+use crate::naming::names;
+use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
+use crate::sdl::directives::declaration::{directive_uses, suggested_declaration};
+use crate::sdl::directives::{self, BuiltinDirective};
+
+/// Directives of ours whose names other servers use in another sense.
+const SHARED_NAMES: [&str; 2] = ["default", "index"];
+
+/// Directives that restrict access on other servers, in lower case.
+const ACCESS_DIRECTIVES: [&str; 24] = [
+    "admin",
+    "auth",
+    "authenticated",
+    "authorize",
+    "authorized",
+    "aws_api_key",
+    "aws_auth",
+    "aws_cognito_user_pools",
+    "aws_iam",
+    "guard",
+    "haspermission",
+    "hasrole",
+    "hasscope",
+    "isadmin",
+    "isauthenticated",
+    "isauthorized",
+    "loggedin",
+    "permission",
+    "policy",
+    "preauthorize",
+    "requiresauth",
+    "requiresscopes",
+    "rolesallowed",
+    "secured",
+];
+
+/// Where a directive is declared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DirectiveOrigin {
+    Schema,
+    /// By GraphQL or by Trefoil.
+    Builtin,
+}
+
+/// The uses of a directive that has no effect.
+struct DirectiveUses {
+    first: Option<SourceSpan>,
+    count: usize,
+    help: String,
+}
+
+/// Removes what the schema does not declare, so that every tool can read the schema that is served.
+pub(crate) fn remove_foreign_directives(
+    schema: &mut Schema,
+    builtin_file: Option<FileId>,
+    log: &mut DiagnosticLog,
+) {
+    let mut found: IndexMap<String, DirectiveUses> = IndexMap::default();
+    let mut has_foreign = false;
+    let by_user =
+        |definition: &DirectiveDefinition| is_user_written(definition.name.location(), builtin_file);
+    let origins: HashMap<String, DirectiveOrigin> = schema
+        .directive_definitions
+        .iter()
+        .map(|(name, definition)| {
+            let origin = if by_user(definition) { DirectiveOrigin::Schema } else { DirectiveOrigin::Builtin };
+            (name.to_string(), origin)
+        })
+        .collect();
+    let origin = |name: &str| origins.get(name).copied();
+    for (directive, location) in directive_uses(schema) {
+        let name = directive.name.as_str();
+        let is_foreign = is_foreign(origin(name), directive, location.name());
+        has_foreign |= is_foreign;
+        if is_foreign || is_access_directive(name) {
+            let uses = found.entry(name.to_owned()).or_insert_with(|| DirectiveUses {
+                first: directive.location(),
+                count: 0,
+                help: foreign_help(schema, name, directive.location()),
+            });
+            uses.count += 1;
+        }
+    }
+    for (name, uses) in &found {
+        report_foreign(log, name, uses);
+    }
+    if has_foreign {
+        retain_directives(schema, &|directive, location| {
+            !is_foreign(origin(&directive.name), directive, location)
+        });
+    }
+}
+
+/// True if the directive means something on another server only. A slip of the pen in one of ours is a mistake, which
+/// validation reports.
+fn is_foreign(origin: Option<DirectiveOrigin>, directive: &Directive, location: &str) -> bool {
+    match origin {
+        Some(DirectiveOrigin::Schema) => false,
+        Some(DirectiveOrigin::Builtin) => {
+            directives::find_directive(&directive.name).is_some_and(|builtin| {
+                SHARED_NAMES.contains(&builtin.name) && !fits_builtin(builtin, directive, location)
+            })
+        }
+        None => misspelt_builtin(&directive.name).is_none(),
+    }
+}
+
+fn fits_builtin(builtin: &BuiltinDirective, directive: &Directive, location: &str) -> bool {
+    let known = directives::argument_names(builtin);
+    let (_, locations) = builtin.sdl.rsplit_once(" on ").unwrap_or_default();
+    locations.split(" | ").any(|allowed| allowed == location)
+        && directive.arguments.iter().all(|argument| known.contains(&argument.name.as_str()))
+}
+
+/// The directive of ours that was meant: it differs by one letter or by case, or was cut short.
+pub(crate) fn misspelt_builtin(name: &str) -> Option<&'static str> {
+    let is_cut_short = |builtin: &str| name.len() >= 4 && builtin.starts_with(name);
+    let mut builtins = directives::BUILTIN_DIRECTIVES.iter().map(|builtin| builtin.name);
+    builtins.find(|builtin| names::differ_by_one_edit(name, builtin) || is_cut_short(builtin))
+}
+
+fn foreign_help(schema: &Schema, name: &str, span: Option<SourceSpan>) -> String {
+    match directives::find_directive(name) {
+        Some(builtin) => format!("Trefoil's is `{}`", builtin.sdl),
+        None => {
+            format!("remove it, or declare it: `{}`", suggested_declaration(schema, name, span))
+        }
+    }
+}
+
+fn report_foreign(log: &mut DiagnosticLog, name: &str, uses: &DirectiveUses) {
+    let times = match uses.count {
+        1 => String::new(),
+        count => format!(" (used {count} times)"),
+    };
+    if is_access_directive(name) {
+        let message = format!("`@{name}` looks like an access rule and is NOT enforced{times}");
+        log.warning(uses.first, "NOT_ENFORCED", message)
+            .label("everyone has access")
+            .help("keep the server where only trusted clients can reach it");
+    } else {
+        let message = format!("`@{name}` is not a directive of Trefoil and has no effect{times}");
+        log.warning(uses.first, "UNKNOWN_DIRECTIVE", message).label("ignored").help(&uses.help);
+    }
+}
+
+fn is_access_directive(name: &str) -> bool {
+    ACCESS_DIRECTIVES.contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// Keeps the directives that `keep` accepts, given with their location as SDL writes it.
+fn retain_directives(schema: &mut Schema, keep: &dyn Fn(&Directive, &str) -> bool) {
+    let definition = schema.schema_definition.make_mut();
+    definition.directives.0.retain(|directive| keep(directive, "SCHEMA"));
+    for ty in schema.types.values_mut().filter(|ty| !ty.is_built_in()) {
+        match ty {
+            ExtendedType::Scalar(ty) => {
+                ty.make_mut().directives.0.retain(|directive| keep(directive, "SCALAR"));
+            }
+            ExtendedType::Union(ty) => {
+                ty.make_mut().directives.0.retain(|directive| keep(directive, "UNION"));
+            }
+            ExtendedType::Object(ty) => {
+                let ty = ty.make_mut();
+                ty.directives.0.retain(|directive| keep(directive, "OBJECT"));
+                ty.fields.values_mut().for_each(|field| retain_on_field(field.make_mut(), keep));
+            }
+            ExtendedType::Interface(ty) => {
+                let ty = ty.make_mut();
+                ty.directives.0.retain(|directive| keep(directive, "INTERFACE"));
+                ty.fields.values_mut().for_each(|field| retain_on_field(field.make_mut(), keep));
+            }
+            ExtendedType::Enum(ty) => {
+                let ty = ty.make_mut();
+                ty.directives.0.retain(|directive| keep(directive, "ENUM"));
+                for value in ty.values.values_mut() {
+                    value.make_mut().directives.0.retain(|directive| keep(directive, "ENUM_VALUE"));
+                }
+            }
+            ExtendedType::InputObject(ty) => {
+                let ty = ty.make_mut();
+                ty.directives.0.retain(|directive| keep(directive, "INPUT_OBJECT"));
+                for field in ty.fields.values_mut() {
+                    field
+                        .make_mut()
+                        .directives
+                        .0
+                        .retain(|directive| keep(directive, "INPUT_FIELD_DEFINITION"));
+                }
+            }
+        }
+    }
+}
+
+fn retain_on_field(field: &mut FieldDefinition, keep: &dyn Fn(&Directive, &str) -> bool) {
+    field.directives.0.retain(|directive| keep(directive, "FIELD_DEFINITION"));
+    for argument in &mut field.arguments {
+        argument.make_mut().directives.0.retain(|directive| keep(directive, "ARGUMENT_DEFINITION"));
+    }
+}

@@ -1,0 +1,133 @@
+//! Finds the key of each object type. A type with a key is a record type; its records are stored.
+
+use std::collections::{HashMap, HashSet};
+
+use apollo_compiler::Schema;
+use apollo_compiler::ast::{FieldDefinition, Type};
+use apollo_compiler::schema::ObjectType;
+
+use crate::naming::names::{is_key_name, snake_words};
+use crate::naming::operation_words::{NamedVerb, NounFit, noun_fit, read_operation_name};
+use crate::sdl::root_fields::root_types;
+use crate::{KeyForm, RootKind, Scalar};
+
+/// The key of a record type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordKey<'a> {
+    Field(&'a str, KeyForm),
+    /// The type has no key, but operations list or create its records: the store keeps one that the schema has not.
+    Hidden,
+}
+
+impl RecordKey<'_> {
+    pub fn form(self) -> KeyForm {
+        match self {
+            RecordKey::Field(_, form) => form,
+            RecordKey::Hidden => KeyForm::Text,
+        }
+    }
+}
+
+/// The keys by type.
+pub(crate) fn record_keys<'a>(
+    schema: &'a Schema,
+    types: &[&'a ObjectType],
+) -> HashMap<&'a str, RecordKey<'a>> {
+    let named = types_of_operations(schema);
+    let key = |ty: &&'a ObjectType| {
+        let hidden = || (is_stored_by_operations(ty, &named)).then_some(RecordKey::Hidden);
+        Some((ty.name.as_str(), key_field(ty).or_else(hidden)?))
+    };
+    types.iter().filter_map(key).collect()
+}
+
+/// `id: ID!` is always the key. Other keys are accepted unless the type is the result of an operation by its name.
+fn key_field(ty: &ObjectType) -> Option<RecordKey<'_>> {
+    if let Some(id) = ty.fields.get("id") {
+        let is_plain = matches!(&id.ty, Type::NonNullNamed(name) if name == "ID");
+        let form = key_form(id).filter(|_| is_plain || !is_result_name(&ty.name))?;
+        return Some(RecordKey::Field("id", form));
+    }
+    if is_result_name(&ty.name) {
+        return None;
+    }
+    let is_reversed = |name: &str| snake_words(name) == format!("id_{}", snake_words(&ty.name));
+    let fields = || ty.fields.iter().map(|(name, field)| (name.as_str(), field));
+    let named = |accepts: &dyn Fn(&str) -> bool| {
+        let mut fields = fields().filter(|(name, _)| accepts(name));
+        fields.find_map(|(name, field)| Some(RecordKey::Field(name, key_form(field)?)))
+    };
+    named(&|name| name == "_id")
+        .or_else(|| named(&|name| is_key_name(&ty.name, name)))
+        .or_else(|| named(&is_reversed))
+}
+
+/// The form of a key of this type; `None` if the store cannot count it up.
+fn key_form(field: &FieldDefinition) -> Option<KeyForm> {
+    let (Type::Named(name) | Type::NonNullNamed(name)) = &field.ty else { return None };
+    match Scalar::from_name(name).filter(|_| field.arguments.is_empty())? {
+        Scalar::Id | Scalar::Long => Some(KeyForm::Text),
+        Scalar::Int => Some(KeyForm::Number),
+        Scalar::String
+        | Scalar::Float
+        | Scalar::Boolean
+        | Scalar::Decimal
+        | Scalar::Date
+        | Scalar::DateTime
+        | Scalar::Uuid
+        | Scalar::Url
+        | Scalar::Email
+        | Scalar::Json => None,
+    }
+}
+
+/// `CreateBookPayload`, `UserResponse`: what an operation returns, not what is stored.
+fn is_result_name(type_name: &str) -> bool {
+    let words = snake_words(type_name);
+    let last = words.rsplit('_').next().unwrap_or_default();
+    matches!(
+        last,
+        "payload"
+            | "response"
+            | "result"
+            | "connection"
+            | "edge"
+            | "page"
+            | "info"
+            | "error"
+            | "message"
+            | "token"
+    )
+}
+
+/// The types whose records an operation lists or creates, by its name and its result.
+fn types_of_operations(schema: &Schema) -> HashSet<&str> {
+    let mut named = HashSet::new();
+    for (root, type_name) in root_types(schema) {
+        let Some(ty) = schema.get_object(type_name) else { continue };
+        for field in ty.fields.values() {
+            let result = field.ty.inner_named_type().as_str();
+            let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
+                let is_stored = match root {
+                    RootKind::Query => reading.verb == NamedVerb::List && field.ty.is_list(),
+                    RootKind::Mutation => reading.verb == NamedVerb::Create && !field.ty.is_list(),
+                    RootKind::Subscription => false,
+                };
+                is_stored
+                    && matches!(noun_fit(&reading.noun, result), Some(NounFit::Exact | NounFit::Stripped))
+            });
+            if stores {
+                named.insert(result);
+            }
+        }
+    }
+    named
+}
+
+fn is_stored_by_operations(ty: &ObjectType, named: &HashSet<&str>) -> bool {
+    let has_value = |field: &FieldDefinition| Scalar::from_name(field.ty.inner_named_type()).is_some();
+    named.contains(ty.name.as_str())
+        && !is_result_name(&ty.name)
+        && !ty.fields.contains_key("id")
+        && ty.fields.values().any(|field| has_value(field))
+}

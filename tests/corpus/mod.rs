@@ -1,0 +1,148 @@
+//! How many operations of real schemas bind by themselves, and that none binds to something else than it means.
+//!
+//! `operations.txt` has the facts of 181 schemas of public repositories: types with their fields, and the root fields with
+//! what each of them does to stored records, as a careful reader would say (`custom` if it is not plainly an operation on
+//! records). The schemas are built again from these facts.
+
+use trefoil_engine::{ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry, binding};
+use trefoil_model::{Model, RootKind, SourceFile, parse_schema};
+
+const FACTS: &str = include_str!("operations.txt");
+
+/// The share of the operations on records that must bind, in percent. May only grow.
+const MIN_BOUND: usize = 67;
+
+/// Fields that bind to another operation than was judged, and why that is accepted.
+const ACCEPTED: &[&str] = &[
+    // Sets nothing: the schema forgot the arguments.
+    "updateGarage",
+    "addUser",
+    // Takes sign-in data, which a resolver would use.
+    "createUser",
+    // Filters by id, as it always did.
+    "orders",
+    // Lists by ids, which was judged an operation on many records.
+    "menuItems",
+    "categories",
+    "subCategories",
+    "options",
+    // Lists all, where the reader expected those of the current user.
+    "walletTransactions",
+    "userAssets",
+    // The input has an id.
+    "saveDepartment",
+];
+
+struct JudgedField {
+    root: RootKind,
+    name: String,
+    meaning: String,
+    record: String,
+}
+
+struct FactSchema {
+    number: String,
+    sdl: String,
+    fields: Vec<JudgedField>,
+}
+
+fn fact_schemas() -> Vec<FactSchema> {
+    FACTS.split("# ").skip(1).map(read_schema).collect()
+}
+
+fn read_schema(block: &str) -> FactSchema {
+    let mut lines = block.lines();
+    let number = lines.next().expect("a number").to_owned();
+    let (mut sdl, mut fields, mut roots) = (String::new(), Vec::new(), [const { String::new() }; 3]);
+    for line in lines {
+        let (kind, rest) = line.split_once(' ').expect("a kind and more");
+        let root = match kind {
+            "Query" => RootKind::Query,
+            "Mutation" => RootKind::Mutation,
+            "Subscription" => RootKind::Subscription,
+            _ => {
+                sdl += &type_sdl(kind, rest);
+                continue;
+            }
+        };
+        let (declared, judged) = rest.split_once(" = ").expect("a judgement");
+        let (name, signature) = declared.split_once('(').expect("arguments");
+        let (arguments, ty) = signature.rsplit_once(") ").expect("a type");
+        let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
+        roots[root as usize] += &format!("  {name}{arguments}: {ty}\n");
+        let (meaning, record) = judged.split_once(' ').expect("a record type");
+        fields.push(JudgedField { root, name: name.into(), meaning: meaning.into(), record: record.into() });
+    }
+    for (name, fields) in ["Query", "Mutation", "Subscription"].into_iter().zip(roots) {
+        if !fields.is_empty() {
+            sdl += &format!("type {name} {{\n{fields}}}\n");
+        }
+    }
+    FactSchema { number, sdl, fields }
+}
+
+/// `object User id:ID! name:String` as SDL. `()` after a name means that the field has arguments.
+fn type_sdl(kind: &str, rest: &str) -> String {
+    let (name, members) = rest.split_once(' ').unwrap_or((rest, ""));
+    match kind {
+        "scalar" => format!("scalar {name}\n"),
+        "enum" => format!("enum {name} {{ {members} }}\n"),
+        "union" => format!("union {name} = {}\n", members.replace(' ', " | ")),
+        "object" => format!("type {name} {{ {} }}\n", members.replace("()", "(argument: String)")),
+        other => format!("{other} {name} {{ {} }}\n", members.replace("()", "(argument: String)")),
+    }
+}
+
+fn bound_meaning(model: &Model, binding: &ResolverBinding) -> Option<(&'static str, String)> {
+    let ResolverBinding::Builtin(builtin) = binding else { return None };
+    let verb = match builtin.verb {
+        OperationVerb::List => "list",
+        OperationVerb::Get => "get",
+        OperationVerb::Create => "create",
+        OperationVerb::Update => "update",
+        OperationVerb::Save => "save",
+        OperationVerb::Delete => "delete",
+        OperationVerb::Subscribe(ChangeKind::Created) => "created",
+        OperationVerb::Subscribe(ChangeKind::Updated) => "updated",
+        OperationVerb::Subscribe(ChangeKind::Deleted) => "deleted",
+    };
+    Some((verb, model.record(builtin.record).name.clone()))
+}
+
+#[test]
+fn real_operations_bind_to_what_they_mean() {
+    let (mut judged, mut bound, mut wrong) = (0, 0, Vec::new());
+    for schema in fact_schemas() {
+        let file = SourceFile { name: "schema.graphqls".into(), text: schema.sdl.clone() };
+        let (model, _) = parse_schema(&[file], &[]).unwrap_or_else(|mistakes| {
+            panic!("schema {} does not load: {mistakes:?}\n{}", schema.number, schema.sdl)
+        });
+        let bindings = binding::bind_root_fields(&model, &ResolverRegistry::default());
+        for field in &schema.fields {
+            // Searching is listing with a text.
+            let meaning = match field.meaning.as_str() {
+                "listby" | "search" => "list",
+                "getby" | "singleton" => "get",
+                other => other,
+            };
+            let is_operation = !matches!(meaning, "custom" | "auth" | "many" | "count" | "exists");
+            judged += usize::from(is_operation);
+            let position = model
+                .root_fields
+                .iter()
+                .position(|root| root.root_kind == field.root && root.name == field.name)
+                .expect("a root field");
+            match bound_meaning(&model, &bindings[position]) {
+                Some((verb, record)) if verb == meaning && record == field.record => bound += 1,
+                Some((verb, record)) if !ACCEPTED.contains(&field.name.as_str()) => wrong.push(format!(
+                    "schema {}: `{}` is bound to {verb} {record}, but means {} {}",
+                    schema.number, field.name, field.meaning, field.record
+                )),
+                Some(_) | None => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let share = bound * 100 / judged;
+    assert!(share >= MIN_BOUND, "{bound} of {judged} operations bind, {share} % instead of {MIN_BOUND} %");
+}
