@@ -47,7 +47,9 @@ impl DocumentRequest<'_> {
             if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
         let selection = match builtin.result_shape {
             ResultShape::Record | ResultShape::List => format!(" {{ {selection} }}"),
-            ResultShape::Connection => format!(" {{ edges {{ node {{ {selection} }} }} }}"),
+            ResultShape::Connection => {
+                format!(" {}", model.wrapped_selection(root.ty.inner_name(), selection))
+            }
             ResultShape::Id | ResultShape::Boolean => String::new(),
         };
         let keyword = match root.root_kind {

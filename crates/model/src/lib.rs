@@ -19,7 +19,7 @@ mod field_kind;
 mod scalar;
 
 // Queries on the finished model.
-mod relay_connection;
+mod list_wrapper;
 
 // Values: parsing, validation, and their text in JSON and CSV.
 pub mod values;
@@ -38,6 +38,7 @@ pub use crate::field_kind::{
     FieldId, FieldKind, Inverse, KeyForm, Link, ListItem, OnDelete, RecordTypeId, Reference, Relation,
     ValueType,
 };
+pub use crate::list_wrapper::PageField;
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
 pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;

@@ -1,4 +1,4 @@
-//! Writes a Relay connection: its lists in parallel as rows arrive, its page info at the end.
+//! Writes a connection or a page: its lists in parallel as rows arrive, its page info at the end.
 
 use std::sync::Arc;
 
@@ -66,6 +66,8 @@ impl ConnectionWriter {
                 ConnectionField::Typename(_)
                 | ConnectionField::PageInfo(_)
                 | ConnectionField::TotalCount
+                | ConnectionField::HasNext
+                | ConnectionField::HasPrevious
                 | ConnectionField::Missing(_) => Ok(()),
             });
             list.null_propagated = result.is_err();
@@ -117,6 +119,8 @@ impl ConnectionWriter {
                 Some(total) => write_literal(writer, total.to_string().as_bytes()),
                 None => writer.write_null(entry.required, at),
             },
+            ConnectionField::HasNext => write_bool(writer, page.has_next),
+            ConnectionField::HasPrevious => write_bool(writer, page.has_previous),
             ConnectionField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
         })
     }
@@ -129,6 +133,8 @@ impl ConnectionField {
             ConnectionField::Typename(_)
             | ConnectionField::PageInfo(_)
             | ConnectionField::TotalCount
+            | ConnectionField::HasNext
+            | ConnectionField::HasPrevious
             | ConnectionField::Missing(_) => false,
         }
     }
@@ -141,6 +147,8 @@ impl ConnectionField {
             ConnectionField::Typename(_)
             | ConnectionField::PageInfo(_)
             | ConnectionField::TotalCount
+            | ConnectionField::HasNext
+            | ConnectionField::HasPrevious
             | ConnectionField::Missing(_) => false,
         }
     }
@@ -159,6 +167,8 @@ impl ConnectionShape {
                 ConnectionField::Typename(_)
                 | ConnectionField::PageInfo(_)
                 | ConnectionField::TotalCount
+                | ConnectionField::HasNext
+                | ConnectionField::HasPrevious
                 | ConnectionField::Missing(_) => {}
             }
         }

@@ -8,7 +8,7 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, RecordTypeId, Relation, Scalar};
+use trefoil_model::{FieldId, PageField, RecordTypeId, Relation, Scalar};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -279,13 +279,28 @@ impl<'a> OperationPlanner<'a> {
                 });
                 ConnectionField::Edges { item_required, entries }
             }
-            "nodes" => ConnectionField::Nodes { item_required, object: self.plan_node(connection, group) },
             "pageInfo" => ConnectionField::PageInfo(self.plan_page_info(connection, inner, group)),
-            "totalCount" => {
-                connection.needs_total = true;
-                ConnectionField::TotalCount
-            }
-            name => ConnectionField::Missing(format!("no resolver for field `{type_name}.{name}`")),
+            name => match self.connection_part(type_name, name) {
+                Some(PageField::Records) => {
+                    ConnectionField::Nodes { item_required, object: self.plan_node(connection, group) }
+                }
+                Some(PageField::Total) => {
+                    connection.needs_total = true;
+                    ConnectionField::TotalCount
+                }
+                Some(PageField::HasNext) => ConnectionField::HasNext,
+                Some(PageField::HasPrevious) => ConnectionField::HasPrevious,
+                None => ConnectionField::Missing(format!("no resolver for field `{type_name}.{name}`")),
+            },
+        }
+    }
+
+    /// What a field of a connection or a page holds.
+    fn connection_part(&self, type_name: &str, field: &str) -> Option<PageField> {
+        match field {
+            "nodes" => Some(PageField::Records),
+            "totalCount" => Some(PageField::Total),
+            other => self.engine.model().page_field(type_name, other),
         }
     }
 

@@ -192,6 +192,8 @@ pub enum ConnectionField {
     Nodes { item_required: bool, object: Arc<ObjectShape> },
     PageInfo(ConnectionEntries<PageInfoField>),
     TotalCount,
+    HasNext,
+    HasPrevious,
     Missing(String),
 }
 

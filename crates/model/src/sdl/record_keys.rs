@@ -32,13 +32,22 @@ impl RecordKey<'_> {
 pub(crate) fn record_keys<'a>(
     schema: &'a Schema,
     types: &[&'a ObjectType],
+    redeclared: &HashSet<String>,
 ) -> HashMap<&'a str, RecordKey<'a>> {
     let named = types_of_operations(schema);
     let key = |ty: &&'a ObjectType| {
+        if is_embedded(ty, redeclared) {
+            return None;
+        }
         let hidden = || (is_stored_by_operations(ty, &named)).then_some(RecordKey::Hidden);
         Some((ty.name.as_str(), key_field(ty).or_else(hidden)?))
     };
     types.iter().filter_map(key).collect()
+}
+
+/// True if `@embedded` says that the type has no records.
+pub(crate) fn is_embedded(ty: &ObjectType, redeclared: &HashSet<String>) -> bool {
+    ty.directives.has("embedded") && !redeclared.contains("embedded")
 }
 
 /// `id: ID!` is always the key. Other keys are accepted unless the type is the result of an operation by its name.

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
 use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive};
-use crate::sdl::record_keys::{RecordKey, record_keys};
+use crate::sdl::record_keys::{RecordKey, is_embedded, record_keys};
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
@@ -73,7 +73,7 @@ pub(crate) fn read_record_types(
     let roots = root_type_names(schema);
     let types: Vec<&ObjectType> =
         user_object_types(schema).filter(|ty| !roots.contains(ty.name.as_str())).collect();
-    let keys = record_keys(schema, &types);
+    let keys = record_keys(schema, &types, redeclared);
     let records: Vec<&ObjectType> =
         types.iter().copied().filter(|ty| keys.contains_key(ty.name.as_str())).collect();
     let record_ids = records.iter().enumerate().map(|(i, ty)| (ty.name.as_str(), RecordTypeId(i))).collect();
@@ -104,7 +104,9 @@ pub(crate) fn read_record_types(
         if reader.record_ids.contains_key(ty.name.as_str()) {
             continue;
         }
-        reader.warn_almost_record(ty);
+        if !is_embedded(ty, redeclared) {
+            reader.warn_almost_record(ty);
+        }
         reader.report_misplaced_directives(ty);
     }
     reader.partial_model
@@ -147,9 +149,9 @@ impl<'a> RecordTypeReader<'a> {
         let message =
             |name: &str| format!("`@{name}` has no effect here: `{}` is not a record type", ty.name);
         let help = format!("add `id: ID!` to `{}` to make it a record type", ty.name);
-        for directive in
-            ty.directives.iter().filter(|directive| is_builtin_directive(self.redeclared, directive))
-        {
+        for directive in ty.directives.iter().filter(|directive| {
+            directive.name != "embedded" && is_builtin_directive(self.redeclared, directive)
+        }) {
             let diagnostic =
                 self.log.error(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
             diagnostic.label("not on a record type").help(&help);

@@ -30,6 +30,11 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         doc: "Serves the records of this type at the given path instead of the plural of its name.",
     },
     BuiltinDirective {
+        name: "embedded",
+        sdl: "directive @embedded on OBJECT",
+        doc: "Stores the values of a type inside their owners, whatever its fields are called.",
+    },
+    BuiltinDirective {
         name: "notBlank",
         sdl: "directive @notBlank on FIELD_DEFINITION",
         doc: "Rejects text that is empty or only whitespace.",
