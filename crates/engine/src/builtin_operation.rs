@@ -45,6 +45,8 @@ pub enum ResultShape {
     Record,
     List,
     Connection,
+    /// A type that wraps the record of a write, or says that it was done.
+    Payload,
     Id,
     Boolean,
 }

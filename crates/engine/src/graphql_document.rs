@@ -50,6 +50,9 @@ impl DocumentRequest<'_> {
             ResultShape::Connection => {
                 format!(" {}", model.wrapped_selection(root.ty.inner_name(), selection))
             }
+            ResultShape::Payload => {
+                format!(" {}", model.payload_selection(root.ty.inner_name(), selection))
+            }
             ResultShape::Id | ResultShape::Boolean => String::new(),
         };
         let keyword = match root.root_kind {

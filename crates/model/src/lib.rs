@@ -20,6 +20,7 @@ mod scalar;
 
 // Queries on the finished model.
 mod list_wrapper;
+mod payload;
 
 // Values: parsing, validation, and their text in JSON and CSV.
 pub mod values;
@@ -39,6 +40,7 @@ pub use crate::field_kind::{
     ValueType,
 };
 pub use crate::list_wrapper::PageField;
+pub use crate::payload::PayloadPart;
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
 pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;

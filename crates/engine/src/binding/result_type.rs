@@ -27,11 +27,18 @@ pub(super) fn find_result_shape(
                 None
             } else if is_record {
                 Some(ResultShape::Record)
+            } else if is_payload(model, name, record, verb) {
+                Some(ResultShape::Payload)
             } else {
                 written_scalar(name)
             }
         }
     }
+}
+
+/// A payload wraps the record; that of a deletion may only say that it was done.
+fn is_payload(model: &Model, name: &str, record: RecordTypeId, verb: OperationVerb) -> bool {
+    model.payload_record(name) == Some(record) || (verb == OperationVerb::Delete && model.is_status(name))
 }
 
 /// A write may answer with the id of its record, or with whether it was done.
@@ -45,7 +52,9 @@ fn written_scalar(name: &str) -> Option<ResultShape> {
 
 /// The record type that a root field declares as its result, one or many.
 pub(super) fn declared_record(model: &Model, ty: &TypeRef) -> Option<RecordTypeId> {
-    model.find_record(ty.inner_name()).or_else(|| model.connection_node(ty.inner_name()))
+    let name = ty.inner_name();
+    let record = model.find_record(name).or_else(|| model.connection_node(name));
+    record.or_else(|| model.payload_record(name))
 }
 
 /// True if a query lists the records of the type, so that there may be many.

@@ -200,7 +200,7 @@ fn write_edge(
     })
 }
 
-fn write_entries<T>(
+pub fn write_entries<T>(
     writer: &mut ResponseWriter,
     entries: &ConnectionEntries<T>,
     path: &ResponsePath,
@@ -243,7 +243,7 @@ fn write_bool(writer: &mut ResponseWriter, flag: bool) -> WriteResult {
     write_literal(writer, if flag { b"true" } else { b"false" })
 }
 
-fn write_literal(writer: &mut ResponseWriter, bytes: &[u8]) -> WriteResult {
+pub fn write_literal(writer: &mut ResponseWriter, bytes: &[u8]) -> WriteResult {
     writer.out.extend_from_slice(bytes);
     Ok(())
 }

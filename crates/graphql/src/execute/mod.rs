@@ -8,4 +8,5 @@ pub(crate) mod run;
 // JSON from rows and values.
 pub(crate) mod connection;
 pub(crate) mod path;
+pub(crate) mod payload;
 pub(crate) mod write;

@@ -14,6 +14,7 @@ use trefoil_model::values::json_text;
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
 use crate::execute::path::{FieldPosition, ResponsePath};
+use crate::execute::payload::PayloadWriter;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::reply::ExecutedResponse;
@@ -67,6 +68,7 @@ struct OpenRoot {
     rows: usize,
     result: WriteResult,
     connection: ConnectionWriter,
+    payload: PayloadWriter,
 }
 
 /// The state before the store started, restored when the store retries.
@@ -186,6 +188,7 @@ impl ResponseBuilder {
                 let cursor = format.map(|format| format.encode(row, column_count));
                 open.connection.add_row(connection, cursor, &path, node);
             }
+            RootShape::Payload(payload) => open.payload.add_row(payload, &path, node),
             RootShape::List(..) | RootShape::Id | RootShape::Boolean => {}
         }
         open.rows += 1;
@@ -296,6 +299,7 @@ impl OpenRoot {
                 rows: 0,
                 result: Ok(()),
                 connection: ConnectionWriter::default(),
+                payload: PayloadWriter::default(),
             });
         }
         slot.as_mut().expect("it was just filled")
@@ -350,19 +354,21 @@ fn finish_root(
         (RootShape::Record(_), Outcome::Listed { .. }) if open.rows == 0 => {
             writer.write_null(root.required, at)
         }
-        (RootShape::Record(_) | RootShape::Id, Outcome::NotFound) => match builtin.builtin.verb {
-            OperationVerb::Get
-            | OperationVerb::List
-            | OperationVerb::Create
-            | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
-            OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                let id = pending.record_id.unwrap_or_default();
-                let missing = Error::NotFound {
-                    what: MissingItem::Record { type_name: builtin.record_name.clone(), id },
-                };
-                writer.fail_with(root.required, &missing, at)
+        (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id, Outcome::NotFound) => {
+            match builtin.builtin.verb {
+                OperationVerb::Get
+                | OperationVerb::List
+                | OperationVerb::Create
+                | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
+                OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
+                    let id = pending.record_id.unwrap_or_default();
+                    let missing = Error::NotFound {
+                        what: MissingItem::Record { type_name: builtin.record_name.clone(), id },
+                    };
+                    writer.fail_with(root.required, &missing, at)
+                }
             }
-        },
+        }
         (
             RootShape::Id,
             Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
@@ -371,6 +377,13 @@ fn finish_root(
             json_text::write_int(&mut writer.out, id);
             writer.out.push(b'"');
             Ok(())
+        }
+        (
+            RootShape::Payload(payload),
+            Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
+        ) => {
+            let payload_writer = std::mem::take(&mut open.payload);
+            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, id))
         }
         (RootShape::List(..), _) => {
             if open.rows == 0 {
@@ -403,6 +416,9 @@ fn finish_root(
             writer.stop_null(root.required, |writer| {
                 connection_writer.finish(connection, writer, at.path, &page)
             })
+        }
+        (RootShape::Payload(_), _) => {
+            writer.fail_with(root.required, &Error::internal("a payload is the result of a write"), at)
         }
         (RootShape::Record(_) | RootShape::Id, _) if open.rows == 0 => {
             writer.fail_with(root.required, &Error::internal("the store returned no record"), at)

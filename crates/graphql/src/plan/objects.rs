@@ -8,15 +8,15 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, PageField, RecordTypeId, Relation, Scalar};
+use trefoil_model::{FieldId, PageField, PayloadPart, RecordTypeId, Relation, Scalar};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
     AbstractShape, ChildRead, ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape,
-    EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, RecordReads,
-    ValueSlot,
+    EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, PayloadField,
+    PayloadShape, RecordReads, ValueSlot,
 };
 
 impl<'a> OperationPlanner<'a> {
@@ -293,6 +293,32 @@ impl<'a> OperationPlanner<'a> {
                 None => ConnectionField::Missing(format!("no resolver for field `{type_name}.{name}`")),
             },
         }
+    }
+
+    /// The shape of a payload around a record of this type.
+    pub fn plan_payload(
+        &mut self,
+        record_name: &str,
+        type_name: &str,
+        group: &FieldGroup<'a>,
+    ) -> PayloadShape {
+        let (mut reads, mut uses_resolvers) = (RecordReads::default(), false);
+        let entries = self.plan_entries(type_name, group, |planner, group| {
+            let name = group.nodes[0].name.as_str();
+            match planner.engine.model().payload_part(type_name, name) {
+                Some(PayloadPart::Record) => {
+                    let object = planner.plan_object(record_name, group, &mut reads);
+                    uses_resolvers |= object.uses_resolvers;
+                    PayloadField::Record(Arc::new(object))
+                }
+                Some(part) => PayloadField::Part(part),
+                None if name == "__typename" => {
+                    PayloadField::Typename(format!("\"{type_name}\"").into_bytes())
+                }
+                None => PayloadField::Missing(format!("no resolver for field `{type_name}.{name}`")),
+            }
+        });
+        PayloadShape { entries, reads, uses_resolvers }
     }
 
     /// What a field of a connection or a page holds.

@@ -16,7 +16,9 @@ use trefoil_model::RootKind;
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
 use crate::plan::planner::OperationPlanner;
-use crate::plan::shape::{ConnectionShape, ObjectShape, OutputShape, RecordReads, ResponseLabel, ValueSlot};
+use crate::plan::shape::{
+    ConnectionShape, ObjectShape, OutputShape, PayloadShape, RecordReads, ResponseLabel, ValueSlot,
+};
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
 
@@ -75,6 +77,7 @@ pub enum RootShape {
     /// With the slot of an element.
     List(ValueSlot, Arc<ObjectShape>),
     Connection(Arc<ConnectionShape>),
+    Payload(Arc<PayloadShape>),
     Id,
     Boolean,
 }
@@ -84,6 +87,7 @@ impl RootShape {
         match self {
             RootShape::Record(object) | RootShape::List(_, object) => object.uses_resolvers,
             RootShape::Connection(connection) => connection.uses_resolvers,
+            RootShape::Payload(payload) => payload.uses_resolvers,
             RootShape::Id | RootShape::Boolean => false,
         }
     }
@@ -222,6 +226,11 @@ impl<'a> OperationPlanner<'a> {
                 let connection = self.plan_connection(builtin.record, first.ty().inner_named_type(), group);
                 let selection = connection.reads.selection();
                 (RootShape::Connection(Arc::new(connection)), selection)
+            }
+            ResultShape::Payload => {
+                let payload = self.plan_payload(&record_name, first.ty().inner_named_type(), group);
+                let selection = payload.reads.selection();
+                (RootShape::Payload(Arc::new(payload)), selection)
             }
             ResultShape::Id => (RootShape::Id, Selection::default()),
             ResultShape::Boolean => (RootShape::Boolean, Selection::default()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, RecordTypeId, ValueType};
+use trefoil_model::{FieldId, PayloadPart, RecordTypeId, ValueType};
 
 use crate::plan::input::FieldArguments;
 use crate::response_error::{DocumentLocation, ResponseError};
@@ -170,6 +170,38 @@ pub struct ConnectionShape {
     pub needs_total: bool,
     pub needs_cursors: bool,
     pub uses_resolvers: bool,
+}
+
+/// The result of a write that is wrapped in a type of its own.
+pub struct PayloadShape {
+    pub entries: ConnectionEntries<PayloadField>,
+    /// The columns and children for all fields that select the record.
+    pub reads: RecordReads,
+    pub uses_resolvers: bool,
+}
+
+pub enum PayloadField {
+    Typename(Vec<u8>),
+    Record(Arc<ObjectShape>),
+    Part(PayloadPart),
+    Missing(String),
+}
+
+impl PayloadShape {
+    /// The shapes in which its record is written.
+    pub fn record_shapes(&self) -> Vec<Arc<ObjectShape>> {
+        let fields = self.entries.list.iter().map(|entry| &entry.field);
+        fields.filter_map(PayloadField::record_shape).collect()
+    }
+}
+
+impl PayloadField {
+    fn record_shape(&self) -> Option<Arc<ObjectShape>> {
+        match self {
+            PayloadField::Record(object) => Some(object.clone()),
+            PayloadField::Typename(_) | PayloadField::Part(_) | PayloadField::Missing(_) => None,
+        }
+    }
 }
 
 /// The selected fields of a connection, edge or page info object.

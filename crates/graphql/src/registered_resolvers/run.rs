@@ -144,6 +144,7 @@ impl<'a> ResolverExecution<'a> {
         match &root.shape {
             RootShape::Record(object) | RootShape::List(_, object) => vec![object.clone()],
             RootShape::Connection(connection) => connection.node_shapes(),
+            RootShape::Payload(payload) => payload.record_shapes(),
             RootShape::Id | RootShape::Boolean => Vec::new(),
         }
     }

@@ -184,7 +184,7 @@ pub fn write_int(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-fn write_quoted_int(out: &mut Vec<u8>, number: i64) {
+pub fn write_quoted_int(out: &mut Vec<u8>, number: i64) {
     out.push(b'"');
     write_int(out, number);
     out.push(b'"');

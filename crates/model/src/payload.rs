@@ -1,0 +1,96 @@
+//! Recognises payloads: types that wrap the result of one write, such as `{ book success message }`.
+
+use apollo_compiler::ast::{FieldDefinition, Type};
+use apollo_compiler::schema::{ExtendedType, ObjectType};
+
+use crate::naming::names::snake_words;
+use crate::{Model, RecordTypeId};
+
+/// What a field of a payload holds after a successful write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadPart {
+    Record,
+    Id,
+    True,
+    /// A text for people: `OK`.
+    Message,
+    /// As in HTTP: 200.
+    Code,
+    EmptyList,
+    Null,
+}
+
+impl Model {
+    /// The record type of a payload, or `None` if the type does not wrap exactly one record.
+    pub fn payload_record(&self, type_name: &str) -> Option<RecordTypeId> {
+        let object = self.value_object(type_name)?;
+        let mut records = object
+            .fields
+            .values()
+            .filter_map(|field| Some((field.ty.is_list(), self.find_record(field.ty.inner_named_type())?)));
+        let (is_list, record) = records.next()?;
+        let is_complete = || object.fields.values().all(|field| self.part_of(field).is_some());
+        (records.next().is_none() && !is_list && is_complete()).then_some(record)
+    }
+
+    /// True if the type only says that something was done: `{ success message }`.
+    pub fn is_status(&self, type_name: &str) -> bool {
+        let parts = |object: &ObjectType| -> Option<Vec<PayloadPart>> {
+            object.fields.values().map(|field| self.part_of(field)).collect()
+        };
+        let parts = self.value_object(type_name).and_then(parts).unwrap_or_default();
+        parts.iter().any(|part| matches!(part, PayloadPart::True | PayloadPart::Message))
+            && !parts.contains(&PayloadPart::Record)
+    }
+
+    /// What a field of a payload holds.
+    pub fn payload_part(&self, type_name: &str, field: &str) -> Option<PayloadPart> {
+        self.part_of(self.value_object(type_name)?.fields.get(field)?)
+    }
+
+    /// A selection of the record that the type wraps.
+    pub fn payload_selection(&self, type_name: &str, selection: &str) -> String {
+        let fields = self.value_object(type_name).into_iter().flat_map(|object| &object.fields);
+        let mut records = fields.filter(|(_, field)| self.part_of(field) == Some(PayloadPart::Record));
+        match records.next() {
+            Some((name, _)) => format!("{{ {name} {{ {selection} }} }}"),
+            None => "{ __typename }".to_owned(),
+        }
+    }
+
+    fn value_object(&self, type_name: &str) -> Option<&ObjectType> {
+        match self.schema.types.get(type_name)? {
+            ExtendedType::Object(object) if self.find_record(type_name).is_none() => Some(object),
+            ExtendedType::Object(_)
+            | ExtendedType::Scalar(_)
+            | ExtendedType::Interface(_)
+            | ExtendedType::Union(_)
+            | ExtendedType::Enum(_)
+            | ExtendedType::InputObject(_) => None,
+        }
+    }
+
+    fn part_of(&self, field: &FieldDefinition) -> Option<PayloadPart> {
+        let words = snake_words(&field.name);
+        let ty = field.ty.inner_named_type().as_str();
+        if field.ty.is_list() {
+            let is_errors = words.ends_with("errors") || words == "messages";
+            return is_errors.then_some(PayloadPart::EmptyList);
+        }
+        if self.find_record(ty).is_some() {
+            return Some(PayloadPart::Record);
+        }
+        match (ty, words.as_str()) {
+            ("Boolean", "success" | "successful" | "ok" | "is_success" | "deleted" | "status" | "result") => {
+                Some(PayloadPart::True)
+            }
+            ("String", "message" | "msg" | "status") => Some(PayloadPart::Message),
+            ("Int", "code" | "status" | "status_code") => Some(PayloadPart::Code),
+            ("ID" | "String", "id" | "deleted_id") => Some(PayloadPart::Id),
+            (_, "client_mutation_id" | "error" | "code" | "trace_id") => {
+                matches!(field.ty, Type::Named(_)).then_some(PayloadPart::Null)
+            }
+            _ => None,
+        }
+    }
+}
