@@ -1,7 +1,5 @@
 //! Writes cells as JSON, byte by byte and without allocating.
 
-use std::io::Write;
-
 use crate::values::{date_times, decimal};
 use crate::{CellValue, Field, KeyForm, Scalar, Value, ValueType};
 
@@ -192,69 +190,9 @@ pub fn write_quoted_int(out: &mut Vec<u8>, number: i64) {
 
 /// Writes a number as JavaScript does: the fewest digits that read back the same, `1` for 1.0, `1e+21`.
 fn write_float(out: &mut Vec<u8>, number: f64) {
-    if number == 0.0 {
-        out.push(b'0');
-        return;
-    }
-    if number < 0.0 {
-        out.push(b'-');
-    }
-    let mut buffer = [0u8; 64];
-    let mut rest = &mut buffer[..];
-    write!(rest, "{:e}", number.abs()).expect("the shortest form of a float has at most 24 bytes");
-    let end = 64 - rest.len();
-    let split = buffer.iter().position(|byte| *byte == b'e').expect("scientific notation has an exponent");
-    let exponent: i32 = std::str::from_utf8(&buffer[split + 1..end])
-        .ok()
-        .and_then(|digits| digits.parse().ok())
-        .expect("an exponent is a number");
-    // Only with this many digits can two shortest forms be equally near; JavaScript picks the even one.
-    if split > 16 && buffer[split - 1] % 2 == 1 && is_halfway(number.abs(), split) {
-        buffer[split - 1] -= 1;
-    }
-    write_with_point(out, buffer[0], buffer.get(2..split).unwrap_or_default(), exponent);
-}
-
-/// True if the exact value continues with a 5 and only zeros after its first `length` bytes.
-fn is_halfway(number: f64, length: usize) -> bool {
-    let mut exact = [0u8; 64];
-    let mut rest = &mut exact[..];
-    write!(rest, "{number:.40e}").expect("41 digits, a point and an exponent fit in 64 bytes");
-    exact[length] == b'5' && exact[length + 1..42].iter().all(|digit| *digit == b'0')
-}
-
-/// Writes `first.rest × 10^exponent`, without exponent between 1e-7 and 1e21.
-fn write_with_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
-    const ZEROS: &[u8; 21] = b"000000000000000000000";
-    match exponent {
-        -6..=-1 => {
-            out.extend_from_slice(b"0.");
-            out.extend_from_slice(&ZEROS[..(-exponent - 1) as usize]);
-            out.push(first);
-            out.extend_from_slice(rest);
-        }
-        0..=20 => {
-            let whole = exponent as usize;
-            out.push(first);
-            if rest.len() <= whole {
-                out.extend_from_slice(rest);
-                out.extend_from_slice(&ZEROS[..whole - rest.len()]);
-            } else {
-                out.extend_from_slice(&rest[..whole]);
-                out.push(b'.');
-                out.extend_from_slice(&rest[whole..]);
-            }
-        }
-        _ => {
-            out.push(first);
-            if !rest.is_empty() {
-                out.push(b'.');
-                out.extend_from_slice(rest);
-            }
-            out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
-            write_int(out, exponent.abs().into());
-        }
-    }
+    // Not `-0`.
+    let number = if number == 0.0 { 0.0 } else { number };
+    out.extend_from_slice(ryu_js::Buffer::new().format_finite(number).as_bytes());
 }
 
 /// Writes stored JSON as it is, after checking that it is JSON.

@@ -128,7 +128,7 @@ fn conflict_view(noun: &str, error: &FormError, parents: &[PageLink]) -> Option<
             text: format!(
                 "Somebody else saved this {noun} while you were editing it, so your changes are not saved yet. The form contains your values; where they differ, the saved value is shown below."
             ),
-            theirs: PageLink { label: "Discard my changes".to_owned(), href },
+            theirs: PageLink { label: "Keep the saved version".to_owned(), href },
         }),
         FormError::Deleted => Some(ConflictView {
             text: format!(

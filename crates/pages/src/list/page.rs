@@ -151,7 +151,7 @@ impl ListPage<'_> {
         } else if is_filtered {
             let is_search = query.listing.conditions.is_empty();
             let label = if is_search { "Clear search" } else { "Clear filters" };
-            with_link("No results.".to_owned(), label, clear.to_owned())
+            with_link("No records match.".to_owned(), label, clear.to_owned())
         } else {
             let new = self.pages.new_record_url(self.request.resources, target.record, target.parent);
             with_link(
