@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use trefoil::{Resolved, Value};
-use trefoil_engine::{Call, Engine, ResolverRegistry};
+use trefoil::{ResolverResult, Value};
+use trefoil_engine::{Engine, ResolverCall, ResolverRegistry};
 use trefoil_model::error::Error;
 
 const PLACES: &str = include_str!("../e2e/harder/places.json");
@@ -23,8 +23,8 @@ struct Resolvers(ResolverRegistry);
 impl Resolvers {
     fn on<F, R>(&mut self, field: &str, resolver: F)
     where
-        F: Fn(Call) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Resolved, Error>> + Send + 'static,
+        F: Fn(ResolverCall) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ResolverResult, Error>> + Send + 'static,
     {
         self.0.register(field, Arc::new(move |call| Box::pin(resolver(call))));
     }
@@ -33,7 +33,7 @@ impl Resolvers {
     fn constant(&mut self, fields: &[&str], value: Value) {
         for field in fields {
             let value = value.clone();
-            self.on(field, move |_| std::future::ready(Ok(Resolved::Value(value.clone()))));
+            self.on(field, move |_| std::future::ready(Ok(ResolverResult::Value(value.clone()))));
         }
     }
 
@@ -53,20 +53,20 @@ impl Resolvers {
             for id in call.arguments.get("ids").and_then(Value::as_list).unwrap_or_default() {
                 found.push(node(&call.engine, id.as_str().unwrap_or_default()).await?);
             }
-            Ok(Resolved::List(found))
+            Ok(ResolverResult::List(found))
         });
         self.on("Query.rated", |_| async {
-            Ok(Resolved::List([1, 2, 3].map(|id| record("Book", id)).to_vec()))
+            Ok(ResolverResult::List([1, 2, 3].map(|id| record("Book", id)).to_vec()))
         });
         self.on("Query.search", |call| async move {
-            Ok(Resolved::List(search(&call.engine, &text(&call.arguments, "text")).await?))
+            Ok(ResolverResult::List(search(&call.engine, &text(&call.arguments, "text")).await?))
         });
         self.on("Query.firstResult", |call| async move {
             let found = search(&call.engine, &text(&call.arguments, "text")).await?;
-            Ok(found.into_iter().next().unwrap_or(Resolved::Value(Value::Null)))
+            Ok(found.into_iter().next().unwrap_or(ResolverResult::Value(Value::Null)))
         });
         for field in ["Query.echo", "Query.echoProbe"] {
-            self.on(field, |call| std::future::ready(Ok(Resolved::Value(sorted(call.arguments)))));
+            self.on(field, |call| std::future::ready(Ok(ResolverResult::Value(sorted(call.arguments)))));
         }
         self.failing(&["Query.fails", "Query.failsHard"]);
     }
@@ -78,15 +78,15 @@ impl Resolvers {
             let id = call.parent.get("id").and_then(Value::as_i64).unwrap_or_default();
             let one = format!("{salutation}, person {id}!");
             let all = vec![one; usize::try_from(times).unwrap_or(0)];
-            Ok(Resolved::Value(all.join(" ").into()))
+            Ok(ResolverResult::Value(all.join(" ").into()))
         });
         self.on("Person.favourite", |call| async move {
             let id = call.parent.get("id").and_then(Value::as_i64).unwrap_or_default();
             Ok(match id % 4 {
                 1 => record("Book", 1),
-                2 => Resolved::Value(place(0)),
+                2 => ResolverResult::Value(place(0)),
                 3 => record("Person", 1),
-                _ => Resolved::Value(Value::Null),
+                _ => ResolverResult::Value(Value::Null),
             })
         });
         self.constant(&["Person.broken", "Person.idol", "Book.sequel"], Value::Null);
@@ -96,17 +96,17 @@ impl Resolvers {
 
     fn places(&mut self) {
         self.on("Query.places", |_| async {
-            Ok(Resolved::Value(Value::List((0..places().len()).map(place).collect())))
+            Ok(ResolverResult::Value(Value::List((0..places().len()).map(place).collect())))
         });
         self.on("Place.twin", |call| async move {
             let twin = text(&call.parent, "twin");
             let found = places().iter().position(|other| text(other, "name") == twin);
-            Ok(Resolved::Value(found.map_or(Value::Null, place)))
+            Ok(ResolverResult::Value(found.map_or(Value::Null, place)))
         });
         self.on("Place.visitors", |call| async move {
             let ids = call.parent.get("visitors").and_then(Value::as_list).unwrap_or_default();
             let people = ids.iter().filter_map(Value::as_i64).map(|id| record("Person", id));
-            Ok(Resolved::List(people.collect()))
+            Ok(ResolverResult::List(people.collect()))
         });
     }
 
@@ -133,8 +133,8 @@ fn with_a_hole() -> Value {
     vec![Some("a"), None, Some("c")].into()
 }
 
-fn record(type_name: &str, id: i64) -> Resolved {
-    Resolved::Record { type_name: type_name.to_owned(), id }
+fn record(type_name: &str, id: i64) -> ResolverResult {
+    ResolverResult::Record { type_name: type_name.to_owned(), id }
 }
 
 fn text(object: &Value, field: &str) -> String {
@@ -152,8 +152,8 @@ fn place(position: usize) -> Value {
     Value::Object(fields)
 }
 
-async fn node(engine: &Engine, id: &str) -> Result<Resolved, Error> {
-    let nothing = Ok(Resolved::Value(Value::Null));
+async fn node(engine: &Engine, id: &str) -> Result<ResolverResult, Error> {
+    let nothing = Ok(ResolverResult::Value(Value::Null));
     let Some((kind, number)) = id.split_once('-') else { return nothing };
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let Some(number) = number.parse::<i64>().ok().filter(|_| digits) else { return nothing };
@@ -162,17 +162,17 @@ async fn node(engine: &Engine, id: &str) -> Result<Resolved, Error> {
         "book" => "Book",
         "place" => {
             let position = usize::try_from(number - 1).unwrap_or(usize::MAX);
-            return Ok(Resolved::Value(place(position)));
+            return Ok(ResolverResult::Value(place(position)));
         }
         _ => return nothing,
     };
     Ok(match engine.get(type_name, number).await? {
         Some(_) => record(type_name, number),
-        None => Resolved::Value(Value::Null),
+        None => ResolverResult::Value(Value::Null),
     })
 }
 
-async fn search(engine: &Engine, wanted: &str) -> Result<Vec<Resolved>, Error> {
+async fn search(engine: &Engine, wanted: &str) -> Result<Vec<ResolverResult>, Error> {
     let mut found = Vec::new();
     for type_name in ["Person", "Book"] {
         for object in engine.list(type_name, Default::default()).await? {
@@ -182,7 +182,7 @@ async fn search(engine: &Engine, wanted: &str) -> Result<Vec<Resolved>, Error> {
         }
     }
     let named = |position: &usize| text(&places()[*position], "name").contains(wanted);
-    found.extend((0..places().len()).filter(named).map(|position| Resolved::Value(place(position))));
+    found.extend((0..places().len()).filter(named).map(|position| ResolverResult::Value(place(position))));
     Ok(found)
 }
 

@@ -2,7 +2,7 @@
 
 use trefoil::App;
 use trefoil::SourceFile;
-use trefoil::{Resolved, StartError, Trefoil, Value};
+use trefoil::{ResolverResult, StartError, Trefoil, Value};
 
 const MORE: &str = r#"
 extend type Query {
@@ -20,19 +20,21 @@ async fn main() -> Result<(), StartError> {
     let mut app = App::sample();
     app.schema.push(SourceFile { name: "graphql/more.graphqls".into(), text: MORE.into() });
     Trefoil::app(app)
-        .resolver("Query.motto", |_call| async { Ok(Resolved::Value("Three faces, one middle".into())) })
+        .resolver("Query.motto", |_call| async {
+            Ok(ResolverResult::Value("Three faces, one middle".into()))
+        })
         .resolver("Query.newest", |call| async move {
             let users = call.engine.list("User", Default::default()).await?;
             let newest = users.iter().filter_map(|user| user.get("id")?.as_i64()).max();
             Ok(match newest {
-                Some(id) => Resolved::Record { type_name: "User".into(), id },
-                None => Resolved::Value(Value::Null),
+                Some(id) => ResolverResult::Record { type_name: "User".into(), id },
+                None => ResolverResult::Value(Value::Null),
             })
         })
         .resolver("User.initials", |call| async move {
             let name = call.parent.get("name").and_then(Value::as_str).unwrap_or_default();
             let initials: String = name.split_whitespace().filter_map(|word| word.chars().next()).collect();
-            Ok(Resolved::Value(initials.into()))
+            Ok(ResolverResult::Value(initials.into()))
         })
         .serve()
         .await

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use trefoil::{Resolved, Trefoil, Value};
+use trefoil::{ResolverResult, Trefoil, Value};
 use trefoil_application::App;
 use trefoil_config::Config;
 
@@ -109,7 +109,7 @@ fn resolver_results_are_not_cached() {
     let schema = "type Note { id: ID! text: String! }\ntype Query { notes: [Note!]! calls: Int! }";
     let trefoil = Trefoil::app(App::from_schema("notes", schema)).resolver("Query.calls", move |_| {
         let call = counted.fetch_add(1, Ordering::Relaxed) as i64;
-        async move { Ok(Resolved::Value(Value::from(call))) }
+        async move { Ok(ResolverResult::Value(Value::from(call))) }
     });
     let server = Server::start(trefoil, Config { data: folder.path().to_owned(), ..Config::default() });
     let mut client = Client::of(&server);

@@ -1,7 +1,7 @@
 //! Trefoil as a library: resolvers in Rust for root fields, record fields, interfaces and unions.
 
 use serde_json::json;
-use trefoil::{Error, Resolved, Trefoil, Value};
+use trefoil::{Error, ResolverResult, Trefoil, Value};
 use trefoil_application::App;
 use trefoil_config::{Config, DatabaseLocation};
 
@@ -28,9 +28,9 @@ const SCHEMA: &str = r#"
     }
 "#;
 
-fn record(type_name: &str, object: &Value) -> Resolved {
+fn record(type_name: &str, object: &Value) -> ResolverResult {
     let id = object.get("id").and_then(Value::as_i64).expect("a record has an id");
-    Resolved::Record { type_name: type_name.into(), id }
+    ResolverResult::Record { type_name: type_name.into(), id }
 }
 
 fn server() -> Server {
@@ -40,7 +40,7 @@ fn server() -> Server {
             let dot = call.arguments.get("dot").and_then(Value::as_bool).unwrap_or_default();
             let letters = name.split(' ').filter_map(|word| word.chars().next());
             let text = letters.map(|letter| if dot { format!("{letter}.") } else { letter.to_string() });
-            Ok(Resolved::Value(text.collect::<String>().into()))
+            Ok(ResolverResult::Value(text.collect::<String>().into()))
         })
         .resolver("Query.find", |call| async move {
             let wanted = call.arguments.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -53,15 +53,15 @@ fn server() -> Server {
                 found.extend(all.iter().filter(fits).map(|object| record(type_name, object)));
             }
             let note = [("__typename", Value::from("Note")), ("text", Value::from(format!("for {wanted}")))];
-            found.push(Resolved::Value(Value::object(note)));
-            Ok(Resolved::List(found))
+            found.push(ResolverResult::Value(Value::object(note)));
+            Ok(ResolverResult::List(found))
         })
         .resolver("Query.latest", |call| async move {
             let books = call.engine.list("Book", Default::default()).await?;
-            Ok(books.last().map_or(Resolved::Value(Value::Null), |book| record("Book", book)))
+            Ok(books.last().map_or(ResolverResult::Value(Value::Null), |book| record("Book", book)))
         })
         .resolver("Query.whoAmI", |call| async move {
-            Ok(Resolved::Value(call.actor.address.map(|address| address.to_string()).into()))
+            Ok(ResolverResult::Value(call.actor.address.map(|address| address.to_string()).into()))
         })
         .resolver("Query.broken", |_| async {
             Err(Error::Resolver { message: "out of ink".into(), code: "INK".into() })

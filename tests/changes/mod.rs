@@ -101,13 +101,13 @@ fn registry() -> ResolverRegistry {
         Arc::new(|call| {
             Box::pin(async move {
                 let name = call.parent.get("name").and_then(Value::as_str).unwrap_or_default();
-                Ok(trefoil::Resolved::Value(Value::String(format!("of {name}"))))
+                Ok(trefoil::ResolverResult::Value(Value::String(format!("of {name}"))))
             })
         }),
     );
     registry.register(
         "Subscription.counted",
-        Arc::new(|_| Box::pin(async { Ok(trefoil::Resolved::Value(Value::Int(1))) })),
+        Arc::new(|_| Box::pin(async { Ok(trefoil::ResolverResult::Value(Value::Int(1))) })),
     );
     registry
 }

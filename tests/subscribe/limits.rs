@@ -72,13 +72,13 @@ async fn websocket_operations_count_for_the_rate_limit() {
 
 #[tokio::test]
 async fn websocket_operation_has_the_request_timeout() {
-    use trefoil::{Resolved, Trefoil};
+    use trefoil::{ResolverResult, Trefoil};
     use trefoil_application::App;
     let app = Trefoil::app(App::from_schema("slow", "type Query { slow: String }")).resolver(
         "Query.slow",
         |_| async {
             tokio::time::sleep(Duration::from_secs(60)).await;
-            Ok(Resolved::Value("slept".into()))
+            Ok(ResolverResult::Value("slept".into()))
         },
     );
     let limits = ServerLimits { request_timeout: Duration::from_millis(200), ..ServerLimits::default() };

@@ -6,7 +6,7 @@ use futures_util::SinkExt;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use trefoil::{Resolved, Trefoil};
+use trefoil::{ResolverResult, Trefoil};
 use trefoil_application::App;
 use trefoil_config::{Config, ServerLimits};
 
@@ -30,9 +30,9 @@ fn slow() -> Server {
         .resolver("Query.slow", |call| async move {
             let ms = call.arguments.get("ms").and_then(trefoil::Value::as_i64).unwrap_or_default();
             tokio::time::sleep(Duration::from_millis(ms as u64)).await;
-            Ok(Resolved::Value("slept".into()))
+            Ok(ResolverResult::Value("slept".into()))
         })
-        .resolver("Query.quick", |_| async { Ok(Resolved::Value("here".into())) })
+        .resolver("Query.quick", |_| async { Ok(ResolverResult::Value("here".into())) })
         .resolver("Query.failing", |_| async {
             Err(trefoil::Error::Resolver { message: "it failed".into(), code: "MINE".into() })
         });

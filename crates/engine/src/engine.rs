@@ -172,10 +172,10 @@ pub enum ResolverBinding {
 }
 
 /// A resolver written in Rust.
-pub type ResolverFn = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Resolved>> + Send + Sync>;
+pub type ResolverFn = Arc<dyn Fn(ResolverCall) -> BoxFuture<'static, Result<ResolverResult>> + Send + Sync>;
 
 /// The input of a registered resolver.
-pub struct Call {
+pub struct ResolverCall {
     /// The object of the field with its stored fields by name; null for root fields.
     pub parent: Value,
     /// Arguments as coerced by the schema: with defaults, without absent ones.
@@ -186,13 +186,13 @@ pub struct Call {
 
 /// The result of a registered resolver.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Resolved {
+pub enum ResolverResult {
     /// A value; objects have their fields by name, and `__typename` where the type is an interface or union.
     Value(Value),
     /// A record of the store, read with the fields that the request selects.
     Record { type_name: String, id: i64 },
     /// A list of values or records.
-    List(Vec<Resolved>),
+    List(Vec<ResolverResult>),
 }
 
 /// The caller of an operation.

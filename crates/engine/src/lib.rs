@@ -42,8 +42,8 @@ pub use crate::changes::{
     ChangeBatch, ChangeFeed, ChangeFilter, ChangeKind, ChangeLog, LogEpoch, RecordChange, RecordImage,
 };
 pub use crate::engine::{
-    Actor, Call, Engine, EngineRequest, Resolved, ResolverBinding, ResolverFn, ResolverRegistry,
-    downcast_sink,
+    Actor, Engine, EngineRequest, ResolverBinding, ResolverCall, ResolverFn, ResolverRegistry,
+    ResolverResult, downcast_sink,
 };
 pub use crate::operation::{
     ChildSelection, ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation,

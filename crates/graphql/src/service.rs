@@ -13,7 +13,7 @@ use trefoil_http::shutdown::Shutdown;
 
 use crate::document::cache::{DocumentCache, DocumentResult};
 use crate::document::parse::{GraphqlSettings, ParsedDocument};
-use crate::execute::execution::{Execution, ExecutionError};
+use crate::execute::execution::{ExecutionError, OperationExecution};
 use crate::over_http::request::GraphqlRequest;
 use crate::plan::roots::OperationPlan;
 use crate::plan::variables;
@@ -131,7 +131,7 @@ impl GraphqlState {
         } else {
             None
         };
-        let execution = Execution { engine, plan, variables, key, actor, image: None };
+        let execution = OperationExecution { engine, plan, variables, key, actor, image: None };
         let result = execution.run().await;
         // A result that was overtaken by a reload is discarded, except that a committed write is reported.
         let is_committed = prepared.operation_type() == OperationType::Mutation

@@ -162,8 +162,8 @@ mod tests {
     #[test]
     fn only_trusted_proxies_are_believed() {
         let xff = ("x-forwarded-for", "1.1.1.1");
-        type Row<'a> = (&'a str, &'a [(&'static str, &'static str)], &'a str, &'a str);
-        let table: &[Row<'_>] = &[
+        type ProxyRow<'a> = (&'a str, &'a [(&'static str, &'static str)], &'a str, &'a str);
+        let table: &[ProxyRow<'_>] = &[
             ("9.9.9.9", &[xff], "9.9.9.9", "http://inner:8080"),
             ("10.1.2.3", &[xff], "1.1.1.1", "http://inner:8080"),
             ("::1", &[xff, ("x-forwarded-proto", "https")], "1.1.1.1", "https://inner:8080"),

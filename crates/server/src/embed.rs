@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use trefoil_application::App;
 use trefoil_config::Config;
-use trefoil_engine::{Call, Resolved, ResolverRegistry};
+use trefoil_engine::{ResolverCall, ResolverRegistry, ResolverResult};
 use trefoil_model::error::Error;
 
 use crate::signals::TerminationSignals;
@@ -54,8 +54,8 @@ impl Trefoil {
     /// Registers a resolver; `field` is written `Type.field`, for example `Query.search` or `User.initials`.
     pub fn resolver<F, R>(mut self, field: &str, resolver: F) -> Trefoil
     where
-        F: Fn(Call) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Resolved, Error>> + Send + 'static,
+        F: Fn(ResolverCall) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ResolverResult, Error>> + Send + 'static,
     {
         self.registry.register(field, Arc::new(move |call| Box::pin(resolver(call))));
         self

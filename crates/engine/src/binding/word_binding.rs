@@ -30,7 +30,7 @@ pub(super) enum WordMatch {
     Several(String),
 }
 
-struct Candidate {
+struct BindingCandidate {
     record: RecordTypeId,
     verb: OperationVerb,
     shape: ResultShape,
@@ -49,7 +49,7 @@ impl<'m> WordBinder<'m> {
 
     pub fn find(&self, root: &RootField) -> WordMatch {
         let readings = read_operation_name(root.root_kind, &root.name);
-        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut candidates: Vec<BindingCandidate> = Vec::new();
         for reading in &readings {
             for record in self.possible_records(root, reading) {
                 candidates.extend(self.candidate(root, reading, record));
@@ -78,7 +78,12 @@ impl<'m> WordBinder<'m> {
         records.filter(|(_, record)| is_named(record)).map(|(position, _)| RecordTypeId(position)).collect()
     }
 
-    fn candidate(&self, root: &RootField, reading: &NameReading, record: RecordTypeId) -> Option<Candidate> {
+    fn candidate(
+        &self,
+        root: &RootField,
+        reading: &NameReading,
+        record: RecordTypeId,
+    ) -> Option<BindingCandidate> {
         let record_type = self.model.record(record);
         let fit = noun_fit(&reading.noun, &record_type.name)?;
         let is_other_type = || self.type_nouns.contains(&singular_words(&reading.noun));
@@ -90,16 +95,12 @@ impl<'m> WordBinder<'m> {
         let verb = operation_verb(reading.verb, record_type, root);
         let shape = find_result_shape(self.model, root, record, verb)?;
         let is_loose = matches!(fit, NounFit::Empty | NounFit::Part);
-        (fits && has_fitting_arguments(record_type, verb, reading, root, is_loose)).then_some(Candidate {
-            record,
-            verb,
-            shape,
-            fit,
-        })
+        (fits && has_fitting_arguments(record_type, verb, reading, root, is_loose))
+            .then_some(BindingCandidate { record, verb, shape, fit })
     }
 
-    fn explain_two(&self, root: &RootField, first: &Candidate, second: &Candidate) -> String {
-        let describe = |candidate: &Candidate| {
+    fn explain_two(&self, root: &RootField, first: &BindingCandidate, second: &BindingCandidate) -> String {
+        let describe = |candidate: &BindingCandidate| {
             let verb = VERB_NAMES.iter().find(|(verb, _)| *verb == candidate.verb);
             let verb = verb.map_or("", |(_, name)| name);
             format!("`@resolver(name: \"{}.{verb}\")`", self.model.record(candidate.record).name)

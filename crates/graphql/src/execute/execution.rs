@@ -12,7 +12,7 @@ use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
 
 /// The inputs of one execution.
-pub struct Execution<'a> {
+pub struct OperationExecution<'a> {
     pub engine: &'a Engine,
     pub plan: Arc<OperationPlan>,
     pub variables: VariableValues,
@@ -40,7 +40,7 @@ impl From<Error> for ExecutionError {
     }
 }
 
-impl Execution<'_> {
+impl OperationExecution<'_> {
     /// Writes root fields that need neither the store nor a resolver.
     pub fn write_constants(&self, builder: &mut ResponseBuilder) {
         for (position, root) in self.plan.roots.iter().enumerate() {

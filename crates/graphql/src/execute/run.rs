@@ -6,7 +6,7 @@ use apollo_compiler::executable::OperationType;
 
 use trefoil_engine::{EngineRequest, JobResult, downcast_sink};
 
-use crate::execute::execution::{Execution, ExecutionError};
+use crate::execute::execution::{ExecutionError, OperationExecution};
 use crate::execute::response::ResponseBuilder;
 use crate::registered_resolvers::run::ResolverExecution;
 use crate::reply::ExecutedResponse;
@@ -15,7 +15,7 @@ use crate::response_error::{self, ResponseError};
 /// Maximum preallocation for a response: a large last response does not mean that the next is large, too.
 const MAX_PREALLOCATION: usize = 1 << 20;
 
-impl Execution<'_> {
+impl OperationExecution<'_> {
     pub async fn run(mut self) -> Result<ExecutedResponse, ExecutionError> {
         if let Some(failure) = &self.plan.selection_error {
             let mut body = b"{\"data\":null,\"errors\":".to_vec();

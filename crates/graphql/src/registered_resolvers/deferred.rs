@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{OwnedRow, Resolved};
+use trefoil_engine::{OwnedRow, ResolverResult};
 use trefoil_model::Value;
 
 use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
@@ -42,35 +42,35 @@ impl PendingObject {
 }
 
 impl ObjectBatch {
-    pub fn add_resolved(&mut self, slot: &ValueSlot, resolved: Resolved) -> DeferredValue {
+    pub fn add_resolved(&mut self, slot: &ValueSlot, resolved: ResolverResult) -> DeferredValue {
         match (resolved, &slot.output) {
-            (Resolved::Value(value), _) => self.add_value(slot, value),
-            (Resolved::Record { type_name, id }, OutputShape::Object(object))
+            (ResolverResult::Value(value), _) => self.add_value(slot, value),
+            (ResolverResult::Record { type_name, id }, OutputShape::Object(object))
                 if object.type_name == type_name =>
             {
                 self.add_object(object, PendingObject::Record(id))
             }
-            (Resolved::Record { type_name, .. }, OutputShape::Object(object)) => invalid_value(format!(
-                "the resolver must return a record of `{}`, not of `{type_name}`",
-                object.type_name
-            )),
-            (Resolved::Record { type_name, id }, OutputShape::Abstract(abstracted)) => {
+            (ResolverResult::Record { type_name, .. }, OutputShape::Object(object)) => invalid_value(
+                format!("the resolver must return a record of `{}`, not of `{type_name}`", object.type_name),
+            ),
+            (ResolverResult::Record { type_name, id }, OutputShape::Abstract(abstracted)) => {
                 match abstracted.shape_named(&type_name) {
                     Ok(object) => self.add_object(object, PendingObject::Record(id)),
                     Err(why) => invalid_value(why),
                 }
             }
-            (Resolved::Record { type_name, .. }, OutputShape::Leaf(_) | OutputShape::List(_)) => {
+            (ResolverResult::Record { type_name, .. }, OutputShape::Leaf(_) | OutputShape::List(_)) => {
                 invalid_value(format!(
                     "the resolver must not return a record (of `{type_name}`) for this field"
                 ))
             }
-            (Resolved::List(items), OutputShape::List(item)) => DeferredValue::List(
+            (ResolverResult::List(items), OutputShape::List(item)) => DeferredValue::List(
                 items.into_iter().map(|resolved| self.add_resolved(item, resolved)).collect(),
             ),
-            (Resolved::List(_), OutputShape::Leaf(_) | OutputShape::Object(_) | OutputShape::Abstract(_)) => {
-                invalid_value("the resolver must not return a list for this field".to_owned())
-            }
+            (
+                ResolverResult::List(_),
+                OutputShape::Leaf(_) | OutputShape::Object(_) | OutputShape::Abstract(_),
+            ) => invalid_value("the resolver must not return a list for this field".to_owned()),
         }
     }
 

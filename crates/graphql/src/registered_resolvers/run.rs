@@ -10,14 +10,14 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 
 use trefoil_engine::{
-    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow,
-    PreparedSelection, Resolved, ResolverFn, Row, RowSink, downcast_sink,
+    ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow,
+    PreparedSelection, ResolverCall, ResolverFn, ResolverResult, Row, RowSink, downcast_sink,
 };
 use trefoil_model::error::{Error, Result, panic_text};
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, Value};
 
-use crate::execute::execution::Execution;
+use crate::execute::execution::OperationExecution;
 use crate::execute::response::{PendingRoot, ResponseBuilder};
 use crate::plan::input::FieldArguments;
 use crate::plan::roots::{RootAction, RootShape};
@@ -31,12 +31,12 @@ const MAX_CONCURRENT_RESOLVERS: usize = 32;
 
 /// The execution of an operation that uses registered resolvers.
 pub struct ResolverExecution<'a> {
-    execution: &'a Execution<'a>,
+    execution: &'a OperationExecution<'a>,
     permits: Semaphore,
 }
 
 impl<'a> ResolverExecution<'a> {
-    pub fn new(execution: &'a Execution<'a>) -> ResolverExecution<'a> {
+    pub fn new(execution: &'a OperationExecution<'a>) -> ResolverExecution<'a> {
         ResolverExecution { execution, permits: Semaphore::new(MAX_CONCURRENT_RESOLVERS) }
     }
 
@@ -154,11 +154,11 @@ impl<'a> ResolverExecution<'a> {
         resolver: &ResolverFn,
         parent: Value,
         arguments: &FieldArguments,
-    ) -> Result<Resolved> {
-        let Execution { engine, actor, variables, .. } = self.execution;
+    ) -> Result<ResolverResult> {
+        let OperationExecution { engine, actor, variables, .. } = self.execution;
         let arguments = Value::Object(arguments.values_by_name(variables)?);
         let _permit = self.permits.acquire().await.map_err(Error::internal)?;
-        let call = Call { parent, arguments, actor: actor.clone(), engine: (*engine).clone() };
+        let call = ResolverCall { parent, arguments, actor: actor.clone(), engine: (*engine).clone() };
         let resolver = resolver.clone();
         let resolving = async move { resolver(call).await };
         match AssertUnwindSafe(resolving).catch_unwind().await {
@@ -218,7 +218,7 @@ impl<'a> ResolverExecution<'a> {
                     NodeSource::Row(row) => json_text::cell_to_value(value_type, row.cell(*position)),
                     NodeSource::Value(value) => property_value(value, &field.label.name),
                 });
-                values.map(|value| Ok(Resolved::Value(value))).collect()
+                values.map(|value| Ok(ResolverResult::Value(value))).collect()
             }
             FieldSource::Property
             | FieldSource::Typename(_)
@@ -229,7 +229,7 @@ impl<'a> ResolverExecution<'a> {
                     NodeSource::Row(_) => Value::Null,
                     NodeSource::Value(value) => property_value(value, &field.label.name),
                 });
-                values.map(|value| Ok(Resolved::Value(value))).collect()
+                values.map(|value| Ok(ResolverResult::Value(value))).collect()
             }
         };
         self.complete_values(&field.slot, resolved).await
@@ -271,7 +271,11 @@ impl<'a> ResolverExecution<'a> {
     }
 
     /// Completes resolver results for the type of `slot`.
-    async fn complete_values(&self, slot: &ValueSlot, resolved: Vec<Result<Resolved>>) -> Vec<ResolvedTree> {
+    async fn complete_values(
+        &self,
+        slot: &ValueSlot,
+        resolved: Vec<Result<ResolverResult>>,
+    ) -> Vec<ResolvedTree> {
         let mut batch = ObjectBatch::default();
         let values: Vec<DeferredValue> = resolved
             .into_iter()

@@ -13,7 +13,7 @@ use trefoil_engine::{ChangeFeed, Engine, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
 use trefoil_model::values::json_text;
 
-use crate::execute::execution::{Execution, ExecutionError};
+use crate::execute::execution::{ExecutionError, OperationExecution};
 use crate::reply::ExecutedResponse;
 use crate::response_error;
 use crate::subscribe::event::{EventBatch, SubscriptionEvent};
@@ -178,7 +178,7 @@ impl SubscriptionChannel {
     /// The response to one change, and the causes of its errors. Retries while the store is unavailable.
     async fn execute_change(&self, change: &RecordChange) -> (Vec<u8>, Vec<Cause>) {
         loop {
-            let execution = Execution {
+            let execution = OperationExecution {
                 engine: &self.engine,
                 plan: self.planned.plan.clone(),
                 variables: self.planned.variables.clone(),
