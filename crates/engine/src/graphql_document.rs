@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use trefoil_model::values::example_values;
 use trefoil_model::{
-    Argument, Field, FieldId, Model, RecordType, RecordTypeId, RootField, RootKind, ValueType,
+    Argument, Field, FieldId, Model, RecordId, RecordType, RecordTypeId, RootField, RootKind, ValueType,
 };
 
 use crate::arguments::FilterOperator;
@@ -19,7 +19,7 @@ pub struct DocumentRequest<'w> {
     pub record: RecordTypeId,
     pub verb: OperationVerb,
     /// The record, for operations on one.
-    pub id: i64,
+    pub id: Option<&'w RecordId>,
     /// The values to write, by their JSON names.
     pub values: &'w Json,
     /// The part of a list; what the operation has no argument for is left out.
@@ -117,7 +117,7 @@ impl DocumentRequest<'_> {
         let record = model.record(builtin.record);
         let literal = |value: Json| graphql_literal(model, argument.ty.inner_name(), None, &value);
         match role {
-            ArgumentRole::Id => Some(literal(json!(self.id.to_string()))),
+            ArgumentRole::Id => self.id_text(record).map(|id| literal(json!(id))),
             ArgumentRole::Field(id) => {
                 let field = record.field(*id);
                 let value = match self.verb {
@@ -157,14 +157,25 @@ impl DocumentRequest<'_> {
         }
     }
 
+    /// The id of the record, or one for a new record whose id the client gives.
+    fn id_text(&self, record: &RecordType) -> Option<String> {
+        match self.verb {
+            OperationVerb::Create => {
+                let name = &record.field(record.id_field()).input_name;
+                self.values.get(name).and_then(Json::as_str).map(str::to_owned)
+            }
+            _ => self.id.map(RecordId::to_string),
+        }
+    }
+
     /// An input object with the values that it has fields for.
     fn input_literal(&self, model: &Model, record: &RecordType, argument: &Argument) -> Option<String> {
         let mut members = Vec::new();
         for inner in &argument.fields {
             let value = match record.find_input_field(&inner.name).map(|id| record.field(id)) {
-                Some(field) if field.kind.is_id() && self.verb != OperationVerb::Create => {
-                    Some(graphql_literal(model, inner.ty.inner_name(), None, &json!(self.id.to_string())))
-                }
+                Some(field) if field.kind.is_id() => self
+                    .id_text(record)
+                    .map(|id| graphql_literal(model, inner.ty.inner_name(), None, &json!(id))),
                 Some(field) => self.values.get(&field.input_name).map(|value| {
                     graphql_literal(model, inner.ty.inner_name(), field.kind.value_type(), value)
                 }),

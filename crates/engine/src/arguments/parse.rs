@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::{FieldId, Model, RecordType, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
 
 use crate::arguments::roles::{filter_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
-use crate::arguments::values::{expect_integer, expect_object, expect_text, unknown_field_violation};
+use crate::arguments::values::{
+    expect_id, expect_integer, expect_object, expect_text, unknown_field_violation,
+};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb};
 use crate::list_window;
 use crate::operation::{ComparisonOp, Condition, ListSlice, Listing, MissingFields, Operation, SortKey};
@@ -16,7 +18,7 @@ use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 /// The arguments of a request by role.
 #[derive(Default)]
 struct ParsedArguments {
-    id: Option<i64>,
+    id: Option<RecordId>,
     fields: Vec<(FieldId, Value)>,
     expected_version: Option<i64>,
     page: Option<i64>,
@@ -145,7 +147,7 @@ impl ParsedArguments {
             return Ok(());
         }
         match role {
-            ArgumentRole::Id => self.id = Some(expect_integer(name, &value)?),
+            ArgumentRole::Id => self.id = Some(expect_id(record, name, &value)?),
             ArgumentRole::Ids => {
                 self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
             }
@@ -208,8 +210,8 @@ impl ParsedArguments {
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    fn required_id(&mut self) -> Result<i64> {
-        self.id.ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
+    fn required_id(&mut self) -> Result<RecordId> {
+        self.id.take().ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
     }
 
     /// The first record that the arguments of a get operation describe.
@@ -217,7 +219,7 @@ impl ParsedArguments {
         let mut conditions = self.conditions;
         if let Some(id) = self.id {
             let field = model.record(operation.record).id_field();
-            conditions.push(Condition { field, op: ComparisonOp::Eq, value: Value::Int(id) });
+            conditions.push(Condition { field, op: ComparisonOp::Eq, value: id.to_value() });
         }
         if conditions.is_empty() && !operation.is_singleton {
             return Err(Error::invalid("id", "REQUIRED", "argument `id` is required"));
@@ -393,11 +395,21 @@ pub(crate) fn unknown_input_message(record: &RecordType, verb: OperationVerb, ke
     is_unknown.then(|| unknown_argument_message(record, verb, key))
 }
 
-/// The fields of an object by id, for seeds and embedding programs.
-pub fn fields_from_object(record: &RecordType, value: Value) -> Result<Vec<(FieldId, Value)>> {
+/// The id and the fields of an object, for seeds and embedding programs. Unknown names are refused.
+pub fn fields_from_object(
+    record: &RecordType,
+    value: Value,
+) -> Result<(Option<RecordId>, Vec<(FieldId, Value)>)> {
+    let verb = OperationVerb::Create;
     let mut parsed = ParsedArguments::default();
-    let fields = expect_object("input", value)
-        .and_then(|fields| parsed.accept_named(record, OperationVerb::Create, fields));
-    fields.map_err(Error::Invalid)?;
-    Ok(parsed.fields)
+    let fields = expect_object("input", value).map_err(Error::Invalid)?;
+    let is_unknown = |name: &&String| member_role(record, verb, name) == ArgumentRole::Unknown;
+    let unknown = fields.iter().map(|(name, _)| name).filter(is_unknown);
+    let unknown =
+        unknown.map(|name| Violation::new(name, "UNKNOWN", unknown_argument_message(record, verb, name)));
+    let mut violations: Vec<Violation> = unknown.collect();
+    if let Err(found) = parsed.accept_named(record, verb, fields) {
+        violations.extend(found);
+    }
+    if violations.is_empty() { Ok((parsed.id, parsed.fields)) } else { Err(Error::Invalid(violations)) }
 }

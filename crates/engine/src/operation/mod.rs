@@ -6,7 +6,7 @@ mod selection;
 
 use std::sync::Arc;
 
-use trefoil_model::{FieldId, RecordTypeId, Value};
+use trefoil_model::{FieldId, RecordId, RecordTypeId, Value};
 
 use crate::changes::RecordImage;
 use crate::plain_list::PlainListOperation;
@@ -21,7 +21,7 @@ pub use crate::operation::selection::{ChildSelection, Selection};
 pub enum Operation {
     Get {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         selection: Arc<PreparedSelection>,
     },
     List {
@@ -31,14 +31,14 @@ pub enum Operation {
     },
     Create {
         record: RecordTypeId,
-        /// Only seeds and imports choose ids.
-        id: Option<i64>,
+        /// `None` if the store or the server makes it.
+        id: Option<RecordId>,
         fields: Vec<(FieldId, Value)>,
         selection: Arc<PreparedSelection>,
     },
     Update {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         /// The given fields; the others …
         fields: Vec<(FieldId, Value)>,
         /// … keep their value, or are reset to their default or null.
@@ -48,7 +48,7 @@ pub enum Operation {
     },
     Delete {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         expected_version: Option<i64>,
         selection: Arc<PreparedSelection>,
     },
@@ -65,12 +65,12 @@ pub enum Operation {
 
 impl Operation {
     /// The record id that it names, if any.
-    pub fn id(&self) -> Option<i64> {
+    pub fn id(&self) -> Option<&RecordId> {
         match self {
             Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => {
-                Some(*id)
+                Some(id)
             }
-            Operation::Create { id, .. } => *id,
+            Operation::Create { id, .. } => id.as_ref(),
             Operation::List { .. } | Operation::ReadImage { .. } | Operation::PlainList(_) => None,
         }
     }

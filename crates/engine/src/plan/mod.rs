@@ -9,15 +9,14 @@ mod write_planner;
 
 use std::sync::Arc;
 
-use trefoil_model::error::{Error, Result};
-use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, Model, RecordTypeId, StoredValue, Value};
+use trefoil_model::error::Result;
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 
 use crate::changes::RecordImage;
 use crate::operation::Operation;
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::selection::plan_listing;
-use crate::plan::write_planner::WritePlanner;
+use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::selection::{
@@ -40,7 +39,7 @@ struct PlanProof;
 pub enum PlanAction {
     Get {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         selection: Arc<PlannedSelection>,
     },
     List {
@@ -50,22 +49,22 @@ pub enum PlanAction {
     },
     Create {
         record: RecordTypeId,
-        id: Option<i64>,
+        id: Option<RecordId>,
         values: Vec<(FieldId, StoredValue)>,
-        links: Vec<(FieldId, Vec<i64>)>,
+        links: Vec<(FieldId, Vec<RecordId>)>,
         selection: Arc<PlannedSelection>,
     },
     Update {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         values: Vec<(FieldId, StoredValue)>,
-        links: Vec<(FieldId, Vec<i64>)>,
+        links: Vec<(FieldId, Vec<RecordId>)>,
         expected_version: Option<i64>,
         selection: Arc<PlannedSelection>,
     },
     Delete {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         expected_version: Option<i64>,
         selection: Arc<PlannedSelection>,
     },
@@ -82,7 +81,7 @@ pub enum PlanAction {
 pub struct ImportRecord {
     pub record: RecordTypeId,
     /// Assigned by the store if `None`.
-    pub id: Option<i64>,
+    pub id: Option<RecordId>,
     pub fields: Vec<(FieldId, Value)>,
     pub selection: Arc<PreparedSelection>,
 }
@@ -110,8 +109,8 @@ impl Plan {
     /// Plans an imported record: validated like a creation, but timestamps that the server fills may be given.
     pub fn prove_import(model: &Model, import: ImportRecord, now: jiff::Timestamp) -> Result<Plan> {
         let ImportRecord { record, id, fields, selection } = import;
-        let (values, links) = WritePlanner::new(model, record, now).plan_import(fields)?;
-        let id = coerce::check_chosen_id(id).map_err(Error::Invalid)?;
+        let PlannedValues { id, values, links } =
+            WritePlanner::new(model, record, now).plan_import(id, fields)?;
         let selection = selection.plan(model, record)?;
         Ok(Plan { action: PlanAction::Create { record, id, values, links, selection }, _proof: PlanProof })
     }
@@ -136,12 +135,12 @@ fn plan_action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Res
             selection: selection.plan(model, record)?,
         },
         Operation::Create { record, id, fields, selection } => {
-            let (values, links) = WritePlanner::new(model, record, now).plan_create(fields)?;
-            let id = coerce::check_chosen_id(id).map_err(Error::Invalid)?;
+            let PlannedValues { id, values, links } =
+                WritePlanner::new(model, record, now).plan_create(id, fields)?;
             PlanAction::Create { record, id, values, links, selection: selection.plan(model, record)? }
         }
         Operation::Update { record, id, fields, missing_fields, expected_version, selection } => {
-            let (values, links) =
+            let PlannedValues { values, links, .. } =
                 WritePlanner::new(model, record, now).plan_update(fields, missing_fields)?;
             let selection = selection.plan(model, record)?;
             PlanAction::Update { record, id, values, links, expected_version, selection }

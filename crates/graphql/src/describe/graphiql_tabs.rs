@@ -27,11 +27,14 @@ pub fn example_tabs(engine: &Engine) -> Json {
 fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let model = engine.model();
     let fields = &model.record(record).fields;
-    let (selection, values) =
-        (selection_text(model, fields, &|_| None), example_values::example_input(model, fields));
+    let id = example_values::example_id(model.record(record).key_form());
+    let (selection, values) = (
+        selection_text(model, fields, &|_| None),
+        example_values::example_input(model, model.record(record)),
+    );
     let values = values.unwrap_or_default();
     let operations = TAB_VERBS.iter().filter_map(|verb| {
-        let request = DocumentRequest { record, verb: *verb, id: 1, values: &values, listing: None };
+        let request = DocumentRequest { record, verb: *verb, id: Some(&id), values: &values, listing: None };
         request.render(engine, &selection)
     });
     let operations: Vec<String> = operations.collect();

@@ -8,9 +8,9 @@ use apollo_compiler::executable::OperationType;
 
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
-use trefoil_model::Model;
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
+use trefoil_model::{Model, RecordId};
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
 use crate::execute::path::{FieldPosition, ResponsePath};
@@ -51,7 +51,7 @@ pub struct PendingRoot {
     /// Index of its root field.
     root_position: usize,
     /// The record of an update or a deletion.
-    record_id: Option<i64>,
+    record_id: Option<RecordId>,
     cursors: Option<CursorFormat>,
     has_previous: bool,
     /// It failed before the store started, so `reset` keeps its error.
@@ -94,7 +94,9 @@ impl PendingRoot {
                 pending.cursors = listing.with_cursors.then(format);
                 pending.has_previous = has_preceding(&listing.slice);
             }
-            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => pending.record_id = Some(*id),
+            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => {
+                pending.record_id = Some(id.clone());
+            }
             Ok(
                 Operation::Get { .. }
                 | Operation::Create { .. }
@@ -361,11 +363,12 @@ fn finish_root(
                 | OperationVerb::Create
                 | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
                 OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                    let id = pending.record_id.unwrap_or_default();
-                    let missing = Error::NotFound {
-                        what: MissingItem::Record { type_name: builtin.record_name.clone(), id },
+                    let type_name = builtin.record_name.clone();
+                    let what = match pending.record_id.clone() {
+                        Some(id) => MissingItem::Record { type_name, id },
+                        None => MissingItem::Named(type_name),
                     };
-                    writer.fail_with(root.required, &missing, at)
+                    writer.fail_with(root.required, &Error::NotFound { what }, at)
                 }
             }
         }
@@ -373,9 +376,7 @@ fn finish_root(
             RootShape::Id,
             Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
         ) => {
-            writer.out.push(b'"');
-            json_text::write_int(&mut writer.out, id);
-            writer.out.push(b'"');
+            json_text::write_id(&mut writer.out, &id);
             Ok(())
         }
         (
@@ -383,7 +384,7 @@ fn finish_root(
             Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
         ) => {
             let payload_writer = std::mem::take(&mut open.payload);
-            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, id))
+            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, &id))
         }
         (RootShape::List(..), _) => {
             if open.rows == 0 {

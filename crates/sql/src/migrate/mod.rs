@@ -53,7 +53,7 @@ pub use crate::migrate::planned_step::{PlannedStep, StepSafety};
 pub use crate::migrate::report::{MigrateError, MigrationReport};
 pub use crate::migrate::sqlite::migrate_sqlite;
 use crate::migrate::step_planner::StepPlanner;
-pub(crate) use crate::migrate::stored_model::{LinkTable, StoredTable, StoredType};
+pub(crate) use crate::migrate::stored_model::{LinkTable, StoredKey, StoredTable, StoredType};
 pub use crate::migrate::stored_model::{STORE_FORMAT, StoredModel};
 use crate::move_record::refuse_moved_store;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::plan::PlanAction;
 use trefoil_engine::{Outcome, Plan, RowSink, StoreJob};
-use trefoil_model::{FieldId, Model};
+use trefoil_model::{FieldId, Model, RecordId};
 
 use crate::postgres::bulk_insert::statement_chunks;
 use crate::postgres::error::PostgresError;
@@ -29,7 +29,8 @@ pub async fn run_atomic_batch(
     for same_programs in programs.chunk_by(Arc::ptr_eq) {
         let (same_plans, following) = rest.split_at(same_programs.len());
         rest = following;
-        let width = same_plans.first().map_or(0, |(_, plan)| write_parts(&plan.action).values.len());
+        let width =
+            same_plans.first().map_or(0, |(_, plan)| write_parts(&plan.action).create_parameters().count());
         match insert_level(&same_programs[0]) {
             Some(read_level) if width > 0 => {
                 for chunk in statement_chunks(same_plans, width) {
@@ -80,7 +81,8 @@ async fn insert_plans(
     read_level: &SelectLevel,
     sink: &mut dyn RowSink,
 ) -> Result<(), PostgresError> {
-    let Some((_, Plan { action: PlanAction::Create { record, values, selection, .. }, .. })) = plans.first()
+    let Some((_, Plan { action: PlanAction::Create { record, id, values, selection, .. }, .. })) =
+        plans.first()
     else {
         return Err(internal_error("only new records are inserted"));
     };
@@ -89,13 +91,13 @@ async fn insert_plans(
     let sql = write::insert_sql(
         Dialect::Postgres,
         record,
-        false,
+        id.is_some(),
         &fields,
         read_level.returning_columns(),
         plans.len(),
     );
     let parameters: Vec<_> =
-        plans.iter().flat_map(|(_, plan)| write_parts(&plan.action).value_parameters()).collect();
+        plans.iter().flat_map(|(_, plan)| write_parts(&plan.action).create_parameters()).collect();
     let created = insert_returning(session, &sql, &parameters, read_level.columns.len()).await?;
     if created.len() != plans.len() {
         return Err(internal_error("an insert returned a different number of rows than expected"));
@@ -119,9 +121,9 @@ async fn insert_returning(
     let mut rows = session.query(sql, parameters).await?;
     let mut created = Vec::new();
     while let Some(row) = rows.next_row().await? {
-        let (Some(id), Some(version)) =
-            (read_cell(&row, columns).to_i64(), read_cell(&row, columns + 1).to_i64())
-        else {
+        let (id, version) =
+            (RecordId::from_cell(read_cell(&row, columns)), read_cell(&row, columns + 1).to_i64());
+        let (Some(id), Some(version)) = (id, version) else {
             return Err(internal_error("a record has no readable id or version"));
         };
         let mut batch = RowBatch::new(columns + 2);

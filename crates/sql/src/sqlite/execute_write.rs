@@ -2,8 +2,8 @@
 
 use trefoil_engine::plan::{PlanAction, PlannedSelection};
 use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::Model;
 use trefoil_model::error::Error;
+use trefoil_model::{Model, RecordId};
 
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
@@ -74,17 +74,19 @@ impl SqliteWrite<'_> {
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, SqliteError> {
         let parts = write_parts(self.action);
-        let parameters: Vec<_> =
-            parts.id.map(SqlParameter::integer).into_iter().chain(parts.value_parameters()).collect();
+        let parameters: Vec<_> = parts.create_parameters().collect();
         if self.execute(insert, &parameters)? == 0 {
             // A trigger of another program ignored it, and may have done something else instead.
             return Err(SqliteError::Store(rusqlite::Error::StatementChangedRows(0)));
         }
-        let id = self.session.connection.last_insert_rowid();
+        let id = match parts.id {
+            Some(id) => id.clone(),
+            None => RecordId::Number(self.session.connection.last_insert_rowid()),
+        };
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            self.execute(&statements.add, &[SqlParameter::integer(id), SqlParameter::Integers(others)])?;
+            self.execute(&statements.add, &[SqlParameter::id(&id), SqlParameter::ids(others)])?;
         }
-        let version = self.visit_written(id, visit)?;
+        let version = self.visit_written(&id, visit)?;
         Ok(Outcome::Created { id, version })
     }
 
@@ -102,12 +104,12 @@ impl SqliteWrite<'_> {
             return Ok(parts.no_match_outcome(self.read_version(version_query, id)?)?);
         }
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            let parameters = [SqlParameter::integer(id), SqlParameter::Integers(others)];
+            let parameters = [SqlParameter::id(id), SqlParameter::ids(others)];
             self.execute(&statements.remove, &parameters)?;
             self.execute(&statements.add, &parameters)?;
         }
         let version = self.visit_written(id, visit)?;
-        Ok(Outcome::Updated { id, version })
+        Ok(Outcome::Updated { id: id.clone(), version })
     }
 
     /// An update without fields: reads the record, if it has the expected version.
@@ -120,7 +122,7 @@ impl SqliteWrite<'_> {
             return Err(Error::Stale { expected, found }.into());
         }
         record.visit_rows(visit);
-        Ok(Outcome::Updated { id, version: found })
+        Ok(Outcome::Updated { id: id.clone(), version: found })
     }
 
     fn delete(
@@ -138,7 +140,7 @@ impl SqliteWrite<'_> {
             return Ok(parts.no_match_outcome(self.read_version(version_query, id)?)?);
         }
         record.visit_rows(visit);
-        Ok(Outcome::Deleted { id })
+        Ok(Outcome::Deleted { id: id.clone() })
     }
 
     /// Returns the number of changed rows.
@@ -148,12 +150,12 @@ impl SqliteWrite<'_> {
     }
 
     /// The version of a record, if it exists.
-    fn read_version(&self, sql: &str, id: i64) -> rusqlite::Result<Option<i64>> {
-        self.session.query_integer(sql, &[SqlParameter::integer(id)])
+    fn read_version(&self, sql: &str, id: &RecordId) -> rusqlite::Result<Option<i64>> {
+        self.session.query_integer(sql, &[SqlParameter::id(id)])
     }
 
     /// The selection of a record, and its version.
-    fn read_record(&self, id: i64) -> rusqlite::Result<Option<(RowTree<'_>, i64)>> {
+    fn read_record(&self, id: &RecordId) -> rusqlite::Result<Option<(RowTree<'_>, i64)>> {
         let record = read_tree(self.session, self.level, self.selection, id)?;
         Ok(record.and_then(|record| {
             let version = record.rows().cell(0, self.level.width - 1).to_i64()?;
@@ -163,7 +165,7 @@ impl SqliteWrite<'_> {
 
     /// Reads the written record and visits it; a RETURNING would build a table of its own for one row. If it cannot be
     /// read, or a trigger deleted it, that is an error of the store, so that the write is rolled back.
-    fn visit_written(&self, id: i64, visit: RowVisitor<'_>) -> Result<i64, SqliteError> {
+    fn visit_written(&self, id: &RecordId, visit: RowVisitor<'_>) -> Result<i64, SqliteError> {
         let read = self.read_record(id).and_then(|read| read.ok_or(rusqlite::Error::QueryReturnedNoRows));
         let (record, version) = read.map_err(SqliteError::Store)?;
         record.visit_rows(visit);

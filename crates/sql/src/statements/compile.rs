@@ -85,9 +85,10 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
                 read_level.returning_columns(),
                 1,
             );
-            let links =
-                field_ids(links).into_iter().map(|id| write::link_statements(dialect, owner.field(id)));
-            let sequence = id.and_then(|_| write::sequence_statements(dialect, owner));
+            let links = field_ids(links)
+                .into_iter()
+                .map(|id| write::link_statements(dialect, owner, owner.field(id)));
+            let sequence = id.as_ref().and_then(|_| write::sequence_statements(dialect, owner));
             Program::Create { sequence, insert, links: links.collect::<Result<_>>()?, read_level }
         }
         PlanAction::Update { record, values, links, expected_version, selection, .. } => {
@@ -97,8 +98,9 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let update = changes.then(|| {
                 write::update_sql(dialect, owner, &field_ids(values), expected_version.is_some(), &read_level)
             });
-            let links =
-                field_ids(links).into_iter().map(|id| write::link_statements(dialect, owner.field(id)));
+            let links = field_ids(links)
+                .into_iter()
+                .map(|id| write::link_statements(dialect, owner, owner.field(id)));
             let version_query = write::version_sql(dialect, owner);
             Program::Update { update, version_query, links: links.collect::<Result<_>>()?, read_level }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use tokio_postgres::Client;
 
-use crate::migrate::{StoredModel, transfer_tables};
+use crate::migrate::{StoredKey, StoredModel, transfer_tables};
 use crate::postgres::connect_for_maintenance;
 use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedValue};
 use crate::transfer::{StoreLocation, TransferError, postgres, sqlite};
@@ -150,7 +150,7 @@ impl StoreHandle {
     /// The last id that each table of records has assigned.
     pub async fn id_counters(&self, stored_model: &StoredModel) -> Result<Vec<(String, i64)>, TransferError> {
         let mut counters = Vec::new();
-        for table in &stored_model.tables {
+        for table in stored_model.tables.iter().filter(|table| table.key == StoredKey::Counted) {
             let last = match self {
                 StoreHandle::Sqlite(connection) => sqlite::last_id(connection, &table.table)?,
                 StoreHandle::Postgres(client) => postgres::last_id(client, &table.table).await?,

@@ -35,6 +35,11 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         doc: "Stores the values of a type inside their owners, whatever its fields are called.",
     },
     BuiltinDirective {
+        name: "key",
+        sdl: "directive @key(kind: _KeyKind!) on FIELD_DEFINITION",
+        doc: "Makes the field the key: counted up, a UUID that the server generates, or a text that clients give.",
+    },
+    BuiltinDirective {
         name: "notBlank",
         sdl: "directive @notBlank on FIELD_DEFINITION",
         doc: "Rejects text that is empty or only whitespace.",
@@ -109,6 +114,7 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
 /// Types used only by the directives above, as name and SDL.
 pub const HELPER_TYPES: &[(&str, &str)] = &[
     ("_Value", "\"Any value.\"\nscalar _Value"),
+    ("_KeyKind", "\"The keys of a record type.\"\nenum _KeyKind { COUNT UUID TEXT }"),
     (
         "_OnDelete",
         "\"What happens to a reference when the referenced record is deleted.\"\nenum _OnDelete { REFUSE CASCADE SET_NULL }",
