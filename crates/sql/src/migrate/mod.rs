@@ -46,6 +46,7 @@ pub(crate) mod transfer_tables;
 use trefoil_model::naming::names;
 use trefoil_model::{Model, StoredValue};
 
+pub(crate) use crate::migrate::apply::MARK_SEEDED;
 pub(crate) use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::ModelPairs;

@@ -17,7 +17,7 @@ use trefoil_engine::{
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::{CellValue, Model, RecordId, RecordTypeId};
 
-use crate::migrate::postgres::MARK_SEEDED;
+use crate::migrate::MARK_SEEDED;
 use crate::postgres::bulk_insert::{BulkInsert, selects_anything};
 use crate::postgres::error::PostgresError;
 use crate::postgres::run_job::run_plan;

@@ -9,6 +9,7 @@ use trefoil_engine::{BulkTransaction, DanglingReference, RowSink, StoreJob};
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordId, RecordTypeId};
 
+use crate::migrate::MARK_SEEDED;
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::SharedState;
 use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
@@ -78,7 +79,8 @@ fn run_bulk_transaction(
                 send_reply(reply, find_dangling_references(session, model, record, &ids))
             }
             BulkCommand::Commit(reply) => {
-                let committed = session.execute_control("COMMIT");
+                let marked = session.connection.execute_batch(MARK_SEEDED);
+                let committed = marked.and_then(|()| session.execute_control("COMMIT"));
                 if committed.is_ok() {
                     shared.commits.send_replace(());
                 }

@@ -27,7 +27,7 @@ pub use crate::migrate::postgres::ddl::NUMBERING_STEP;
 use crate::migrate::postgres::ddl::{BOOKKEEPING, POSTGRES_DDL, numbering_function};
 use crate::migrate::postgres::sql_objects::{MAX_NAME_BYTES, SqlFunction, SqlTrigger};
 use crate::migrate::stored_model::{StoredKey, StoredModel, StoredType};
-use crate::migrate::{MigrateError, MigrationMode, MigrationReport, run_migration};
+use crate::migrate::{MARK_SEEDED, MigrateError, MigrationMode, MigrationReport, run_migration};
 
 /// Brings a database to the tables of `model`, as [`crate::migrate::migrate_sqlite`] does on SQLite. The client must
 /// not be in a transaction or used elsewhere meanwhile.
@@ -140,14 +140,10 @@ pub(crate) fn refuse_long_names(stored_model: &StoredModel) -> Result<(), Migrat
     }
 }
 
-/// Records that the store was seeded, so that it is not seeded again after it is emptied. SQLite knows that from the
-/// highest assigned id; a PostgreSQL sequence also advances in transactions that fail.
+/// Records that the store was seeded. A PostgreSQL sequence does not tell: it also advances in transactions that fail.
 pub async fn mark_seeded(client: &Client) -> Result<(), MigrateError> {
     Ok(client.batch_execute(MARK_SEEDED).await?)
 }
-
-pub const MARK_SEEDED: &str =
-    "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('seeded', 'yes') ON CONFLICT DO NOTHING";
 
 impl MigrationDatabase for PostgresMigration {
     fn ddl_dialect(&self) -> &'static DdlDialect {
