@@ -1,6 +1,6 @@
 //! Binds root fields by the exact names of operations; what has none is bound by its words.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trefoil_model::naming::names;
@@ -109,11 +109,11 @@ pub fn default_root_name(root: RootKind) -> &'static str {
 }
 
 /// The operations that each root field name may stand for.
-struct ExactNames(HashMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>>);
+struct ExactNames(BTreeMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>>);
 
 impl ExactNames {
     fn from_model(model: &Model) -> ExactNames {
-        let mut known: HashMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>> = HashMap::new();
+        let mut known: BTreeMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>> = BTreeMap::new();
         for (position, record) in model.records.iter().enumerate() {
             let operations = names::operation_names(&record.name);
             let [list_long, list_short] = operations.list;

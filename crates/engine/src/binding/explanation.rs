@@ -51,6 +51,8 @@ pub(super) fn explain_missing<'n>(
         let mut verbs = readings.iter().filter(|reading| reading.has_verb).peekable();
         verbs.peek().is_none() || verbs.any(|reading| has_verb(reading.verb, verb))
     };
+    // `User.list` is a name that only the directive takes.
+    let known = known.filter(|(name, _)| root.resolver.is_some() || !name.contains('.'));
     let candidates = known.filter(|(_, operations)| operations.iter().any(|(_, verb)| does_the_same(*verb)));
     let hint = match names::nearest_name(name, candidates.map(|(name, _)| name)) {
         Some(near) => format!("; did you mean `{near}`?"),
