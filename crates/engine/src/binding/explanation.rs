@@ -2,7 +2,7 @@
 
 use trefoil_model::naming::names;
 use trefoil_model::naming::operation_words::{
-    NameReading, NamedVerb, NounFit, noun_fit, read_operation_name,
+    NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name,
 };
 use trefoil_model::{Argument, Model, RecordTypeId, RootField, RootKind};
 
@@ -68,7 +68,8 @@ pub(super) fn explain_missing<'n>(
 fn resolver_hint(model: &Model, root: &RootField, readings: &[NameReading]) -> Option<String> {
     let by_noun = |reading: &NameReading| {
         let mut records = model.records.iter().enumerate();
-        let found = records.find(|(_, record)| noun_fit(&reading.noun, &record.name) == Some(NounFit::Exact));
+        let found = records
+            .find(|(_, record)| TypeNoun::new(&record.name).fit(&reading.noun) == Some(NounFit::Exact));
         found.map(|(position, _)| RecordTypeId(position))
     };
     let declared = declared_record(model, &root.ty);

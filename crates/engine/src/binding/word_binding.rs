@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use trefoil_model::naming::names::snake_words;
 use trefoil_model::naming::operation_words::{
-    NameReading, NamedVerb, NounFit, noun_fit, read_operation_name, singular_words,
+    NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name,
 };
 use trefoil_model::{Argument, Model, RecordType, RecordTypeId, RootField};
 
@@ -18,6 +18,8 @@ use crate::changes::ChangeKind;
 
 pub(super) struct WordBinder<'m> {
     model: &'m Model,
+    /// By record type.
+    record_nouns: Vec<TypeNoun>,
     /// The names of all types, as words in the singular: a noun among them means that type alone.
     type_nouns: HashSet<String>,
 }
@@ -43,8 +45,9 @@ const PREPOSITIONS: [&str; 10] = ["as", "at", "for", "from", "in", "into", "of",
 impl<'m> WordBinder<'m> {
     pub fn new(model: &'m Model) -> WordBinder<'m> {
         let types = model.schema.types.values().filter(|ty| !ty.is_scalar() && !ty.is_input_object());
-        let type_nouns = types.map(|ty| singular_words(&snake_words(ty.name()))).collect();
-        WordBinder { model, type_nouns }
+        let type_nouns = types.map(|ty| TypeNoun::new(ty.name()).words).collect();
+        let record_nouns = model.records.iter().map(|record| TypeNoun::new(&record.name)).collect();
+        WordBinder { model, record_nouns, type_nouns }
     }
 
     pub fn find(&self, root: &RootField) -> WordMatch {
@@ -71,11 +74,11 @@ impl<'m> WordBinder<'m> {
         if let Some(record) = declared_record(self.model, &root.ty) {
             return vec![record];
         }
-        let is_named = |record: &RecordType| {
-            matches!(noun_fit(&reading.noun, &record.name), Some(NounFit::Exact | NounFit::Stripped))
-        };
-        let records = self.model.records.iter().enumerate();
-        records.filter(|(_, record)| is_named(record)).map(|(position, _)| RecordTypeId(position)).collect()
+        let nouns = self.record_nouns.iter().enumerate();
+        nouns
+            .filter(|(_, noun)| noun.is_named(&reading.noun))
+            .map(|(position, _)| RecordTypeId(position))
+            .collect()
     }
 
     fn candidate(
@@ -85,8 +88,8 @@ impl<'m> WordBinder<'m> {
         record: RecordTypeId,
     ) -> Option<BindingCandidate> {
         let record_type = self.model.record(record);
-        let fit = noun_fit(&reading.noun, &record_type.name)?;
-        let is_other_type = || self.type_nouns.contains(&singular_words(&reading.noun));
+        let fit = self.record_nouns[record.0].fit(&reading.noun)?;
+        let is_other_type = || self.type_nouns.contains(&reading.noun);
         let fits = match fit {
             NounFit::Exact | NounFit::Stripped => true,
             NounFit::Empty => reading.has_verb,

@@ -7,7 +7,7 @@ use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::ObjectType;
 
 use crate::naming::names::{is_key_name, snake_words};
-use crate::naming::operation_words::{NamedVerb, NounFit, noun_fit, read_operation_name};
+use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name};
 use crate::sdl::root_fields::root_types;
 use crate::{KeyForm, RootKind, Scalar};
 
@@ -116,14 +116,14 @@ fn types_of_operations(schema: &Schema) -> HashSet<&str> {
         let Some(ty) = schema.get_object(type_name) else { continue };
         for field in ty.fields.values() {
             let result = field.ty.inner_named_type().as_str();
+            let noun = TypeNoun::new(result);
             let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
                 let is_stored = match root {
                     RootKind::Query => reading.verb == NamedVerb::List && field.ty.is_list(),
                     RootKind::Mutation => reading.verb == NamedVerb::Create && !field.ty.is_list(),
                     RootKind::Subscription => false,
                 };
-                is_stored
-                    && matches!(noun_fit(&reading.noun, result), Some(NounFit::Exact | NounFit::Stripped))
+                is_stored && noun.is_named(&reading.noun)
             });
             if stores {
                 named.insert(result);
