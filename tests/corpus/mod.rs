@@ -100,6 +100,8 @@ fn bound_meaning(model: &Model, binding: &ResolverBinding) -> Option<(&'static s
     let verb = match builtin.verb {
         OperationVerb::List => "list",
         OperationVerb::Get => "get",
+        OperationVerb::Count => "count",
+        OperationVerb::Exists => "exists",
         OperationVerb::Create => "create",
         OperationVerb::Update => "update",
         OperationVerb::Save => "save",
@@ -127,7 +129,7 @@ fn real_operations_bind_to_what_they_mean() {
                 "getby" | "singleton" => "get",
                 other => other,
             };
-            let is_operation = !matches!(meaning, "custom" | "auth" | "many" | "count" | "exists");
+            let is_operation = !matches!(meaning, "custom" | "auth" | "many");
             judged += usize::from(is_operation);
             let position = model
                 .root_fields

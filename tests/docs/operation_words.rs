@@ -24,9 +24,13 @@ fn names_of_operations_are_documented_from_the_table() {
 fn table_line(row: &VerbRow) -> String {
     let (does, result) = match row.verb {
         NamedVerb::List => ("list", "a list of records, a connection or a page"),
+        NamedVerb::Search => ("list with a text", "the same; a text is contained, not equal"),
+        NamedVerb::Count => ("count", "`Int` or `Long`"),
+        NamedVerb::Exists => ("exists", "`Boolean`"),
         NamedVerb::Get => ("get", "a record"),
         NamedVerb::Create => ("create", "a record, a payload, `ID`, `String` (the id) or `Boolean`"),
         NamedVerb::Update => ("update", "the same"),
+        NamedVerb::Set => ("update one field", "the same; the noun is a field, or a type and a field"),
         NamedVerb::Save => ("create or update", "the same; it updates if it is given an id"),
         NamedVerb::Delete => ("delete", "the same"),
         NamedVerb::Created => ("created", "a record"),

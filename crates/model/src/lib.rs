@@ -168,6 +168,8 @@ pub struct RootField {
 pub struct Argument {
     pub name: String,
     pub ty: TypeRef,
+    /// The default value is 0.
+    pub is_zero_by_default: bool,
     /// The fields of an input object, one level deep.
     pub fields: Vec<Argument>,
 }

@@ -85,10 +85,12 @@ fn resolver_hint(model: &Model, root: &RootField, readings: &[NameReading]) -> O
 
 fn has_verb(named: NamedVerb, verb: OperationVerb) -> bool {
     match named {
-        NamedVerb::List => verb == OperationVerb::List,
+        NamedVerb::List | NamedVerb::Search => verb == OperationVerb::List,
+        NamedVerb::Count => verb == OperationVerb::Count,
+        NamedVerb::Exists => verb == OperationVerb::Exists,
         NamedVerb::Get => verb == OperationVerb::Get,
         NamedVerb::Create => verb == OperationVerb::Create,
-        NamedVerb::Update => verb == OperationVerb::Update,
+        NamedVerb::Update | NamedVerb::Set => verb == OperationVerb::Update,
         NamedVerb::Delete => verb == OperationVerb::Delete,
         NamedVerb::Save => verb == OperationVerb::Save,
         NamedVerb::Created => verb == OperationVerb::Subscribe(ChangeKind::Created),

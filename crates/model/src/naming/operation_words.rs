@@ -10,9 +10,15 @@ use crate::RootKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NamedVerb {
     List,
+    /// Lists what contains a text.
+    Search,
     Get,
+    Count,
+    Exists,
     Create,
     Update,
+    /// Updates the field that the name names: `setOrderStatus`.
+    Set,
     Delete,
     /// Updates if it is given the key of a record, else creates.
     Save,
@@ -33,32 +39,50 @@ pub struct VerbRow {
     pub is_optional: bool,
 }
 
-/// The table of verbs. Where a name has several readings, the declared type decides.
+/// The table of verbs, in English and, as many schemas have them, in Spanish. Where a name has several readings, the
+/// declared type decides.
 ///
-/// `insert_book_one` is read like `insert_book`, `onBookCreated` like `bookCreated`.
+/// `insert_book_one` is read like `insert_book`, `onBookCreated` like `bookCreated`, `getBookCount` like `bookCount`.
 pub const VERB_TABLE: &[VerbRow] = &[
     VerbRow {
         verb: NamedVerb::List,
         root: RootKind::Query,
-        before: "all getAll findAll listAll fetchAll viewAll getListOf get find list fetch",
-        after: "List All",
+        before: "all getAll findAll listAll fetchAll viewAll getListOf get find list fetch \
+                 listar listarTodos obtener obtenerTodos buscar",
+        after: "List All Paged Paginated",
         is_optional: true,
     },
     VerbRow {
         verb: NamedVerb::Get,
         root: RootKind::Query,
-        before: "get getOne getSingle find findOne fetch fetchOne one single view",
-        after: "",
+        before: "get getOne getSingle find findOne fetch fetchOne one single view obtener buscar",
+        after: "Details Detail Info",
         is_optional: true,
     },
-    mutation_row(NamedVerb::Create, "create add insert new createNew addNew", "Create Add"),
-    mutation_row(NamedVerb::Update, "update edit modify change", "Update Edit"),
-    mutation_row(NamedVerb::Save, "save upsert createOrUpdate addOrUpdate", ""),
-    mutation_row(NamedVerb::Delete, "delete remove", "Delete Remove"),
-    subscription_row(NamedVerb::Created, "new onNew onCreate subscribeToNew", "Created Added"),
+    query_row(NamedVerb::Search, "search searchAll searchFor", "Search"),
+    query_row(NamedVerb::Count, "count countAll numberOf", "Count"),
+    query_row(NamedVerb::Exists, "exists", "Exists"),
+    mutation_row(
+        NamedVerb::Create,
+        "create add insert new createNew addNew post crear agregar insertar",
+        "Create Add",
+    ),
+    mutation_row(NamedVerb::Update, "update edit modify change actualizar editar modificar", "Update Edit"),
+    mutation_row(NamedVerb::Set, "set", ""),
+    mutation_row(NamedVerb::Save, "save upsert createOrUpdate addOrUpdate put guardar", ""),
+    mutation_row(NamedVerb::Delete, "delete remove eliminar borrar", "Delete Remove"),
+    subscription_row(
+        NamedVerb::Created,
+        "new onNew onCreate subscribeToNew notifyNew",
+        "Created Added Posted",
+    ),
     subscription_row(NamedVerb::Updated, "onUpdate", "Updated Edited Modified"),
     subscription_row(NamedVerb::Deleted, "onDelete", "Deleted Removed"),
 ];
+
+const fn query_row(verb: NamedVerb, before: &'static str, after: &'static str) -> VerbRow {
+    VerbRow { verb, root: RootKind::Query, before, after, is_optional: false }
+}
 
 const fn mutation_row(verb: NamedVerb, before: &'static str, after: &'static str) -> VerbRow {
     VerbRow { verb, root: RootKind::Mutation, before, after, is_optional: false }
@@ -92,16 +116,17 @@ fn row_spellings(row: &VerbRow) -> Vec<VerbSpelling> {
         pairs.extend(before.into_iter().map(|before| (before, "")));
         pairs.extend(after.into_iter().map(|after| ("", after)));
     }
-    let more: Vec<(&str, &str)> = match row.root {
-        RootKind::Query => Vec::new(),
-        RootKind::Mutation => pairs
-            .iter()
-            .filter(|(before, _)| !before.is_empty())
-            .map(|(before, _)| (*before, "one"))
-            .collect(),
-        RootKind::Subscription => {
-            pairs.iter().filter(|(_, after)| !after.is_empty()).map(|(_, after)| ("on", *after)).collect()
+    let with_before = |word: &'static str| -> Vec<(&str, &str)> {
+        let only_after = pairs.iter().filter(|(before, after)| before.is_empty() && !after.is_empty());
+        only_after.map(|(_, after)| (word, *after)).collect()
+    };
+    let more = match row.root {
+        RootKind::Query => with_before("get"),
+        RootKind::Mutation => {
+            let only_before = pairs.iter().filter(|(before, _)| !before.is_empty());
+            only_before.map(|(before, _)| (*before, "one")).collect()
         }
+        RootKind::Subscription => with_before("on"),
     };
     let spelling = |(before, after): (&str, &str)| VerbSpelling {
         verb: row.verb,
@@ -149,9 +174,9 @@ fn split_words(name: &str) -> Vec<String> {
     name.to_snake_case().split('_').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The words without a final `by …`, and the words after `by`.
+/// The words without a final `by …`, and the words after `by`. Names in Spanish have `por`.
 fn split_by(words: &[String]) -> (&[String], Option<String>) {
-    match words.iter().rposition(|word| word == "by") {
+    match words.iter().rposition(|word| word == "by" || word == "por") {
         Some(at) if at + 1 < words.len() => (&words[..at], Some(words[at + 1..].join("_"))),
         _ => (words, None),
     }
@@ -164,6 +189,8 @@ pub enum NounFit {
     Exact,
     /// The name of the type without an ending like `Dto`.
     Stripped,
+    /// With more words, which an argument explains: `userPosts(userId: ID!)` for Post.
+    Qualified,
     Empty,
     /// Some words of the type's name: `accounts` for `BankAccount`.
     Part,
@@ -201,6 +228,25 @@ impl TypeNoun {
             let whole = format!("_{}_", stripped.unwrap_or(&self.words));
             whole.contains(&format!("_{noun}_")).then_some(NounFit::Part)
         }
+    }
+
+    /// The words before the name of the type: `user` in `user_post` for Post.
+    pub fn words_before<'n>(&self, noun: &'n str) -> Option<&'n str> {
+        self.names().find_map(|name| noun.strip_suffix(name)?.strip_suffix('_'))
+    }
+
+    /// The words after the name of the type: `status` in `order_status` for Order.
+    pub fn words_after<'n>(&self, noun: &'n str) -> Option<&'n str> {
+        self.names().find_map(|name| noun.strip_prefix(name)?.strip_prefix('_'))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.words.as_str()).chain(self.stripped.as_deref())
+    }
+
+    /// True if the words end the name of the type: `list` and `movie_list` for MovieList.
+    pub fn ends_with(&self, words: &str) -> bool {
+        self.names().any(|name| name == words || name.ends_with(&format!("_{words}")))
     }
 
     /// True if the noun is the name of the type, perhaps without an ending like `Dto`.

@@ -208,6 +208,8 @@ impl ExampleBuilder<'_> {
             | OperationVerb::Delete
             | OperationVerb::Get
             | OperationVerb::List
+            | OperationVerb::Count
+            | OperationVerb::Exists
             | OperationVerb::Subscribe(_) => ("", self.collection_path(record).to_owned()),
         };
         let url = shell_quote(&format!("{}{path}", self.origin));
