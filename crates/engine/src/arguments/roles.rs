@@ -39,7 +39,7 @@ pub fn argument_roles(
 
 /// `listId` is the key of a MovieList if no other argument is, and the type has no such field.
 fn accept_key_part(record: &RecordType, verb: OperationVerb, roles: &mut [(String, ArgumentRole)]) {
-    let noun = TypeNoun::new(&record.name);
+    let noun = TypeNoun::new(&record.name, |_| false);
     let is_part = |(name, role): &&mut (String, ArgumentRole)| {
         let words = names::snake_words(name);
         let is_field = any_case_field(record, name, RecordType::find_input_field).is_some();

@@ -50,7 +50,9 @@ impl<'a> NamedArguments<'a> {
         let leads_to_type = |field: &Field| {
             let target =
                 field.kind.relation().filter(|_| field.kind.is_reference()).map(|relation| relation.target());
-            target.is_some_and(|target| TypeNoun::new(&self.model.record(target).name).is_named(type_words))
+            target.is_some_and(|target| {
+                TypeNoun::new(&self.model.record(target).name, |_| false).is_named(type_words)
+            })
         };
         let mut fields = self.record.fields.iter().enumerate().filter(|(_, field)| leads_to_type(field));
         let (position, _) = fields.next()?;

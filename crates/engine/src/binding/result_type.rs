@@ -31,7 +31,7 @@ pub(super) fn find_result_shape(
                 None
             } else if is_record {
                 Some(ResultShape::Record)
-            } else if is_payload(model, name, record, verb) {
+            } else if model.payload_record(name) == Some(record) || model.is_status(name) {
                 Some(ResultShape::Payload)
             } else {
                 written_scalar(name)
@@ -43,11 +43,6 @@ pub(super) fn find_result_shape(
 /// True for one value of these scalars.
 fn is_plain(ty: &TypeRef, scalars: &[Scalar]) -> bool {
     !ty.is_list() && Scalar::from_name(ty.inner_name()).is_some_and(|scalar| scalars.contains(&scalar))
-}
-
-/// A payload wraps the record; that of a deletion may only say that it was done.
-fn is_payload(model: &Model, name: &str, record: RecordTypeId, verb: OperationVerb) -> bool {
-    model.payload_record(name) == Some(record) || (verb == OperationVerb::Delete && model.is_status(name))
 }
 
 /// A write may answer with the id of its record, or with whether it was done.

@@ -5,9 +5,9 @@
 use std::collections::HashSet;
 
 use trefoil_model::naming::operation_words::{
-    NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name,
+    NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name, type_words,
 };
-use trefoil_model::{Model, RecordTypeId, RootField};
+use trefoil_model::{Model, RecordType, RecordTypeId, RootField};
 
 use crate::binding::named_arguments::NamedArguments;
 use crate::binding::result_type::{declared_record, find_result_shape};
@@ -48,10 +48,11 @@ const PREPOSITIONS: [&str; 10] = ["as", "at", "for", "from", "in", "into", "of",
 impl<'m> WordBinder<'m> {
     pub fn new(model: &'m Model) -> WordBinder<'m> {
         let types = model.schema.types.values().filter(|ty| !ty.is_scalar() && !ty.is_input_object());
-        let type_nouns = types.map(|ty| TypeNoun::new(ty.name()).words).collect();
-        let record_nouns = model.records.iter().map(|record| TypeNoun::new(&record.name)).collect();
+        let type_nouns = types.map(|ty| type_words(ty.name())).collect();
         let objects = model.schema.types.values().filter(|ty| ty.is_object() || ty.is_interface());
-        let object_nouns = objects.map(|ty| TypeNoun::new(ty.name()).words).collect();
+        let object_nouns: HashSet<String> = objects.map(|ty| type_words(ty.name())).collect();
+        let noun = |record: &RecordType| TypeNoun::new(&record.name, |words| object_nouns.contains(words));
+        let record_nouns = model.records.iter().map(noun).collect();
         WordBinder { model, record_nouns, type_nouns, object_nouns }
     }
 

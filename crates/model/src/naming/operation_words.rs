@@ -199,20 +199,29 @@ pub enum NounFit {
 /// Endings of type names that do not belong to the noun.
 const TYPE_ENDINGS: [&str; 7] = ["dto", "type", "entity", "model", "output", "view", "record"];
 
+/// Endings that do not belong to the noun unless there is a type without them: `UserResponse` beside `User`.
+const RESULT_ENDINGS: [&str; 4] = ["response", "resource", "gql", "vo"];
+
 /// The words of a type's name, prepared to be compared with the nouns of many operations.
 #[derive(Debug)]
 pub struct TypeNoun {
     /// Joined by `_`, the last one in the singular.
     pub words: String,
-    /// Without an ending like `Dto`.
+    /// Without endings like `Dto`.
     stripped: Option<String>,
 }
 
 impl TypeNoun {
-    pub fn new(type_name: &str) -> TypeNoun {
-        let words = singular_words(&type_name.to_snake_case());
-        let stripped = TYPE_ENDINGS.iter().find_map(|ending| words.strip_suffix(ending)?.strip_suffix('_'));
-        TypeNoun { stripped: stripped.map(str::to_owned), words }
+    /// `is_type` tells whether words in the singular are the name of a type.
+    pub fn new(type_name: &str, is_type: impl Fn(&str) -> bool) -> TypeNoun {
+        let words = type_words(type_name);
+        let strip = |words: &str, endings: &[&str]| {
+            let rest = endings.iter().find_map(|ending| words.strip_suffix(ending)?.strip_suffix('_'));
+            rest.map(str::to_owned)
+        };
+        let stripped = strip(&words, &TYPE_ENDINGS);
+        let rest = strip(stripped.as_deref().unwrap_or(&words), &RESULT_ENDINGS);
+        TypeNoun { stripped: rest.filter(|rest| !is_type(rest)).or(stripped), words }
     }
 
     /// How a noun, in the singular, names the type, or `None` if it is another word.
@@ -228,6 +237,11 @@ impl TypeNoun {
             let whole = format!("_{}_", stripped.unwrap_or(&self.words));
             whole.contains(&format!("_{noun}_")).then_some(NounFit::Part)
         }
+    }
+
+    /// True if the type's name has an ending that does not belong to the noun.
+    pub fn has_ending(&self) -> bool {
+        self.stripped.is_some()
     }
 
     /// The words before the name of the type: `user` in `user_post` for Post.
@@ -253,6 +267,11 @@ impl TypeNoun {
     pub fn is_named(&self, noun: &str) -> bool {
         matches!(self.fit(noun), Some(NounFit::Exact | NounFit::Stripped))
     }
+}
+
+/// The words of a type's name, the last one in the singular.
+pub fn type_words(type_name: &str) -> String {
+    singular_words(&type_name.to_snake_case())
 }
 
 /// The words with the last one in the singular.
@@ -328,7 +347,7 @@ mod tests {
             ("my_books", "Book", None),
             ("ook", "Book", None),
         ] {
-            assert_eq!(TypeNoun::new(ty).fit(&singular_words(noun)), expected, "{noun} of {ty}");
+            assert_eq!(TypeNoun::new(ty, |_| false).fit(&singular_words(noun)), expected, "{noun} of {ty}");
         }
     }
 }

@@ -7,7 +7,7 @@ use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::ObjectType;
 
 use crate::naming::names::{is_key_name, snake_words};
-use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name};
+use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name, type_words};
 use crate::sdl::root_fields::root_types;
 use crate::{KeyForm, RootKind, Scalar};
 
@@ -34,13 +34,18 @@ pub(crate) fn record_keys<'a>(
     types: &[&'a ObjectType],
     redeclared: &HashSet<String>,
 ) -> HashMap<&'a str, RecordKey<'a>> {
-    let named = types_of_operations(schema);
+    let nouns: HashSet<String> = types.iter().map(|ty| type_words(&ty.name)).collect();
+    let named = types_of_operations(schema, &nouns);
     let key = |ty: &&'a ObjectType| {
         if is_embedded(ty, redeclared) {
             return None;
         }
+        let noun = TypeNoun::new(&ty.name, |words| nouns.contains(words));
         let hidden = || (is_stored_by_operations(ty, &named)).then_some(RecordKey::Hidden);
-        Some((ty.name.as_str(), key_field(ty).or_else(hidden)?))
+        // `customers: [CustomerResponse]` lists what is stored, if there is no Customer.
+        let is_result = is_result_name(&ty.name) && !(named.contains(ty.name.as_str()) && noun.has_ending());
+        let field = key_field(ty, is_result).or_else(|| part_key(ty, is_result, &noun, &nouns));
+        Some((ty.name.as_str(), field.or_else(hidden)?))
     };
     types.iter().filter_map(key).collect()
 }
@@ -51,13 +56,13 @@ pub(crate) fn is_embedded(ty: &ObjectType, redeclared: &HashSet<String>) -> bool
 }
 
 /// `id: ID!` is always the key. Other keys are accepted unless the type is the result of an operation by its name.
-fn key_field(ty: &ObjectType) -> Option<RecordKey<'_>> {
+fn key_field(ty: &ObjectType, is_result: bool) -> Option<RecordKey<'_>> {
     if let Some(id) = ty.fields.get("id") {
         let is_plain = matches!(&id.ty, Type::NonNullNamed(name) if name == "ID");
-        let form = key_form(id).filter(|_| is_plain || !is_result_name(&ty.name))?;
+        let form = key_form(id).filter(|_| is_plain || !is_result)?;
         return Some(RecordKey::Field("id", form));
     }
-    if is_result_name(&ty.name) {
+    if is_result {
         return None;
     }
     let is_reversed = |name: &str| snake_words(name) == format!("id_{}", snake_words(&ty.name));
@@ -69,6 +74,25 @@ fn key_field(ty: &ObjectType) -> Option<RecordKey<'_>> {
     named(&|name| name == "_id")
         .or_else(|| named(&|name| is_key_name(&ty.name, name)))
         .or_else(|| named(&is_reversed))
+}
+
+/// `accountId: ID!` in BankAccountDTO, unless there is a type Account, which it would refer to.
+fn part_key<'a>(
+    ty: &'a ObjectType,
+    is_result: bool,
+    noun: &TypeNoun,
+    nouns: &HashSet<String>,
+) -> Option<RecordKey<'a>> {
+    if is_result || ty.fields.contains_key("id") {
+        return None;
+    }
+    let mut fields = ty.fields.iter().filter(|(name, field)| {
+        let words = snake_words(name);
+        let part = words.strip_suffix("_id").filter(|part| noun.ends_with(part) && !nouns.contains(*part));
+        part.is_some() && matches!(&field.ty, Type::NonNullNamed(name) if name == "ID")
+    });
+    let (name, field) = fields.next().filter(|_| fields.next().is_none())?;
+    Some(RecordKey::Field(name, key_form(field)?))
 }
 
 /// The form of a key of this type; `None` if the store cannot count it up.
@@ -110,13 +134,13 @@ fn is_result_name(type_name: &str) -> bool {
 }
 
 /// The types whose records an operation lists or creates, by its name and its result.
-fn types_of_operations(schema: &Schema) -> HashSet<&str> {
+fn types_of_operations<'a>(schema: &'a Schema, nouns: &HashSet<String>) -> HashSet<&'a str> {
     let mut named = HashSet::new();
     for (root, type_name) in root_types(schema) {
         let Some(ty) = schema.get_object(type_name) else { continue };
         for field in ty.fields.values() {
             let result = field.ty.inner_named_type().as_str();
-            let noun = TypeNoun::new(result);
+            let noun = TypeNoun::new(result, |words| nouns.contains(words));
             let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
                 let is_stored = match root {
                     RootKind::Query => reading.verb == NamedVerb::List && field.ty.is_list(),
