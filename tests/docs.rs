@@ -4,6 +4,7 @@ mod cluster;
 mod errors;
 mod links;
 mod metrics;
+mod operation_words;
 mod tutorial;
 mod whole;
 

@@ -4,13 +4,15 @@
 //! what each of them does to stored records, as a careful reader would say (`custom` if it is not plainly an operation on
 //! records). The schemas are built again from these facts.
 
+mod speed;
+
 use trefoil_engine::{ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry, binding};
 use trefoil_model::{Model, RootKind, SourceFile, parse_schema};
 
 const FACTS: &str = include_str!("operations.txt");
 
 /// The share of the operations on records that must bind, in percent. May only grow.
-const MIN_BOUND: usize = 68;
+const MIN_BOUND: usize = 100;
 
 /// Fields that bind to another operation than was judged, and why that is accepted.
 const ACCEPTED: &[&str] = &[
@@ -98,6 +100,8 @@ fn bound_meaning(model: &Model, binding: &ResolverBinding) -> Option<(&'static s
     let verb = match builtin.verb {
         OperationVerb::List => "list",
         OperationVerb::Get => "get",
+        OperationVerb::Count => "count",
+        OperationVerb::Exists => "exists",
         OperationVerb::Create => "create",
         OperationVerb::Update => "update",
         OperationVerb::Save => "save",
@@ -125,7 +129,7 @@ fn real_operations_bind_to_what_they_mean() {
                 "getby" | "singleton" => "get",
                 other => other,
             };
-            let is_operation = !matches!(meaning, "custom" | "auth" | "many" | "count" | "exists");
+            let is_operation = !matches!(meaning, "custom" | "auth" | "many");
             judged += usize::from(is_operation);
             let position = model
                 .root_fields

@@ -3,6 +3,7 @@
 use trefoil_model::{FieldId, RecordTypeId, RootKind};
 
 use crate::changes::ChangeKind;
+use crate::operation::ComparisonOp;
 
 /// A root field that the naming rules bind to an operation on a record type.
 #[derive(Debug)]
@@ -22,6 +23,10 @@ pub struct BuiltinOperation {
 pub enum OperationVerb {
     List,
     Get,
+    /// The number of records in a list.
+    Count,
+    /// Whether a list has any record.
+    Exists,
     Create,
     Update,
     /// Updates the record whose id is given, else creates one.
@@ -49,6 +54,7 @@ pub enum ResultShape {
     Payload,
     Id,
     Boolean,
+    Count,
 }
 
 /// The role of an argument.
@@ -59,10 +65,15 @@ pub enum ArgumentRole {
     Ids,
     /// Filters by equality in reads and subscriptions, sets the field in writes.
     Field(FieldId),
-    /// An object with the fields to set.
+    /// Filters by another comparison: `minPrice`, `titleContains`.
+    Compare(FieldId, ComparisonOp),
+    /// An object with what could also be separate arguments.
     Input,
     ExpectedVersion,
+    /// Counts from 1.
     Page,
+    /// A page that counts from 0, as `page: Int = 0` says.
+    PageFromZero,
     Size,
     Limit,
     Offset,
@@ -81,7 +92,9 @@ pub enum ArgumentRole {
 impl OperationVerb {
     pub fn root_kind(self) -> RootKind {
         match self {
-            OperationVerb::List | OperationVerb::Get => RootKind::Query,
+            OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
+                RootKind::Query
+            }
             OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
                 RootKind::Mutation
             }

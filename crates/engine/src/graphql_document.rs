@@ -53,7 +53,7 @@ impl DocumentRequest<'_> {
             ResultShape::Payload => {
                 format!(" {}", model.payload_selection(root.ty.inner_name(), selection))
             }
-            ResultShape::Id | ResultShape::Boolean => String::new(),
+            ResultShape::Id | ResultShape::Boolean | ResultShape::Count => String::new(),
         };
         let keyword = match root.root_kind {
             RootKind::Query => "query",
@@ -125,6 +125,8 @@ impl DocumentRequest<'_> {
                         self.values.get(&field.input_name).cloned()
                     }
                     OperationVerb::List
+                    | OperationVerb::Count
+                    | OperationVerb::Exists
                     | OperationVerb::Subscribe(_)
                     | OperationVerb::Get
                     | OperationVerb::Delete => self.equality_value(*id),
@@ -136,6 +138,7 @@ impl DocumentRequest<'_> {
             }
             ArgumentRole::Input => self.input_literal(model, record, argument),
             ArgumentRole::Page => self.page_and_size().map(|(page, _)| literal(json!(page))),
+            ArgumentRole::PageFromZero => self.page_and_size().map(|(page, _)| literal(json!(page - 1))),
             ArgumentRole::Size => self.page_and_size().map(|(_, size)| literal(json!(size))),
             ArgumentRole::First => self.first_and_after(builtin).map(|(first, _)| literal(json!(first))),
             ArgumentRole::After => {
@@ -151,6 +154,7 @@ impl DocumentRequest<'_> {
                 self.listing.and_then(|listing| listing.search.clone()).map(|text| literal(json!(text)))
             }
             ArgumentRole::Ids
+            | ArgumentRole::Compare(..)
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
             | ArgumentRole::Unknown => None,
@@ -285,13 +289,42 @@ fn find_builtin(
     record: RecordTypeId,
     verb: OperationVerb,
 ) -> Option<(&RootField, &BuiltinOperation)> {
-    let mut roots = engine.model().root_fields.iter().zip(engine.bindings());
-    roots.find_map(|(root, binding)| match binding {
+    let roots = engine.model().root_fields.iter().zip(engine.bindings());
+    let fitting = roots.filter_map(|(root, binding)| match binding {
         ResolverBinding::Builtin(builtin) if builtin.record == record && builtin.verb == verb => {
             Some((root, builtin.as_ref()))
         }
         ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => None,
+    });
+    // Of `updateOrder` and `updateOrderStatus` the first can say more, of `orders` and `ordersByUser(userId: ID!)`.
+    fitting.min_by_key(|(root, builtin)| match verb {
+        OperationVerb::Update => usize::MAX - settable_count(root, builtin),
+        OperationVerb::List
+        | OperationVerb::Get
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Create
+        | OperationVerb::Save
+        | OperationVerb::Delete
+        | OperationVerb::Subscribe(_) => required_filters(root, builtin),
     })
+}
+
+/// The number of fields that the operation can set.
+fn settable_count(root: &RootField, builtin: &BuiltinOperation) -> usize {
+    let roles = root.arguments.iter().zip(&builtin.argument_roles);
+    roles
+        .map(|(argument, (_, role))| if *role == ArgumentRole::Input { argument.fields.len() } else { 1 })
+        .sum()
+}
+
+fn required_filters(root: &RootField, builtin: &BuiltinOperation) -> usize {
+    let is_filter = |role: &ArgumentRole| {
+        matches!(role, ArgumentRole::Field(_) | ArgumentRole::Compare(..) | ArgumentRole::Search)
+    };
+    let roles = root.arguments.iter().zip(&builtin.argument_roles);
+    let reads = roles.filter(|_| builtin.verb.root_kind() == RootKind::Query);
+    reads.filter(|(argument, (_, role))| argument.ty.is_required() && is_filter(role)).count()
 }
 
 /// The member of `where` for a condition: `price_gte`.

@@ -104,11 +104,17 @@ impl Diagnostic {
     }
 
     fn snippet<'a>(&'a self, source: &'a SourceFile) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-        let mut caret = AnnotationKind::Primary.span(self.span.clone());
+        // Only the line is passed on: the renderer looks at all of the text.
+        let text = source.text.as_str();
+        let [caret_start, caret_end] = [self.span.start, self.span.end].map(|at| floor_to_char(text, at));
+        let start = text[..caret_start].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[caret_end..].find('\n').map_or(text.len(), |newline| caret_end + newline);
+        let mut caret = AnnotationKind::Primary.span(caret_start - start..caret_end - start);
         if !self.label.is_empty() {
             caret = caret.label(&self.label);
         }
-        Snippet::source(&source.text).path(&source.name).annotation(caret)
+        let line = Snippet::source(&text[start..end]).line_start(self.line);
+        line.path(&source.name).annotation(caret)
     }
 
     /// A JSON object for `check --format json`.

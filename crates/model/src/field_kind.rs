@@ -220,6 +220,11 @@ impl FieldKind {
         self.scalar().is_some_and(|scalar| scalar.group() == ScalarGroup::Number)
     }
 
+    /// True for numbers and times.
+    pub fn is_ordered(&self) -> bool {
+        self.scalar().is_some_and(|scalar| matches!(scalar.group(), ScalarGroup::Number | ScalarGroup::Time))
+    }
+
     pub fn list_item(&self) -> Option<&ListItem> {
         if let Some(ValueType::List(item)) = self.value_type() { Some(item) } else { None }
     }

@@ -147,7 +147,7 @@ pub struct EmbeddedType {
     pub fields: Vec<Field>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RootKind {
     Query,
     Mutation,
@@ -170,6 +170,8 @@ pub struct RootField {
 pub struct Argument {
     pub name: String,
     pub ty: TypeRef,
+    /// The default value is 0.
+    pub is_zero_by_default: bool,
     /// The fields of an input object, one level deep.
     pub fields: Vec<Argument>,
 }

@@ -16,6 +16,8 @@ pub enum PayloadPart {
     Message,
     /// As in HTTP: 200.
     Code,
+    /// How many records were written: 1.
+    Count,
     EmptyList,
     Null,
 }
@@ -29,30 +31,36 @@ impl Model {
             .values()
             .filter_map(|field| Some((field.ty.is_list(), self.find_record(field.ty.inner_named_type())?)));
         let (is_list, record) = records.next()?;
-        let is_complete = || object.fields.values().all(|field| self.part_of(field).is_some());
+        let is_complete = || object.fields.values().all(|field| self.part_of(object, field).is_some());
         (records.next().is_none() && !is_list && is_complete()).then_some(record)
     }
 
-    /// True if the type only says that something was done: `{ success message }`.
+    /// True if the type only says that something was done, `{ success message }`, or to which record,
+    /// `DeleteBookPayload { id }`.
     pub fn is_status(&self, type_name: &str) -> bool {
         let parts = |object: &ObjectType| -> Option<Vec<PayloadPart>> {
-            object.fields.values().map(|field| self.part_of(field)).collect()
+            object.fields.values().map(|field| self.part_of(object, field)).collect()
         };
         let parts = self.value_object(type_name).and_then(parts).unwrap_or_default();
-        parts.iter().any(|part| matches!(part, PayloadPart::True | PayloadPart::Message))
-            && !parts.contains(&PayloadPart::Record)
+        let says_done = |part: &PayloadPart| {
+            matches!(part, PayloadPart::True | PayloadPart::Message | PayloadPart::Count)
+                || (*part == PayloadPart::Id && is_payload_name(type_name))
+        };
+        parts.iter().any(says_done) && !parts.contains(&PayloadPart::Record)
     }
 
     /// What a field of a payload holds.
     pub fn payload_part(&self, type_name: &str, field: &str) -> Option<PayloadPart> {
-        self.part_of(self.value_object(type_name)?.fields.get(field)?)
+        let object = self.value_object(type_name)?;
+        self.part_of(object, object.fields.get(field)?)
     }
 
     /// A selection of the record that the type wraps.
     pub fn payload_selection(&self, type_name: &str, selection: &str) -> String {
-        let fields = self.value_object(type_name).into_iter().flat_map(|object| &object.fields);
-        let mut records = fields.filter(|(_, field)| self.part_of(field) == Some(PayloadPart::Record));
-        match records.next() {
+        let object = self.value_object(type_name);
+        let is_record = |field: &FieldDefinition| self.find_record(field.ty.inner_named_type()).is_some();
+        let mut fields = object.into_iter().flat_map(|object| &object.fields);
+        match fields.find(|(_, field)| is_record(field) && !field.ty.is_list()) {
             Some((name, _)) => format!("{{ {name} {{ {selection} }} }}"),
             None => "{ __typename }".to_owned(),
         }
@@ -70,7 +78,7 @@ impl Model {
         }
     }
 
-    fn part_of(&self, field: &FieldDefinition) -> Option<PayloadPart> {
+    fn part_of(&self, object: &ObjectType, field: &FieldDefinition) -> Option<PayloadPart> {
         let words = snake_words(&field.name);
         let ty = field.ty.inner_named_type().as_str();
         if field.ty.is_list() {
@@ -86,11 +94,33 @@ impl Model {
             }
             ("String", "message" | "msg" | "status") => Some(PayloadPart::Message),
             ("Int", "code" | "status" | "status_code") => Some(PayloadPart::Code),
-            ("ID" | "String", "id" | "deleted_id") => Some(PayloadPart::Id),
-            (_, "client_mutation_id" | "error" | "code" | "trace_id") => {
+            ("Int", words) if words.ends_with("count") || words == "affected_rows" => {
+                Some(PayloadPart::Count)
+            }
+            (_, "client_mutation_id" | "error" | "errors" | "code" | "trace_id") => {
                 matches!(field.ty, Type::Named(_)).then_some(PayloadPart::Null)
+            }
+            ("ID" | "String", "id" | "deleted_id") => Some(PayloadPart::Id),
+            ("ID" | "String", words) => {
+                let is_own = |noun: &str| is_noun_of_payload(&object.name, noun);
+                words.strip_suffix("_id").is_some_and(is_own).then_some(PayloadPart::Id)
             }
             _ => None,
         }
     }
+}
+
+/// True if the noun is that of the written record: `book` or `deleted_book` in `DeleteBookPayload`.
+fn is_noun_of_payload(type_name: &str, noun: &str) -> bool {
+    let noun =
+        ["delete_", "deleted_", "removed_"].iter().find_map(|verb| noun.strip_prefix(verb)).unwrap_or(noun);
+    format!("_{}_", snake_words(type_name)).contains(&format!("_{noun}_"))
+}
+
+/// `DeleteBookPayload`, `MemberCreationMessage`: a type that is the result of an operation by its name.
+fn is_payload_name(type_name: &str) -> bool {
+    let is_result = |word: &str| {
+        matches!(word, "payload" | "response" | "result" | "message" | "status" | "output" | "return")
+    };
+    snake_words(type_name).split('_').any(is_result)
 }

@@ -176,6 +176,8 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
     let verb = match verb {
         OperationVerb::List => "lists every",
         OperationVerb::Get => "gets one",
+        OperationVerb::Count => "counts every",
+        OperationVerb::Exists => "says whether there is a",
         OperationVerb::Create => "creates one",
         OperationVerb::Update => "updates one",
         OperationVerb::Save => "saves one",

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
 
-use crate::arguments::roles::{filter_field, member_role};
+use crate::arguments::roles::{self, filter_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::values::{
     expect_id, expect_integer, expect_object, expect_text, unknown_field_violation,
 };
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb};
 use crate::list_window;
-use crate::operation::{ComparisonOp, Condition, ListSlice, Listing, MissingFields, Operation, SortKey};
+use crate::operation::{
+    ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation, SortKey,
+};
 use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 
 /// The arguments of a request by role.
@@ -52,6 +54,15 @@ impl BuiltinOperation {
             },
             OperationVerb::List => {
                 let listing = parsed.listing(limits)?;
+                Ok(Operation::List { record, listing, selection })
+            }
+            OperationVerb::Count | OperationVerb::Exists => {
+                let is_count = self.verb == OperationVerb::Count;
+                let listing = Listing {
+                    count: if is_count { CountMode::Exact } else { CountMode::Skip },
+                    slice: ListSlice::First { first: 1, after: None },
+                    ..parsed.listing(limits)?
+                };
                 Ok(Operation::List { record, listing, selection })
             }
             OperationVerb::Create => Ok(self.create_operation(parsed, selection)),
@@ -152,7 +163,11 @@ impl ParsedArguments {
                 self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
             }
             ArgumentRole::Field(field) => match verb {
-                OperationVerb::List | OperationVerb::Get | OperationVerb::Subscribe(_) => {
+                OperationVerb::List
+                | OperationVerb::Get
+                | OperationVerb::Count
+                | OperationVerb::Exists
+                | OperationVerb::Subscribe(_) => {
                     self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
                 OperationVerb::Create
@@ -160,9 +175,13 @@ impl ParsedArguments {
                 | OperationVerb::Save
                 | OperationVerb::Delete => self.fields.push((*field, value)),
             },
+            ArgumentRole::Compare(field, op) => {
+                self.conditions.push(Condition { field: *field, op: *op, value });
+            }
             ArgumentRole::Input => self.accept_named(record, verb, expect_object(name, value)?)?,
             ArgumentRole::ExpectedVersion => self.expected_version = Some(expect_integer(name, &value)?),
             ArgumentRole::Page => self.page = Some(expect_integer(name, &value)?),
+            ArgumentRole::PageFromZero => self.page = Some(expect_integer(name, &value)?.saturating_add(1)),
             ArgumentRole::Size => self.size = Some(expect_integer(name, &value)?),
             ArgumentRole::Limit => self.limit = Some(expect_integer(name, &value)?),
             ArgumentRole::Offset => self.offset = Some(expect_integer(name, &value)?),
@@ -269,9 +288,12 @@ fn may_create(verb: OperationVerb) -> bool {
 fn is_write(verb: OperationVerb) -> bool {
     match verb {
         OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => true,
-        OperationVerb::List | OperationVerb::Get | OperationVerb::Delete | OperationVerb::Subscribe(_) => {
-            false
-        }
+        OperationVerb::List
+        | OperationVerb::Get
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Delete
+        | OperationVerb::Subscribe(_) => false,
     }
 }
 
@@ -282,7 +304,7 @@ pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb,
         OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
             format!("{record} has no field `{name}` that can be set")
         }
-        OperationVerb::List | OperationVerb::Subscribe(_) => {
+        OperationVerb::List | OperationVerb::Count | OperationVerb::Exists | OperationVerb::Subscribe(_) => {
             format!("{record} has no field `{name}` to filter by")
         }
         OperationVerb::Get | OperationVerb::Delete => {
@@ -330,8 +352,11 @@ fn parse_condition_key(record: &RecordType, key: &str) -> Option<(FieldId, Filte
     if let Some(field) = filter_field(record, key) {
         return Some((field, FilterOperator::Compare(ComparisonOp::Eq)));
     }
-    let (field, suffix) = key.rsplit_once('_')?;
-    Some((filter_field(record, field)?, FilterOperator::from_name(suffix)?))
+    let exact = || {
+        let (field, suffix) = key.rsplit_once('_')?;
+        Some((filter_field(record, field)?, FilterOperator::from_name(suffix)?))
+    };
+    exact().or_else(|| roles::comparison(record, key).map(|(field, op)| (field, FilterOperator::Compare(op))))
 }
 
 /// An operator in a filter.

@@ -1,9 +1,11 @@
 //! The role of each argument of a built-in operation, by its name.
 
 use trefoil_model::naming::names;
+use trefoil_model::naming::operation_words::TypeNoun;
 use trefoil_model::{Argument, FieldId, RecordType, ValueSource};
 
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
+use crate::operation::ComparisonOp;
 
 /// The role of each argument. A field's name wins over a paging word, so `size` filters if there is such a field.
 pub fn argument_roles(
@@ -19,13 +21,35 @@ pub fn argument_roles(
         let may_be_key = !has_key && matches!(role, ArgumentRole::Unknown | ArgumentRole::Field(_));
         if may_be_key && is_key_alias(record, verb, &argument.name) {
             ArgumentRole::Id
-        } else if role == ArgumentRole::Unknown && is_input_object(verb, argument) {
+        } else if role == ArgumentRole::Page && argument.is_zero_by_default {
+            ArgumentRole::PageFromZero
+        } else if role == ArgumentRole::Unknown && is_input_object(record, verb, argument) {
             ArgumentRole::Input
         } else {
             role
         }
     };
-    arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect()
+    let mut roles: Vec<(String, ArgumentRole)> =
+        arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect();
+    if !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
+        accept_key_part(record, verb, &mut roles);
+    }
+    roles
+}
+
+/// `listId` is the key of a MovieList if no other argument is, and the type has no such field.
+fn accept_key_part(record: &RecordType, verb: OperationVerb, roles: &mut [(String, ArgumentRole)]) {
+    let noun = TypeNoun::new(&record.name, |_| false);
+    let is_part = |(name, role): &&mut (String, ArgumentRole)| {
+        let words = names::snake_words(name);
+        let is_field = any_case_field(record, name, RecordType::find_input_field).is_some();
+        let part = words.strip_suffix("_id").filter(|_| *role == ArgumentRole::Unknown && !is_field);
+        part.is_some_and(|part| noun.ends_with(part))
+    };
+    let mut parts = roles.iter_mut().filter(is_part).filter(|_| needs_key(verb));
+    if let (Some((_, role)), None) = (parts.next(), parts.next()) {
+        *role = ArgumentRole::Id;
+    }
 }
 
 /// The role of a member of an input object.
@@ -46,20 +70,23 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
         OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save if name == "expectedVersion" => {
             ArgumentRole::ExpectedVersion
         }
-        OperationVerb::List => {
-            filter_field(record, name).map_or_else(|| listing_role(name), ArgumentRole::Field)
-        }
-        OperationVerb::Get => match filter_field(record, name) {
+        OperationVerb::List => filter_role(record, name).unwrap_or_else(|| listing_role(name)),
+        OperationVerb::Count | OperationVerb::Exists => filter_role(record, name).unwrap_or_else(|| {
+            let role = listing_role(name);
+            let is_filter = matches!(role, ArgumentRole::Where | ArgumentRole::Ids | ArgumentRole::Search);
+            if is_filter { role } else { ArgumentRole::Unknown }
+        }),
+        OperationVerb::Get => match any_case_field(record, name, filter_field) {
             Some(field) => ArgumentRole::Field(field),
             None if name == "where" => ArgumentRole::Where,
             None => ArgumentRole::Unknown,
         },
         OperationVerb::Subscribe(_) => {
-            filter_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
+            any_case_field(record, name, filter_field).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
         }
         OperationVerb::Create if is_key() => ArgumentRole::Id,
         OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
-            write_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
+            any_case_field(record, name, write_field).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
         }
         OperationVerb::Delete => ArgumentRole::Unknown,
     }
@@ -67,37 +94,121 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
 
 /// `bookId` and `book_id` for the key of a Book, where the operation needs one.
 fn is_key_alias(record: &RecordType, verb: OperationVerb, name: &str) -> bool {
-    let needs_key = match verb {
-        OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save => true,
-        OperationVerb::List | OperationVerb::Create | OperationVerb::Subscribe(_) => false,
-    };
     let is_written = matches!(verb, OperationVerb::Update | OperationVerb::Save);
     let is_field = record.find_input_field(name).is_some();
-    needs_key && !(is_written && is_field) && names::is_key_name(&record.name, name)
+    needs_key(verb) && !(is_written && is_field) && names::is_key_name(&record.name, name)
 }
 
-/// True for an input object that holds what could also be separate arguments.
-fn is_input_object(verb: OperationVerb, argument: &Argument) -> bool {
-    let is_write = match verb {
+fn needs_key(verb: OperationVerb) -> bool {
+    match verb {
+        OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save => true,
+        OperationVerb::List
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Create
+        | OperationVerb::Subscribe(_) => false,
+    }
+}
+
+/// True for an input object that holds what could also be separate arguments. That of a read must hold nothing else.
+fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument) -> bool {
+    let is_known = |inner: &Argument| member_role(record, verb, &inner.name) != ArgumentRole::Unknown;
+    let holds_arguments = match verb {
         OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => true,
-        OperationVerb::List | OperationVerb::Get | OperationVerb::Subscribe(_) => false,
+        OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
+            argument.fields.iter().all(is_known)
+        }
+        OperationVerb::Subscribe(_) => false,
     };
-    is_write && !argument.fields.is_empty() && !argument.ty.is_list()
+    holds_arguments && !argument.fields.is_empty() && !argument.ty.is_list()
+}
+
+/// The filter that an argument of a list is, by a field's name and a comparison: `price`, `minPrice`, `titleContains`.
+fn filter_role(record: &RecordType, name: &str) -> Option<ArgumentRole> {
+    if let Some(field) = filter_field(record, name) {
+        return Some(ArgumentRole::Field(field));
+    }
+    // A word for paging or searching is nothing else, unless there is a field of exactly this name.
+    if listing_role(name) != ArgumentRole::Unknown {
+        return None;
+    }
+    let equal = any_case_field(record, name, filter_field).map(ArgumentRole::Field);
+    equal.or_else(|| comparison(record, name).map(|(field, op)| ArgumentRole::Compare(field, op)))
+}
+
+/// The field and the comparison that a name is made of.
+pub(crate) fn comparison(record: &RecordType, name: &str) -> Option<(FieldId, ComparisonOp)> {
+    let words = names::snake_words(name);
+    let compared = |words: &str, op: ComparisonOp| {
+        let field = any_case_field(record, words, filter_field)?;
+        let kind = &record.field(field).kind;
+        let fits = match op {
+            ComparisonOp::Contains => kind.is_text(),
+            ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte => kind.is_ordered(),
+            ComparisonOp::Eq | ComparisonOp::Ne | ComparisonOp::In => true,
+        };
+        fits.then_some((field, op))
+    };
+    let last = words.rsplit_once('_').and_then(|(field, word)| compared(field, last_word_op(word)?));
+    let first = || words.split_once('_').and_then(|(word, field)| compared(field, first_word_op(word)?));
+    last.or_else(first)
+}
+
+fn last_word_op(word: &str) -> Option<ComparisonOp> {
+    match word {
+        "contains" | "containing" | "filter" => Some(ComparisonOp::Contains),
+        "min" | "gte" | "from" | "since" => Some(ComparisonOp::Gte),
+        "max" | "lte" | "to" | "until" => Some(ComparisonOp::Lte),
+        "gt" => Some(ComparisonOp::Gt),
+        "lt" => Some(ComparisonOp::Lt),
+        "in" => Some(ComparisonOp::In),
+        _ => None,
+    }
+}
+
+fn first_word_op(word: &str) -> Option<ComparisonOp> {
+    match word {
+        "min" | "from" => Some(ComparisonOp::Gte),
+        "max" | "to" => Some(ComparisonOp::Lte),
+        _ => None,
+    }
+}
+
+/// The field that `find` finds by this name, or by one that differs in case and underscores only: `authorID`,
+/// `author_id`.
+fn any_case_field(
+    record: &RecordType,
+    name: &str,
+    find: fn(&RecordType, &str) -> Option<FieldId>,
+) -> Option<FieldId> {
+    let by_words = || {
+        let words = names::snake_words(name);
+        let is_same = |known: &str| names::snake_words(known) == words;
+        let mut fields =
+            record.fields.iter().filter(|field| is_same(&field.name) || is_same(&field.input_name));
+        let field = fields.next().filter(|_| fields.next().is_none())?;
+        find(record, &field.name)
+    };
+    find(record, name).or_else(by_words)
 }
 
 fn listing_role(name: &str) -> ArgumentRole {
-    match name {
-        "page" | "pageNumber" | "pageNo" => ArgumentRole::Page,
-        "size" | "pageSize" | "perPage" => ArgumentRole::Size,
-        "limit" | "take" => ArgumentRole::Limit,
+    match names::snake_words(name).as_str() {
+        "page" | "page_number" | "page_no" | "page_num" => ArgumentRole::Page,
+        "page_index" => ArgumentRole::PageFromZero,
+        "size" | "page_size" | "per_page" => ArgumentRole::Size,
+        "limit" | "take" | "max_results" => ArgumentRole::Limit,
         "offset" | "skip" => ArgumentRole::Offset,
         "first" => ArgumentRole::First,
         "after" => ArgumentRole::After,
-        "orderBy" | "order" | "sort" | "sortBy" => ArgumentRole::OrderBy,
-        "direction" | "sortDirection" | "sortOrder" | "orderDirection" => ArgumentRole::SortDirection,
+        "order_by" | "order" | "sort" | "sort_by" => ArgumentRole::OrderBy,
+        "direction" | "sort_direction" | "sort_order" | "order_direction" | "sort_type" => {
+            ArgumentRole::SortDirection
+        }
         "where" | "filter" => ArgumentRole::Where,
         "ids" => ArgumentRole::Ids,
-        "query" | "q" | "search" | "searchTerm" | "keyword" => ArgumentRole::Search,
+        "query" | "q" | "search" | "search_term" | "search_text" | "search_query" | "term" | "text"
+        | "keyword" => ArgumentRole::Search,
         _ => ArgumentRole::Unknown,
     }
 }

@@ -5,8 +5,8 @@ use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 
 use crate::arguments::parse;
 use crate::arguments::roles::argument_roles;
-use crate::binding::{impossible_fields, takes_id};
-use crate::{ArgumentRole, BuiltinOperation, OperationVerb, ResolverBinding};
+use crate::binding::impossible_fields;
+use crate::{ArgumentRole, OperationVerb, ResolverBinding};
 
 /// Warnings about arguments of built-in operations and of relations.
 pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<SchemaWarning> {
@@ -15,8 +15,8 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
         if let ResolverBinding::Builtin(builtin) = binding {
             let record = model.record(builtin.record);
             let checked = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
-            checked.check_arguments(record, builtin.verb, &root.arguments, &mut warnings);
-            warnings.extend(checked.missing_id_warning(record, builtin, root));
+            let roles = &builtin.argument_roles;
+            checked.check_arguments(record, builtin.verb, &root.arguments, roles, &mut warnings);
             warnings.extend(checked.impossible_create_warning(record, builtin.verb, root));
         }
     }
@@ -24,7 +24,8 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
         for field in &owner.fields {
             if let Some(target) = listed_record_type(model, field) {
                 let checked = CheckedField { type_name: &owner.name, field: &field.name };
-                checked.check_arguments(target, OperationVerb::List, &field.arguments, &mut warnings);
+                let roles = argument_roles(target, OperationVerb::List, &field.arguments);
+                checked.check_arguments(target, OperationVerb::List, &field.arguments, &roles, &mut warnings);
             }
         }
     }
@@ -49,9 +50,10 @@ impl CheckedField<'_> {
         record: &RecordType,
         verb: OperationVerb,
         arguments: &[Argument],
+        roles: &[(String, ArgumentRole)],
         warnings: &mut Vec<SchemaWarning>,
     ) {
-        for (argument, (_, role)) in arguments.iter().zip(argument_roles(record, verb, arguments)) {
+        for (argument, (_, role)) in arguments.iter().zip(roles) {
             let name = argument.name.as_str();
             let nested = |reason: &dyn Fn(&str) -> Option<String>| -> Vec<(String, String)> {
                 let fields = argument.fields.iter().map(|field| field.name.as_str());
@@ -67,8 +69,10 @@ impl CheckedField<'_> {
                 ArgumentRole::Id
                 | ArgumentRole::Ids
                 | ArgumentRole::Field(_)
+                | ArgumentRole::Compare(..)
                 | ArgumentRole::ExpectedVersion
                 | ArgumentRole::Page
+                | ArgumentRole::PageFromZero
                 | ArgumentRole::Size
                 | ArgumentRole::Limit
                 | ArgumentRole::Offset
@@ -95,32 +99,6 @@ impl CheckedField<'_> {
         }
     }
 
-    /// A warning if the operation needs an id and has no argument for one.
-    fn missing_id_warning(
-        &self,
-        record: &RecordType,
-        builtin: &BuiltinOperation,
-        root: &RootField,
-    ) -> Option<SchemaWarning> {
-        let is_filtered = || {
-            builtin
-                .argument_roles
-                .iter()
-                .any(|(_, role)| matches!(role, ArgumentRole::Field(_) | ArgumentRole::Where))
-        };
-        let needs_id = match builtin.verb {
-            OperationVerb::Update | OperationVerb::Delete => true,
-            OperationVerb::Get => !builtin.is_singleton && !is_filtered(),
-            OperationVerb::List
-            | OperationVerb::Create
-            | OperationVerb::Save
-            | OperationVerb::Subscribe(_) => false,
-        };
-        let message = || format!("`{}` has no argument that identifies the record", self.field);
-        (needs_id && !takes_id(record, builtin.verb, &root.arguments))
-            .then(|| self.schema_warning(None, message(), "add an argument `id: ID!`"))
-    }
-
     /// A warning if the record has a required field that the operation cannot set.
     fn impossible_create_warning(
         &self,
@@ -144,7 +122,9 @@ impl CheckedField<'_> {
 
 fn argument_help(verb: OperationVerb) -> &'static str {
     match verb {
-        OperationVerb::List => "use the name of a field, or page, size, first, after, orderBy or where",
+        OperationVerb::List | OperationVerb::Count | OperationVerb::Exists => {
+            "use the name of a field, or page, size, first, after, orderBy or where"
+        }
         OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Subscribe(_) => {
             "use the name of a field, or remove it"
         }

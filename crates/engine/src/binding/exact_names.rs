@@ -1,18 +1,18 @@
 //! Binds root fields by the exact names of operations; what has none is bound by its words.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trefoil_model::naming::names;
 use trefoil_model::{Model, RecordTypeId, RootField, RootKind};
 
-use crate::arguments::roles::argument_roles;
 use crate::binding::explanation::{explain_arguments, explain_missing, explain_wrong_type};
 use crate::binding::filled_fields::filled_fields;
+use crate::binding::named_arguments::NamedArguments;
 use crate::binding::result_type::{find_result_shape, is_listed};
 use crate::binding::verb_names::VERB_NAMES;
-use crate::binding::word_binding::{WordBinder, WordMatch, can_work};
-use crate::builtin_operation::{BuiltinOperation, OperationVerb, ResultShape};
+use crate::binding::word_binding::{BindingCandidate, WordBinder, WordMatch};
+use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 use crate::changes::ChangeKind;
 use crate::engine::{ResolverBinding, ResolverRegistry};
 
@@ -53,26 +53,25 @@ fn bind_root_field(
         .iter()
         .find_map(|(record, verb)| Some((*record, *verb, find_result_shape(model, root, *record, *verb)?)));
     if let Some((record, verb, result_shape)) = fitting {
-        return match can_work(model.record(record), verb, root, false)
-            || is_singleton(model, root, record, verb)
-        {
-            true => builtin_binding(model, root, record, verb, result_shape),
-            false => ResolverBinding::Missing(explain_arguments(model, root, record, verb)),
-        };
+        let arguments = NamedArguments::new(model, record, verb, &root.arguments);
+        if arguments.can_work(false) || is_singleton(model, root, record, verb) {
+            return builtin_binding(model, root, record, verb, result_shape, arguments.roles);
+        }
     }
     // A name given by `@resolver` is meant to the letter.
     if root.resolver.is_none() {
         match words.find(root) {
-            WordMatch::One(record, verb, result_shape) => {
-                return builtin_binding(model, root, record, verb, result_shape);
+            WordMatch::One(BindingCandidate { record, verb, shape, roles, .. }) => {
+                return builtin_binding(model, root, record, verb, shape, roles);
             }
             WordMatch::Several(explanation) => return ResolverBinding::Missing(explanation),
             WordMatch::None => {}
         }
     }
-    ResolverBinding::Missing(match candidates.first() {
-        Some((record, _)) => explain_wrong_type(model, root, *record),
-        None => explain_missing(model, root, names.known(root.root_kind)),
+    ResolverBinding::Missing(match (fitting, candidates.first()) {
+        (Some((record, verb, _)), _) => explain_arguments(model, root, record, verb),
+        (None, Some((record, _))) => explain_wrong_type(model, root, *record),
+        (None, None) => explain_missing(model, root, names.known(root.root_kind)),
     })
 }
 
@@ -82,12 +81,13 @@ fn builtin_binding(
     record: RecordTypeId,
     verb: OperationVerb,
     result_shape: ResultShape,
+    argument_roles: Vec<(String, ArgumentRole)>,
 ) -> ResolverBinding {
     let record_type = model.record(record);
     ResolverBinding::Builtin(Arc::new(BuiltinOperation {
         record,
         verb,
-        argument_roles: argument_roles(record_type, verb, &root.arguments),
+        argument_roles,
         result_shape,
         is_singleton: is_singleton(model, root, record, verb),
         filled_fields: filled_fields(record_type, verb, &root.arguments),
@@ -109,11 +109,11 @@ pub fn default_root_name(root: RootKind) -> &'static str {
 }
 
 /// The operations that each root field name may stand for.
-struct ExactNames(HashMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>>);
+struct ExactNames(BTreeMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>>);
 
 impl ExactNames {
     fn from_model(model: &Model) -> ExactNames {
-        let mut known: HashMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>> = HashMap::new();
+        let mut known: BTreeMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>> = BTreeMap::new();
         for (position, record) in model.records.iter().enumerate() {
             let operations = names::operation_names(&record.name);
             let [list_long, list_short] = operations.list;

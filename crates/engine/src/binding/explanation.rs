@@ -1,13 +1,12 @@
 //! Why a root field has no resolver, and the line that would bind it.
 
 use trefoil_model::naming::names;
-use trefoil_model::naming::operation_words::{
-    NameReading, NamedVerb, NounFit, noun_fit, read_operation_name,
-};
+use trefoil_model::naming::operation_words::{NameReading, NamedVerb, read_operation_name, type_words};
 use trefoil_model::{Argument, Model, RecordTypeId, RootField, RootKind};
 
 use crate::arguments::roles::argument_roles;
-use crate::binding::result_type::declared_record;
+use crate::binding::named_arguments::NamedArguments;
+use crate::binding::result_type::{declared_record, find_result_shape};
 use crate::binding::verb_names::VERB_NAMES;
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 use crate::changes::ChangeKind;
@@ -51,6 +50,8 @@ pub(super) fn explain_missing<'n>(
         let mut verbs = readings.iter().filter(|reading| reading.has_verb).peekable();
         verbs.peek().is_none() || verbs.any(|reading| has_verb(reading.verb, verb))
     };
+    // `User.list` is a name that only the directive takes.
+    let known = known.filter(|(name, _)| root.resolver.is_some() || !name.contains('.'));
     let candidates = known.filter(|(_, operations)| operations.iter().any(|(_, verb)| does_the_same(*verb)));
     let hint = match names::nearest_name(name, candidates.map(|(name, _)| name)) {
         Some(near) => format!("; did you mean `{near}`?"),
@@ -66,26 +67,27 @@ pub(super) fn explain_missing<'n>(
 fn resolver_hint(model: &Model, root: &RootField, readings: &[NameReading]) -> Option<String> {
     let by_noun = |reading: &NameReading| {
         let mut records = model.records.iter().enumerate();
-        let found = records.find(|(_, record)| noun_fit(&reading.noun, &record.name) == Some(NounFit::Exact));
+        let found = records.find(|(_, record)| type_words(&record.name) == reading.noun);
         found.map(|(position, _)| RecordTypeId(position))
     };
     let declared = declared_record(model, &root.ty);
     let (verb, record) = readings.iter().find_map(|reading| {
         let record = declared.or_else(|| by_noun(reading))?;
-        let is_read = matches!(reading.verb, NamedVerb::List | NamedVerb::Get);
-        let fits_result = !is_read || root.ty.is_list() == (reading.verb == NamedVerb::List);
-        fits_result.then_some((reading.verb, record))
+        let (verb, name) = VERB_NAMES.iter().find(|(known, _)| has_verb(reading.verb, *known))?;
+        let can_work = NamedArguments::new(model, record, *verb, &root.arguments).can_work(false);
+        (can_work && find_result_shape(model, root, record, *verb).is_some()).then_some((name, record))
     })?;
-    let (_, verb) = VERB_NAMES.iter().find(|(known, _)| has_verb(verb, *known))?;
     Some(format!("; `@resolver(name: \"{}.{verb}\")` would bind it", model.record(record).name))
 }
 
 fn has_verb(named: NamedVerb, verb: OperationVerb) -> bool {
     match named {
-        NamedVerb::List => verb == OperationVerb::List,
+        NamedVerb::List | NamedVerb::Search => verb == OperationVerb::List,
+        NamedVerb::Count => verb == OperationVerb::Count,
+        NamedVerb::Exists => verb == OperationVerb::Exists,
         NamedVerb::Get => verb == OperationVerb::Get,
         NamedVerb::Create => verb == OperationVerb::Create,
-        NamedVerb::Update => verb == OperationVerb::Update,
+        NamedVerb::Update | NamedVerb::Set => verb == OperationVerb::Update,
         NamedVerb::Delete => verb == OperationVerb::Delete,
         NamedVerb::Save => verb == OperationVerb::Save,
         NamedVerb::Created => verb == OperationVerb::Subscribe(ChangeKind::Created),

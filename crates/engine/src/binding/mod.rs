@@ -5,6 +5,7 @@ mod exact_names;
 mod verb_names;
 
 // By the words of a name and the declared type.
+mod named_arguments;
 mod result_type;
 mod word_binding;
 
@@ -16,4 +17,3 @@ mod explanation;
 
 pub use exact_names::{bind_root_fields, default_root_name, subscribed_changes};
 pub(crate) use filled_fields::impossible_fields;
-pub(crate) use word_binding::takes_id;

@@ -1,6 +1,6 @@
 //! The result that a root field declares, and whether an operation can give it.
 
-use trefoil_model::{Model, RecordTypeId, RootField, RootKind, TypeRef};
+use trefoil_model::{Model, RecordTypeId, RootField, RootKind, Scalar, TypeRef};
 
 use crate::builtin_operation::{OperationVerb, ResultShape};
 
@@ -19,6 +19,10 @@ pub(super) fn find_result_shape(
             Some(ResultShape::Connection)
         }
         OperationVerb::List => None,
+        OperationVerb::Count => {
+            is_plain(&root.ty, &[Scalar::Int, Scalar::Long]).then_some(ResultShape::Count)
+        }
+        OperationVerb::Exists => is_plain(&root.ty, &[Scalar::Boolean]).then_some(ResultShape::Boolean),
         OperationVerb::Get | OperationVerb::Subscribe(_) => {
             (is_record && !root.ty.is_list()).then_some(ResultShape::Record)
         }
@@ -27,7 +31,7 @@ pub(super) fn find_result_shape(
                 None
             } else if is_record {
                 Some(ResultShape::Record)
-            } else if is_payload(model, name, record, verb) {
+            } else if model.payload_record(name) == Some(record) || model.is_status(name) {
                 Some(ResultShape::Payload)
             } else {
                 written_scalar(name)
@@ -36,9 +40,9 @@ pub(super) fn find_result_shape(
     }
 }
 
-/// A payload wraps the record; that of a deletion may only say that it was done.
-fn is_payload(model: &Model, name: &str, record: RecordTypeId, verb: OperationVerb) -> bool {
-    model.payload_record(name) == Some(record) || (verb == OperationVerb::Delete && model.is_status(name))
+/// True for one value of these scalars.
+fn is_plain(ty: &TypeRef, scalars: &[Scalar]) -> bool {
+    !ty.is_list() && Scalar::from_name(ty.inner_name()).is_some_and(|scalar| scalars.contains(&scalar))
 }
 
 /// A write may answer with the id of its record, or with whether it was done.

@@ -7,6 +7,8 @@ use crate::changes::ChangeKind;
 pub(super) const VERB_NAMES: &[(OperationVerb, &str)] = &[
     (OperationVerb::List, "list"),
     (OperationVerb::Get, "get"),
+    (OperationVerb::Count, "count"),
+    (OperationVerb::Exists, "exists"),
     (OperationVerb::Create, "create"),
     (OperationVerb::Update, "update"),
     (OperationVerb::Save, "save"),

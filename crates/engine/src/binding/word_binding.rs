@@ -4,13 +4,12 @@
 
 use std::collections::HashSet;
 
-use trefoil_model::naming::names::snake_words;
 use trefoil_model::naming::operation_words::{
-    NameReading, NamedVerb, NounFit, noun_fit, read_operation_name, singular_words,
+    NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name, type_words,
 };
-use trefoil_model::{Argument, Model, RecordType, RecordTypeId, RootField};
+use trefoil_model::{Model, RecordType, RecordTypeId, RootField};
 
-use crate::arguments::roles::{argument_roles, member_role};
+use crate::binding::named_arguments::NamedArguments;
 use crate::binding::result_type::{declared_record, find_result_shape};
 use crate::binding::verb_names::VERB_NAMES;
 use crate::builtin_operation::{ArgumentRole, OperationVerb, ResultShape};
@@ -18,22 +17,28 @@ use crate::changes::ChangeKind;
 
 pub(super) struct WordBinder<'m> {
     model: &'m Model,
+    /// By record type.
+    record_nouns: Vec<TypeNoun>,
     /// The names of all types, as words in the singular: a noun among them means that type alone.
     type_nouns: HashSet<String>,
+    /// Those of the types that have fields.
+    object_nouns: HashSet<String>,
 }
 
 /// The operations that a name may stand for.
 pub(super) enum WordMatch {
     None,
-    One(RecordTypeId, OperationVerb, ResultShape),
+    One(BindingCandidate),
     /// With an explanation that names them.
     Several(String),
 }
 
-struct BindingCandidate {
-    record: RecordTypeId,
-    verb: OperationVerb,
-    shape: ResultShape,
+/// An operation that a root field may be bound to.
+pub(super) struct BindingCandidate {
+    pub record: RecordTypeId,
+    pub verb: OperationVerb,
+    pub shape: ResultShape,
+    pub roles: Vec<(String, ArgumentRole)>,
     fit: NounFit,
 }
 
@@ -43,8 +48,12 @@ const PREPOSITIONS: [&str; 10] = ["as", "at", "for", "from", "in", "into", "of",
 impl<'m> WordBinder<'m> {
     pub fn new(model: &'m Model) -> WordBinder<'m> {
         let types = model.schema.types.values().filter(|ty| !ty.is_scalar() && !ty.is_input_object());
-        let type_nouns = types.map(|ty| singular_words(&snake_words(ty.name()))).collect();
-        WordBinder { model, type_nouns }
+        let type_nouns = types.map(|ty| type_words(ty.name())).collect();
+        let objects = model.schema.types.values().filter(|ty| ty.is_object() || ty.is_interface());
+        let object_nouns: HashSet<String> = objects.map(|ty| type_words(ty.name())).collect();
+        let noun = |record: &RecordType| TypeNoun::new(&record.name, |words| object_nouns.contains(words));
+        let record_nouns = model.records.iter().map(noun).collect();
+        WordBinder { model, record_nouns, type_nouns, object_nouns }
     }
 
     pub fn find(&self, root: &RootField) -> WordMatch {
@@ -62,7 +71,7 @@ impl<'m> WordBinder<'m> {
         let Some(first) = best.next() else { return WordMatch::None };
         match best.find(|other| (other.record, other.verb) != (first.record, first.verb)) {
             Some(second) => WordMatch::Several(self.explain_two(root, &first, &second)),
-            None => WordMatch::One(first.record, first.verb, first.shape),
+            None => WordMatch::One(first),
         }
     }
 
@@ -71,11 +80,18 @@ impl<'m> WordBinder<'m> {
         if let Some(record) = declared_record(self.model, &root.ty) {
             return vec![record];
         }
-        let is_named = |record: &RecordType| {
-            matches!(noun_fit(&reading.noun, &record.name), Some(NounFit::Exact | NounFit::Stripped))
+        let select = |is_possible: &dyn Fn(&TypeNoun) -> bool| -> Vec<RecordTypeId> {
+            let nouns = self.record_nouns.iter().enumerate();
+            nouns.filter(|(_, noun)| is_possible(noun)).map(|(position, _)| RecordTypeId(position)).collect()
         };
-        let records = self.model.records.iter().enumerate();
-        records.filter(|(_, record)| is_named(record)).map(|(position, _)| RecordTypeId(position)).collect()
+        let named = select(&|noun| {
+            noun.is_named(&reading.noun)
+                || (sets_fields(reading.verb) && noun.words_after(&reading.noun).is_some())
+        });
+        match named.is_empty() && !reading.noun.is_empty() {
+            true => select(&|noun| noun.ends_with(&reading.noun)),
+            false => named,
+        }
     }
 
     fn candidate(
@@ -84,19 +100,57 @@ impl<'m> WordBinder<'m> {
         reading: &NameReading,
         record: RecordTypeId,
     ) -> Option<BindingCandidate> {
-        let record_type = self.model.record(record);
-        let fit = noun_fit(&reading.noun, &record_type.name)?;
-        let is_other_type = || self.type_nouns.contains(&singular_words(&reading.noun));
-        let fits = match fit {
-            NounFit::Exact | NounFit::Stripped => true,
-            NounFit::Empty => reading.has_verb,
-            NounFit::Part => !is_other_type() && !has_preposition(&reading.noun),
-        };
-        let verb = operation_verb(reading.verb, record_type, root);
+        let verb = operation_verb(self.model, reading.verb, record, root);
         let shape = find_result_shape(self.model, root, record, verb)?;
+        let arguments = NamedArguments::for_reading(self.model, record, verb, reading, &root.arguments)?;
+        let fit = self.noun_fit(reading, record, &arguments)?;
         let is_loose = matches!(fit, NounFit::Empty | NounFit::Part);
-        (fits && has_fitting_arguments(record_type, verb, reading, root, is_loose))
-            .then_some(BindingCandidate { record, verb, shape, fit })
+        let is_other_list = verb == OperationVerb::List && reading.by.is_none() && arguments.requires_key();
+        let roles_fit = arguments.can_work(is_loose) && !is_other_list;
+        roles_fit.then_some(BindingCandidate { record, verb, shape, roles: arguments.roles, fit })
+    }
+
+    /// How the noun names the record type, or `None` if it says something else.
+    fn noun_fit(
+        &self,
+        reading: &NameReading,
+        record: RecordTypeId,
+        arguments: &NamedArguments<'_>,
+    ) -> Option<NounFit> {
+        let noun = &self.record_nouns[record.0];
+        let fit = noun.fit(&reading.noun).filter(|fit| match fit {
+            NounFit::Exact | NounFit::Stripped => reading.verb != NamedVerb::Set,
+            NounFit::Qualified => false,
+            NounFit::Empty => reading.has_verb && reading.verb != NamedVerb::Set,
+            NounFit::Part => {
+                !self.type_nouns.contains(&reading.noun)
+                    && !has_preposition(&reading.noun)
+                    && reading.verb != NamedVerb::Set
+            }
+        });
+        let is_qualified = || {
+            let is_other_type = self.object_nouns.contains(&reading.noun);
+            if sets_fields(reading.verb) {
+                let (words, is_whole_name) = match noun.words_after(&reading.noun) {
+                    Some(words) => (words, false),
+                    None => (reading.noun.as_str(), true),
+                };
+                return !is_other_type
+                    && !self.begins_with_other_type(&reading.noun, noun)
+                    && arguments.sets_only(words, is_whole_name);
+            }
+            let is_list = matches!(reading.verb, NamedVerb::List | NamedVerb::Count);
+            let owner = noun.words_before(&reading.noun).filter(|_| is_list && !is_other_type);
+            owner.is_some_and(|owner| arguments.filters_by(owner))
+        };
+        fit.or_else(|| is_qualified().then_some(NounFit::Qualified))
+    }
+
+    /// True if the name of another type is at the beginning, or a longer one: `cart_item_quantity` is not of Cart.
+    fn begins_with_other_type(&self, words: &str, noun: &TypeNoun) -> bool {
+        let own_length = noun.words_after(words).map_or(0, |rest| words.len() - rest.len() - 1);
+        let begins = |other: &str| words.strip_prefix(other).is_some_and(|rest| rest.starts_with('_'));
+        self.object_nouns.iter().any(|other| other.len() > own_length && begins(other))
     }
 
     fn explain_two(&self, root: &RootField, first: &BindingCandidate, second: &BindingCandidate) -> String {
@@ -113,98 +167,28 @@ fn has_preposition(noun: &str) -> bool {
     noun.split('_').any(|word| PREPOSITIONS.contains(&word))
 }
 
-fn operation_verb(named: NamedVerb, record: &RecordType, root: &RootField) -> OperationVerb {
+/// True for verbs whose noun may be a field: `updateOrderStatus`.
+fn sets_fields(verb: NamedVerb) -> bool {
+    matches!(verb, NamedVerb::Update | NamedVerb::Set)
+}
+
+fn operation_verb(model: &Model, named: NamedVerb, record: RecordTypeId, root: &RootField) -> OperationVerb {
     match named {
-        NamedVerb::List => OperationVerb::List,
+        NamedVerb::List | NamedVerb::Search => OperationVerb::List,
+        NamedVerb::Count => OperationVerb::Count,
+        NamedVerb::Exists => OperationVerb::Exists,
         NamedVerb::Get => OperationVerb::Get,
         NamedVerb::Create => OperationVerb::Create,
-        NamedVerb::Update => OperationVerb::Update,
+        NamedVerb::Update | NamedVerb::Set => OperationVerb::Update,
         NamedVerb::Delete => OperationVerb::Delete,
-        NamedVerb::Save if takes_id(record, OperationVerb::Save, &root.arguments) => OperationVerb::Save,
+        NamedVerb::Save
+            if NamedArguments::new(model, record, OperationVerb::Save, &root.arguments).takes_id() =>
+        {
+            OperationVerb::Save
+        }
         NamedVerb::Save => OperationVerb::Create,
         NamedVerb::Created => OperationVerb::Subscribe(ChangeKind::Created),
         NamedVerb::Updated => OperationVerb::Subscribe(ChangeKind::Updated),
         NamedVerb::Deleted => OperationVerb::Subscribe(ChangeKind::Deleted),
     }
-}
-
-/// True if an argument, or a member of an input object, names the record.
-pub(crate) fn takes_id(record: &RecordType, verb: OperationVerb, arguments: &[Argument]) -> bool {
-    let roles = argument_roles(record, verb, arguments);
-    roles.iter().zip(arguments).any(|((_, role), argument)| {
-        *role == ArgumentRole::Id
-            || (*role == ArgumentRole::Input
-                && argument
-                    .fields
-                    .iter()
-                    .any(|inner| member_role(record, verb, &inner.name) == ArgumentRole::Id))
-    })
-}
-
-/// True if the arguments fit what the words of the name say.
-fn has_fitting_arguments(
-    record: &RecordType,
-    verb: OperationVerb,
-    reading: &NameReading,
-    root: &RootField,
-    is_loose: bool,
-) -> bool {
-    can_work(record, verb, root, is_loose)
-        && reading.by.as_ref().is_none_or(|by| takes_named(record, verb, by, &root.arguments))
-        && !(verb == OperationVerb::List && reading.by.is_none() && requires_key(record, &root.arguments))
-}
-
-/// True if the arguments say what the operation needs to know. `is_loose` is for names that do not say the record
-/// type: each required argument must have a role then.
-pub(super) fn can_work(record: &RecordType, verb: OperationVerb, root: &RootField, is_loose: bool) -> bool {
-    let roles = argument_roles(record, verb, &root.arguments);
-    let has_role = |role: &dyn Fn(&ArgumentRole) -> bool| roles.iter().any(|(_, found)| role(found));
-    let has_known_members = |argument: &Argument| {
-        argument.fields.iter().all(|inner| {
-            !inner.ty.is_required() || member_role(record, verb, &inner.name) != ArgumentRole::Unknown
-        })
-    };
-    let is_understood = |argument: &Argument, role: &ArgumentRole| {
-        let is_known = *role != ArgumentRole::Unknown || !argument.ty.is_required();
-        is_known && (*role != ArgumentRole::Input || !is_loose || has_known_members(argument))
-    };
-    let understood =
-        root.arguments.iter().zip(&roles).all(|(argument, (_, role))| is_understood(argument, role));
-    let takes_id = || takes_id(record, verb, &root.arguments);
-    match verb {
-        OperationVerb::List => understood,
-        OperationVerb::Get => {
-            understood
-                && (takes_id()
-                    || has_role(&|role| matches!(role, ArgumentRole::Field(_) | ArgumentRole::Where)))
-        }
-        // An argument that is no field may belong to the work of a resolver that is yet to be written.
-        OperationVerb::Create => understood || !is_loose,
-        OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-            takes_id() && (understood || !is_loose)
-        }
-        OperationVerb::Subscribe(_) => understood,
-    }
-}
-
-/// `getCategories(id: String!)`: the id is that of something else, or one record is meant.
-fn requires_key(record: &RecordType, arguments: &[Argument]) -> bool {
-    let key = ArgumentRole::Field(record.id_field());
-    let roles = argument_roles(record, OperationVerb::List, arguments);
-    roles.iter().zip(arguments).any(|((_, role), argument)| *role == key && argument.ty.is_required())
-}
-
-/// True if an argument is what the words after `by` name: the key, or a field.
-fn takes_named(record: &RecordType, verb: OperationVerb, by: &str, arguments: &[Argument]) -> bool {
-    let roles = argument_roles(record, verb, arguments);
-    let names_key =
-        matches!(by, "id" | "pk" | "key") || snake_words(&record.field(record.id_field()).name) == by;
-    let is_named = |(name, role): &(String, ArgumentRole)| {
-        if let ArgumentRole::Field(field) = role {
-            let field = record.field(*field);
-            return snake_words(&field.name) == by || snake_words(&field.input_name) == by;
-        }
-        *role == ArgumentRole::Id && (names_key || snake_words(name) == by)
-    };
-    roles.iter().any(is_named) || (names_key && takes_id(record, verb, arguments))
 }

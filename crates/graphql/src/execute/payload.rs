@@ -49,6 +49,7 @@ impl PayloadWriter {
                     PayloadPart::True => writer.out.extend_from_slice(b"true"),
                     PayloadPart::Message => writer.out.extend_from_slice(b"\"OK\""),
                     PayloadPart::Code => writer.out.extend_from_slice(b"200"),
+                    PayloadPart::Count => writer.out.extend_from_slice(b"1"),
                     PayloadPart::EmptyList => writer.out.extend_from_slice(b"[]"),
                     PayloadPart::Record | PayloadPart::Null => writer.out.extend_from_slice(b"null"),
                 }

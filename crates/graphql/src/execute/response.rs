@@ -191,7 +191,7 @@ impl ResponseBuilder {
                 open.connection.add_row(connection, cursor, &path, node);
             }
             RootShape::Payload(payload) => open.payload.add_row(payload, &path, node),
-            RootShape::List(..) | RootShape::Id | RootShape::Boolean => {}
+            RootShape::List(..) | RootShape::Id | RootShape::Boolean | RootShape::Count { .. } => {}
         }
         open.rows += 1;
     }
@@ -349,8 +349,18 @@ fn finish_root(
     let result = std::mem::replace(&mut open.result, Ok(()));
     match (&builtin.shape, outcome) {
         (RootShape::Boolean, outcome) => {
-            writer.out.extend_from_slice(if outcome == Outcome::NotFound { b"false" } else { b"true" });
+            let is_empty = matches!(outcome, Outcome::Listed { .. }) && open.rows == 0;
+            let is_false = outcome == Outcome::NotFound || is_empty;
+            writer.out.extend_from_slice(if is_false { b"false" } else { b"true" });
             Ok(())
+        }
+        (RootShape::Count { is_text }, Outcome::Listed { total: Some(total), .. }) => {
+            let quote = if *is_text { "\"" } else { "" };
+            writer.out.extend_from_slice(format!("{quote}{total}{quote}").as_bytes());
+            Ok(())
+        }
+        (RootShape::Count { .. }, _) => {
+            writer.fail_with(root.required, &Error::internal("the store did not count"), at)
         }
         // A get operation that is not by id lists the first match.
         (RootShape::Record(_), Outcome::Listed { .. }) if open.rows == 0 => {
@@ -360,6 +370,8 @@ fn finish_root(
             match builtin.builtin.verb {
                 OperationVerb::Get
                 | OperationVerb::List
+                | OperationVerb::Count
+                | OperationVerb::Exists
                 | OperationVerb::Create
                 | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
                 OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {

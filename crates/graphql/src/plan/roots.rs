@@ -11,7 +11,7 @@ use trefoil_engine::{
     BuiltinOperation, Engine, OperationVerb, PreparedSelection, ResolverBinding, ResolverFn, ResultShape,
     Selection,
 };
-use trefoil_model::RootKind;
+use trefoil_model::{JsonForm, RootKind, Scalar};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -80,6 +80,10 @@ pub enum RootShape {
     Payload(Arc<PayloadShape>),
     Id,
     Boolean,
+    /// A number, as text if the scalar is so written.
+    Count {
+        is_text: bool,
+    },
 }
 
 impl RootShape {
@@ -88,7 +92,7 @@ impl RootShape {
             RootShape::Record(object) | RootShape::List(_, object) => object.uses_resolvers,
             RootShape::Connection(connection) => connection.uses_resolvers,
             RootShape::Payload(payload) => payload.uses_resolvers,
-            RootShape::Id | RootShape::Boolean => false,
+            RootShape::Id | RootShape::Boolean | RootShape::Count { .. } => false,
         }
     }
 }
@@ -107,7 +111,8 @@ impl PlannedRoot {
 fn is_cacheable(roots: &[PlannedRoot]) -> bool {
     let is_expensive = |root: &PlannedRoot| match &root.action {
         RootAction::Builtin(root) => {
-            root.builtin.verb == OperationVerb::List || !root.selection.children.is_empty()
+            matches!(root.builtin.verb, OperationVerb::List | OperationVerb::Count)
+                || !root.selection.children.is_empty()
         }
         RootAction::Introspection { .. } => true,
         RootAction::Typename(_) | RootAction::Registered { .. } | RootAction::Missing(_) => false,
@@ -234,6 +239,11 @@ impl<'a> OperationPlanner<'a> {
             }
             ResultShape::Id => (RootShape::Id, Selection::default()),
             ResultShape::Boolean => (RootShape::Boolean, Selection::default()),
+            ResultShape::Count => {
+                let scalar = Scalar::from_name(first.ty().inner_named_type());
+                let is_text = scalar.is_some_and(|scalar| scalar.json_form() == JsonForm::Text);
+                (RootShape::Count { is_text }, Selection::default())
+            }
         };
         debug_assert!(builtin.result_shape != ResultShape::Connection || builtin.verb == OperationVerb::List);
         let arguments = self.read_arguments(first);

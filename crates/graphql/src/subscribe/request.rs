@@ -108,6 +108,8 @@ fn change_filter(
                 .map_err(|failure| with_root_location(root, failure)),
             OperationVerb::List
             | OperationVerb::Get
+            | OperationVerb::Count
+            | OperationVerb::Exists
             | OperationVerb::Create
             | OperationVerb::Update
             | OperationVerb::Save

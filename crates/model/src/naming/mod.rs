@@ -2,6 +2,7 @@
 
 // The derived names, and suggestions for misspelt ones.
 pub mod names;
+mod nearest_name;
 pub mod operation_words;
 
 // Plural and singular of English nouns.

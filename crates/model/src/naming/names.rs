@@ -3,6 +3,7 @@
 use heck::{ToKebabCase, ToLowerCamelCase, ToSnakeCase, ToUpperCamelCase};
 
 use crate::naming::inflection::{plural, singular};
+pub use crate::naming::nearest_name::{differ_by_one_edit, nearest_name};
 
 /// Path of a type's collection: `order-lines` for `OrderLine`.
 pub fn collection_path(type_name: &str) -> String {
@@ -121,50 +122,6 @@ pub fn operation_names(type_name: &str) -> OperationNames {
     }
 }
 
-/// The candidate that a misspelt `name` most likely means, if one is close enough.
-pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer texts are not misspelt names, and the distance table would grow with them.
-    if name.len() > 64 {
-        return None;
-    }
-    let lower = name.to_lowercase();
-    let max_distance = |candidate: &str| (lower.len().max(candidate.len()) / 3).max(1);
-    candidates
-        .into_iter()
-        // Each letter of length difference is an edit: most candidates are dropped before the costly comparison.
-        .filter(|candidate| {
-            *candidate != name && lower.len().abs_diff(candidate.len()) <= max_distance(candidate)
-        })
-        .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= max_distance(candidate))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// True if the names differ by case or one slip of the pen.
-pub fn differ_by_one_edit(one: &str, other: &str) -> bool {
-    one.len().abs_diff(other.len()) <= 1 && edit_distance(&one.to_lowercase(), &other.to_lowercase()) <= 1
-}
-
-/// Number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut distance = replace.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                distance = distance.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(distance);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
 /// The plural of a camel-case name, capitals preserved: `APIs`, `OAuthTokens`, `People`.
 fn plural_camel(name: &str) -> String {
     inflect_last_word(name, plural)
@@ -254,25 +211,5 @@ mod tests {
         assert_eq!(display_label("orderLine"), "Order line");
         assert_eq!(display_label("userId"), "User id");
         assert_eq!(display_label("_"), "_");
-    }
-
-    #[test]
-    fn nearest_name_needs_a_close_match() {
-        let known = ["Order", "OrderLine", "User", "String"];
-        for (name, expected) in [
-            ("Oder", Some("Order")),
-            ("Ordre", Some("Order")),
-            ("order", Some("Order")),
-            ("Usre", Some("User")),
-            ("Strng", Some("String")),
-            ("Strings", Some("String")),
-            ("Invoice", None),
-            ("Ur", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest_name(name, known), expected, "{name}");
-        }
-        assert_eq!(nearest_name("LogFormat", ["log-file", "log-format"]), Some("log-format"));
-        assert_eq!(nearest_name("max_page_size", ["page-size", "max-page-size"]), Some("max-page-size"));
     }
 }

@@ -7,7 +7,7 @@ use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::ObjectType;
 
 use crate::naming::names::{is_key_name, snake_words};
-use crate::naming::operation_words::{NamedVerb, NounFit, noun_fit, read_operation_name};
+use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name, type_words};
 use crate::sdl::directives::directive_argument;
 use crate::sdl::root_fields::root_types;
 use crate::{KeyForm, KeySource, RootKind, Scalar};
@@ -31,18 +31,23 @@ pub(crate) fn declared_keys<'a>(
     types: &[&'a ObjectType],
     redeclared: &HashSet<String>,
 ) -> HashMap<&'a str, DeclaredKey<'a>> {
-    let named = types_of_operations(schema);
+    let nouns: HashSet<String> = types.iter().map(|ty| type_words(&ty.name)).collect();
+    let named = types_of_operations(schema, &nouns);
     let reads_kind = !redeclared.contains("key");
     let key = |ty: &&'a ObjectType| {
         if is_embedded(ty, redeclared) {
             return None;
         }
         let chosen = || ty.fields.values().filter(|_| reads_kind).find_map(|field| chosen_key(field));
+        let noun = TypeNoun::new(&ty.name, |words| nouns.contains(words));
+        // `customers: [CustomerResponse]` lists what is stored, if there is no Customer.
+        let is_result = is_result_name(&ty.name) && !(named.contains(ty.name.as_str()) && noun.has_ending());
+        let by_name = || key_field(ty, is_result).or_else(|| part_key(ty, is_result, &noun, &nouns));
         let undeclared = || {
             let is_stored = is_stored_by_operations(ty, &named);
             is_stored.then(|| natural_key(schema, ty).unwrap_or(HIDDEN_KEY))
         };
-        Some((ty.name.as_str(), chosen().or_else(|| key_field(ty)).or_else(undeclared)?))
+        Some((ty.name.as_str(), chosen().or_else(by_name).or_else(undeclared)?))
     };
     types.iter().filter_map(key).collect()
 }
@@ -72,12 +77,12 @@ pub(crate) fn key_of_kind(kind: &str, scalar: Scalar) -> Option<(KeyForm, KeySou
 }
 
 /// `id: ID!` is always the key. Other keys are accepted unless the type is the result of an operation by its name.
-fn key_field(ty: &ObjectType) -> Option<DeclaredKey<'_>> {
+fn key_field(ty: &ObjectType, is_result: bool) -> Option<DeclaredKey<'_>> {
     if let Some(id) = ty.fields.get("id") {
         let is_plain = matches!(&id.ty, Type::NonNullNamed(name) if name == "ID");
-        return field_key(id).filter(|_| is_plain || !is_result_name(&ty.name));
+        return field_key(id).filter(|_| is_plain || !is_result);
     }
-    if is_result_name(&ty.name) {
+    if is_result {
         return None;
     }
     let is_reversed = |name: &str| snake_words(name) == format!("id_{}", snake_words(&ty.name));
@@ -91,6 +96,25 @@ fn key_field(ty: &ObjectType) -> Option<DeclaredKey<'_>> {
         .or_else(|| named(&|name| is_key_name(&ty.name, name)))
         .or_else(|| named(&is_reversed))
         .or_else(|| named(&is_uuid))
+}
+
+/// `accountId: ID!` in BankAccountDTO, unless there is a type Account, which it would refer to.
+fn part_key<'a>(
+    ty: &'a ObjectType,
+    is_result: bool,
+    noun: &TypeNoun,
+    nouns: &HashSet<String>,
+) -> Option<DeclaredKey<'a>> {
+    if is_result || ty.fields.contains_key("id") {
+        return None;
+    }
+    let mut fields = ty.fields.values().filter(|field| {
+        let words = snake_words(&field.name);
+        let part = words.strip_suffix("_id").filter(|part| noun.ends_with(part) && !nouns.contains(*part));
+        part.is_some() && matches!(&field.ty, Type::NonNullNamed(name) if name == "ID")
+    });
+    let field = fields.next().filter(|_| fields.next().is_none())?;
+    field_key(field)
 }
 
 /// The key that a field is without `@key`; `None` if its values cannot be keys.
@@ -153,20 +177,20 @@ fn is_result_name(type_name: &str) -> bool {
 }
 
 /// The types whose records an operation lists or creates, by its name and its result.
-fn types_of_operations(schema: &Schema) -> HashSet<&str> {
+fn types_of_operations<'a>(schema: &'a Schema, nouns: &HashSet<String>) -> HashSet<&'a str> {
     let mut named = HashSet::new();
     for (root, type_name) in root_types(schema) {
         let Some(ty) = schema.get_object(type_name) else { continue };
         for field in ty.fields.values() {
             let result = field.ty.inner_named_type().as_str();
+            let noun = TypeNoun::new(result, |words| nouns.contains(words));
             let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
                 let is_stored = match root {
                     RootKind::Query => reading.verb == NamedVerb::List && field.ty.is_list(),
                     RootKind::Mutation => reading.verb == NamedVerb::Create && !field.ty.is_list(),
                     RootKind::Subscription => false,
                 };
-                is_stored
-                    && matches!(noun_fit(&reading.noun, result), Some(NounFit::Exact | NounFit::Stripped))
+                is_stored && noun.is_named(&reading.noun)
             });
             if stores {
                 named.insert(result);

@@ -79,7 +79,13 @@ pub(crate) fn read_arguments(schema: &Schema, definitions: &[Node<InputValueDefi
 }
 
 fn flat_argument(definition: &InputValueDefinition) -> Argument {
-    Argument { name: definition.name.to_string(), ty: TypeRef::from(&*definition.ty), fields: Vec::new() }
+    let default = definition.default_value.as_ref();
+    Argument {
+        name: definition.name.to_string(),
+        ty: TypeRef::from(&*definition.ty),
+        is_zero_by_default: default.is_some_and(|value| value.to_i32() == Some(0)),
+        fields: Vec::new(),
+    }
 }
 
 impl From<&Type> for TypeRef {
