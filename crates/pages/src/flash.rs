@@ -91,6 +91,10 @@ impl Pages {
     pub fn flash_view(&self, code: &str) -> Option<FlashView> {
         let (kind, rest) = code.split_once('.')?;
         let (name, segment) = rest.split_once('.')?;
+        let is_segment = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte));
+        if !is_segment {
+            return None;
+        }
         let kind = FlashKind::ALL.into_iter().find(|known| known.code() == kind)?;
         let path = format!("/{name}");
         if kind == FlashKind::Added {

@@ -107,18 +107,35 @@ impl<'a> NamedArguments<'a> {
             let is_known = *role != ArgumentRole::Unknown || !argument.ty.is_required();
             is_known && (*role != ArgumentRole::Input || !is_loose || has_known_members(argument))
         };
-        let understood =
-            self.arguments.iter().zip(&self.roles).all(|(argument, (_, role))| is_understood(argument, role));
+        let mut unclear = self
+            .arguments
+            .iter()
+            .zip(&self.roles)
+            .filter_map(|(argument, (_, role))| (!is_understood(argument, role)).then_some(argument));
+        let understood = unclear.clone().next().is_none();
+        let mut can_ignore_rest = || !is_loose && unclear.all(|argument| self.may_be_ignored(argument));
         match self.verb {
             OperationVerb::List | OperationVerb::Count | OperationVerb::Subscribe(_) => understood,
             OperationVerb::Get => understood && (self.takes_id() || self.has_filter()),
             OperationVerb::Exists => understood && self.has_filter(),
-            // An argument that is no field may belong to the work of a resolver that is yet to be written.
-            OperationVerb::Create => understood || !is_loose,
-            OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                self.takes_id() && (understood || !is_loose)
+            OperationVerb::Create => understood || can_ignore_rest(),
+            OperationVerb::Update | OperationVerb::Save => {
+                self.takes_id() && (understood || can_ignore_rest())
             }
+            OperationVerb::Delete => self.takes_id() && understood,
         }
+    }
+
+    /// A text that is no field may be for a resolver that is yet to be written: a password. Several records, or what
+    /// names another record, are not left out.
+    fn may_be_ignored(&self, argument: &Argument) -> bool {
+        let words = snake_words(&argument.name);
+        let is_of_relation = |field: &Field| {
+            field.kind.relation().is_some() && words.starts_with(&format!("{}_", snake_words(&field.name)))
+        };
+        let is_id = argument.ty.inner_name() == "ID" || words.ends_with("_id");
+        let is_value = !argument.ty.is_list() && argument.fields.is_empty() && !is_id;
+        is_value && !self.record.fields.iter().any(is_of_relation)
     }
 
     /// `getCategories(id: String!)`: the id is that of something else, or one record is meant.
