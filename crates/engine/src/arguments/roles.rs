@@ -49,14 +49,11 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
         OperationVerb::List => {
             filter_field(record, name).map_or_else(|| listing_role(name), ArgumentRole::Field)
         }
-        OperationVerb::Get => match filter_field(record, name) {
+        OperationVerb::Get | OperationVerb::Subscribe(_) => match filter_field(record, name) {
             Some(field) => ArgumentRole::Field(field),
             None if name == "where" => ArgumentRole::Where,
             None => ArgumentRole::Unknown,
         },
-        OperationVerb::Subscribe(_) => {
-            filter_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
-        }
         OperationVerb::Create if is_key() => ArgumentRole::Id,
         OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
             write_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)

@@ -121,6 +121,7 @@ impl ExactNames {
             for (name, verb) in [
                 (list_long, OperationVerb::List),
                 (list_short, OperationVerb::List),
+                (operations.connection, OperationVerb::List),
                 (get_long, OperationVerb::Get),
                 (get_short, OperationVerb::Get),
                 (operations.create, OperationVerb::Create),
@@ -131,6 +132,11 @@ impl ExactNames {
                 (operations.deleted, OperationVerb::Subscribe(ChangeKind::Deleted)),
             ] {
                 known.entry((verb.root_kind(), name)).or_default().push((RecordTypeId(position), verb));
+            }
+            for field in record.fields.iter().filter(|field| field.unique) {
+                let name = names::unique_get_name(&record.name, &field.input_name);
+                let operation = (RecordTypeId(position), OperationVerb::Get);
+                known.entry((RootKind::Query, name)).or_default().push(operation);
             }
             for (verb, name) in VERB_NAMES {
                 let key = (verb.root_kind(), format!("{}.{name}", record.name));

@@ -99,6 +99,8 @@ pub struct OperationNames {
     pub list: [String; 2],
     /// `getUserById`, `user`; for uncountable nouns the second equals the list's.
     pub get: [String; 2],
+    /// `booksConnection`
+    pub connection: String,
     pub create: String,
     pub update: String,
     pub delete: String,
@@ -112,6 +114,7 @@ pub fn operation_names(type_name: &str) -> OperationNames {
     OperationNames {
         list: [format!("getAll{}", plural_camel(type_name)), plural_camel(&lower)],
         get: [format!("get{type_name}ById"), lower.clone()],
+        connection: format!("{}Connection", plural_camel(&lower)),
         create: format!("create{type_name}"),
         update: format!("update{type_name}"),
         delete: format!("delete{type_name}"),
@@ -119,6 +122,19 @@ pub fn operation_names(type_name: &str) -> OperationNames {
         updated: format!("{lower}Updated"),
         deleted: format!("{lower}Deleted"),
     }
+}
+
+impl OperationNames {
+    /// The list under a name that no other operation has: `newsList` where `news` gets one.
+    pub fn distinct_list(&self) -> String {
+        let ([_, list], [_, get]) = (&self.list, &self.get);
+        if list == get { format!("{list}List") } else { list.clone() }
+    }
+}
+
+/// The operation that gets a record by a unique field: `bookByIsbn`.
+pub fn unique_get_name(type_name: &str, field_name: &str) -> String {
+    format!("{}By{}", type_name.to_lower_camel_case(), field_name.to_upper_camel_case())
 }
 
 /// The candidate that a misspelt `name` most likely means, if one is close enough.
@@ -230,6 +246,10 @@ mod tests {
         let user = operation_names("User");
         assert_eq!(user.get[0], "getUserById");
         assert_eq!((user.create.as_str(), user.updated.as_str()), ("createUser", "userUpdated"));
+        assert_eq!(user.connection, "usersConnection");
+        assert_eq!(user.distinct_list(), "users");
+        assert_eq!(operation_names("News").distinct_list(), "newsList");
+        assert_eq!(unique_get_name("OrderLine", "createdBy"), "orderLineByCreatedBy");
     }
 
     #[test]
