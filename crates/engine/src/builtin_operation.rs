@@ -23,10 +23,17 @@ pub enum OperationVerb {
     List,
     Get,
     Create,
+    CreateMany,
     Update,
+    /// Changes all records that match.
+    UpdateMany,
     /// Updates the record whose id is given, else creates one.
     Save,
+    /// Updates the record with the same unique values, else creates one.
+    Upsert,
     Delete,
+    /// Deletes all records that match.
+    DeleteMany,
     Subscribe(ChangeKind),
 }
 
@@ -49,6 +56,8 @@ pub enum ResultShape {
     Payload,
     Id,
     Boolean,
+    /// The number of records that were changed.
+    Count,
 }
 
 /// The role of an argument.
@@ -59,8 +68,10 @@ pub enum ArgumentRole {
     Ids,
     /// Filters by equality in reads and subscriptions, sets the field in writes.
     Field(FieldId),
-    /// An object with the fields to set.
+    /// An object with the fields to set; a list of them where many records are created.
     Input,
+    /// The unique fields by which the record to update is found.
+    UniqueFields,
     ExpectedVersion,
     Page,
     Size,
@@ -82,9 +93,14 @@ impl OperationVerb {
     pub fn root_kind(self) -> RootKind {
         match self {
             OperationVerb::List | OperationVerb::Get => RootKind::Query,
-            OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                RootKind::Mutation
-            }
+            OperationVerb::Create
+            | OperationVerb::CreateMany
+            | OperationVerb::Update
+            | OperationVerb::UpdateMany
+            | OperationVerb::Save
+            | OperationVerb::Upsert
+            | OperationVerb::Delete
+            | OperationVerb::DeleteMany => RootKind::Mutation,
             OperationVerb::Subscribe(_) => RootKind::Subscription,
         }
     }

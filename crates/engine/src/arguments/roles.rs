@@ -5,6 +5,9 @@ use trefoil_model::{Argument, FieldId, RecordType, ValueSource};
 
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 
+/// The argument of an upsert with the unique fields to find the record by.
+pub const UNIQUE_FIELDS_ARGUMENT: &str = "by";
+
 /// The role of each argument. A field's name wins over a paging word, so `size` filters if there is such a field.
 pub fn argument_roles(
     record: &RecordType,
@@ -38,6 +41,8 @@ pub fn member_role(record: &RecordType, verb: OperationVerb, member: &str) -> Ar
 fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentRole {
     let is_key = || record.field(record.id_field()).name == name || name == "id";
     match verb {
+        OperationVerb::UpdateMany | OperationVerb::DeleteMany if name == "where" => ArgumentRole::Where,
+        OperationVerb::Upsert if name == UNIQUE_FIELDS_ARGUMENT => ArgumentRole::UniqueFields,
         OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save
             if is_key() =>
         {
@@ -55,10 +60,15 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
             None => ArgumentRole::Unknown,
         },
         OperationVerb::Create if is_key() => ArgumentRole::Id,
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert => {
             write_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
         }
-        OperationVerb::Delete => ArgumentRole::Unknown,
+        OperationVerb::Delete | OperationVerb::DeleteMany => ArgumentRole::Unknown,
     }
 }
 
@@ -66,7 +76,13 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
 fn is_key_alias(record: &RecordType, verb: OperationVerb, name: &str) -> bool {
     let needs_key = match verb {
         OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save => true,
-        OperationVerb::List | OperationVerb::Create | OperationVerb::Subscribe(_) => false,
+        OperationVerb::List
+        | OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::UpdateMany
+        | OperationVerb::Upsert
+        | OperationVerb::DeleteMany
+        | OperationVerb::Subscribe(_) => false,
     };
     let is_written = matches!(verb, OperationVerb::Update | OperationVerb::Save);
     let is_field = record.find_input_field(name).is_some();
@@ -76,10 +92,20 @@ fn is_key_alias(record: &RecordType, verb: OperationVerb, name: &str) -> bool {
 /// True for an input object that holds what could also be separate arguments.
 fn is_input_object(verb: OperationVerb, argument: &Argument) -> bool {
     let is_write = match verb {
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => true,
-        OperationVerb::List | OperationVerb::Get | OperationVerb::Subscribe(_) => false,
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert
+        | OperationVerb::Delete => true,
+        OperationVerb::List
+        | OperationVerb::Get
+        | OperationVerb::DeleteMany
+        | OperationVerb::Subscribe(_) => false,
     };
-    is_write && !argument.fields.is_empty() && !argument.ty.is_list()
+    let is_many = verb == OperationVerb::CreateMany;
+    is_write && !argument.fields.is_empty() && argument.ty.is_list() == is_many
 }
 
 fn listing_role(name: &str) -> ArgumentRole {

@@ -66,6 +66,7 @@ impl CheckedField<'_> {
                 ArgumentRole::Input => nested(&|field| parse::unknown_input_message(record, verb, field)),
                 ArgumentRole::Id
                 | ArgumentRole::Ids
+                | ArgumentRole::UniqueFields
                 | ArgumentRole::Field(_)
                 | ArgumentRole::ExpectedVersion
                 | ArgumentRole::Page
@@ -113,7 +114,11 @@ impl CheckedField<'_> {
             OperationVerb::Get => !builtin.is_singleton && !is_filtered(),
             OperationVerb::List
             | OperationVerb::Create
+            | OperationVerb::CreateMany
+            | OperationVerb::UpdateMany
             | OperationVerb::Save
+            | OperationVerb::Upsert
+            | OperationVerb::DeleteMany
             | OperationVerb::Subscribe(_) => false,
         };
         let message = || format!("`{}` has no argument that identifies the record", self.field);
@@ -145,9 +150,13 @@ impl CheckedField<'_> {
 fn argument_help(verb: OperationVerb) -> &'static str {
     match verb {
         OperationVerb::List => "use the name of a field, or page, size, first, after, orderBy or where",
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Subscribe(_) => {
-            "use the name of a field, or remove it"
-        }
-        OperationVerb::Get | OperationVerb::Delete => "remove it",
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert
+        | OperationVerb::Subscribe(_) => "use the name of a field, or remove it",
+        OperationVerb::Get | OperationVerb::Delete | OperationVerb::DeleteMany => "remove it",
     }
 }

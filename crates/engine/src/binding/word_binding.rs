@@ -183,6 +183,11 @@ pub(super) fn can_work(record: &RecordType, verb: OperationVerb, root: &RootFiel
         OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
             takes_id() && (understood || !is_loose)
         }
+        OperationVerb::CreateMany => understood && has_role(&|role| *role == ArgumentRole::Input),
+        OperationVerb::UpdateMany | OperationVerb::DeleteMany => {
+            understood && has_role(&|role| *role == ArgumentRole::Where)
+        }
+        OperationVerb::Upsert => understood && has_role(&|role| *role == ArgumentRole::UniqueFields),
         OperationVerb::Subscribe(_) => understood,
     }
 }

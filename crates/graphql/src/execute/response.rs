@@ -98,6 +98,10 @@ impl PendingRoot {
             Ok(
                 Operation::Get { .. }
                 | Operation::Create { .. }
+                | Operation::CreateMany { .. }
+                | Operation::UpdateMany { .. }
+                | Operation::Upsert { .. }
+                | Operation::DeleteMany { .. }
                 | Operation::ReadImage { .. }
                 | Operation::PlainList(_),
             )
@@ -189,7 +193,7 @@ impl ResponseBuilder {
                 open.connection.add_row(connection, cursor, &path, node);
             }
             RootShape::Payload(payload) => open.payload.add_row(payload, &path, node),
-            RootShape::List(..) | RootShape::Id | RootShape::Boolean => {}
+            RootShape::List(..) | RootShape::Id | RootShape::Boolean | RootShape::Count => {}
         }
         open.rows += 1;
     }
@@ -329,7 +333,10 @@ fn finish_response<'a>(mut out: Vec<u8>, failures: impl Iterator<Item = &'a Resp
 
 fn is_write(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Created { .. } | Outcome::Updated { .. } | Outcome::Deleted { .. } => true,
+        Outcome::Created { .. }
+        | Outcome::Updated { .. }
+        | Outcome::Deleted { .. }
+        | Outcome::ChangedMany { .. } => true,
         Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. } => false,
     }
 }
@@ -350,6 +357,11 @@ fn finish_root(
             writer.out.extend_from_slice(if outcome == Outcome::NotFound { b"false" } else { b"true" });
             Ok(())
         }
+        (RootShape::Count, Outcome::ChangedMany { count }) => {
+            // Never above the limit of one write, so it is an Int.
+            json_text::write_int(&mut writer.out, i64::try_from(count).unwrap_or(i64::MAX));
+            Ok(())
+        }
         // A get operation that is not by id lists the first match.
         (RootShape::Record(_), Outcome::Listed { .. }) if open.rows == 0 => {
             writer.write_null(root.required, at)
@@ -359,6 +371,10 @@ fn finish_root(
                 OperationVerb::Get
                 | OperationVerb::List
                 | OperationVerb::Create
+                | OperationVerb::CreateMany
+                | OperationVerb::UpdateMany
+                | OperationVerb::Upsert
+                | OperationVerb::DeleteMany
                 | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
                 OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
                     let id = pending.record_id.unwrap_or_default();
@@ -409,6 +425,7 @@ fn finish_root(
                 | Outcome::Created { .. }
                 | Outcome::Updated { .. }
                 | Outcome::Deleted { .. }
+                | Outcome::ChangedMany { .. }
                 | Outcome::PlainList { .. } => (false, None),
             };
             let connection_writer = std::mem::take(&mut open.connection);
@@ -419,6 +436,9 @@ fn finish_root(
         }
         (RootShape::Payload(_), _) => {
             writer.fail_with(root.required, &Error::internal("a payload is the result of a write"), at)
+        }
+        (RootShape::Count, _) => {
+            writer.fail_with(root.required, &Error::internal("a number is the result of a write to many"), at)
         }
         (RootShape::Record(_) | RootShape::Id, _) if open.rows == 0 => {
             writer.fail_with(root.required, &Error::internal("the store returned no record"), at)

@@ -80,6 +80,7 @@ pub enum RootShape {
     Payload(Arc<PayloadShape>),
     Id,
     Boolean,
+    Count,
 }
 
 impl RootShape {
@@ -88,7 +89,7 @@ impl RootShape {
             RootShape::Record(object) | RootShape::List(_, object) => object.uses_resolvers,
             RootShape::Connection(connection) => connection.uses_resolvers,
             RootShape::Payload(payload) => payload.uses_resolvers,
-            RootShape::Id | RootShape::Boolean => false,
+            RootShape::Id | RootShape::Boolean | RootShape::Count => false,
         }
     }
 }
@@ -234,6 +235,7 @@ impl<'a> OperationPlanner<'a> {
             }
             ResultShape::Id => (RootShape::Id, Selection::default()),
             ResultShape::Boolean => (RootShape::Boolean, Selection::default()),
+            ResultShape::Count => (RootShape::Count, Selection::default()),
         };
         debug_assert!(builtin.result_shape != ResultShape::Connection || builtin.verb == OperationVerb::List);
         let arguments = self.read_arguments(first);

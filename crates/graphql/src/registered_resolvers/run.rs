@@ -145,7 +145,7 @@ impl<'a> ResolverExecution<'a> {
             RootShape::Record(object) | RootShape::List(_, object) => vec![object.clone()],
             RootShape::Connection(connection) => connection.node_shapes(),
             RootShape::Payload(payload) => payload.record_shapes(),
-            RootShape::Id | RootShape::Boolean => Vec::new(),
+            RootShape::Id | RootShape::Boolean | RootShape::Count => Vec::new(),
         }
     }
 

@@ -204,8 +204,12 @@ impl ExampleBuilder<'_> {
         let (method, path) = match verb {
             OperationVerb::Update => (" -X PUT", format!("{}/{id}", self.collection_path(record))),
             OperationVerb::Create
+            | OperationVerb::CreateMany
+            | OperationVerb::UpdateMany
             | OperationVerb::Save
+            | OperationVerb::Upsert
             | OperationVerb::Delete
+            | OperationVerb::DeleteMany
             | OperationVerb::Get
             | OperationVerb::List
             | OperationVerb::Subscribe(_) => ("", self.collection_path(record).to_owned()),

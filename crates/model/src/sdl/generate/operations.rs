@@ -132,18 +132,38 @@ impl OperationList<'_> {
         let (create, update) = (create_name(record), update_name(record));
         if has_input {
             let input = self.input_argument(format!("{create}!"));
-            self.add(RootKind::Mutation, names.create, vec![input], result.clone(), &[create]);
+            self.add(RootKind::Mutation, names.create, vec![input], result.clone(), &[create.clone()]);
+            let inputs = self.input_argument(format!("[{create}!]!"));
+            let results = format!("[{}!]!", record.name);
+            self.add(RootKind::Mutation, names.create_many, vec![inputs], results, &[create.clone()]);
         } else {
             self.add(RootKind::Mutation, names.create, Vec::new(), result.clone(), &[]);
         }
-        let Some(key) = self.key.clone() else { return };
         let expected_version = || ("expectedVersion".to_owned(), "Int".to_owned());
-        if has_input {
-            let input = self.input_argument(format!("{update}!"));
-            let arguments = vec![key.clone(), input, expected_version()];
-            self.add(RootKind::Mutation, names.update, arguments, result.clone(), &[update]);
+        let update_input = self.input_argument(format!("{update}!"));
+        let (matching, where_types) = self.where_argument("!");
+        if let Some(key) = self.key.clone().filter(|_| has_input) {
+            let arguments = vec![key, update_input.clone(), expected_version()];
+            self.add(RootKind::Mutation, names.update, arguments, result.clone(), &[update.clone()]);
         }
-        self.add(RootKind::Mutation, names.delete, vec![key, expected_version()], result, &[]);
+        if has_input && !matching.is_empty() {
+            let arguments = [matching.clone(), vec![update_input]].concat();
+            let types = [where_types.clone(), vec![update]].concat();
+            self.add(RootKind::Mutation, names.update_many, arguments, "Int!".to_owned(), &types);
+        }
+        if record.fields.iter().any(|field| field.unique && field.is_writable())
+            && record.find_input_field("by").is_none()
+        {
+            let by = ("by".to_owned(), "[String!]!".to_owned());
+            let arguments = vec![by, self.input_argument(format!("{create}!"))];
+            self.add(RootKind::Mutation, names.upsert, arguments, result.clone(), &[create]);
+        }
+        if let Some(key) = self.key.clone() {
+            self.add(RootKind::Mutation, names.delete, vec![key, expected_version()], result, &[]);
+        }
+        if !matching.is_empty() {
+            self.add(RootKind::Mutation, names.delete_many, matching, "Int!".to_owned(), &where_types);
+        }
     }
 
     fn add_subscriptions(&mut self) {
