@@ -368,11 +368,14 @@ fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         }
         Operation::Get { selection, .. }
         | Operation::Create { selection, .. }
+        | Operation::CreateMany { selection, .. }
+        | Operation::Upsert { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
         | Operation::ReadImage { selection, .. } => (selection.clone(), 0),
         // A text and nothing else.
         Operation::PlainList(_) => (Arc::default(), 1),
+        Operation::UpdateMany { .. } | Operation::DeleteMany { .. } => (Arc::default(), 0),
     }
 }
 

@@ -77,8 +77,8 @@ impl DocumentRequest<'_> {
             ListingPart::Condition(Condition { field, op, .. }) => {
                 let is_argument =
                     *op == ComparisonOp::Eq && position_of(ArgumentRole::Field(*field)).is_some();
-                let key = condition_key(record, *field, *op);
-                is_argument || where_fields.iter().any(|argument| argument.name == key)
+                let keys = condition_keys(record, *field, *op);
+                is_argument || where_fields.iter().any(|argument| keys.contains(&argument.name))
             }
             ListingPart::Search => position_of(ArgumentRole::Search).is_some(),
             ListingPart::Order => position_of(ArgumentRole::OrderBy).is_some(),
@@ -121,15 +121,19 @@ impl DocumentRequest<'_> {
             ArgumentRole::Field(id) => {
                 let field = record.field(*id);
                 let value = match self.verb {
-                    OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
-                        self.values.get(&field.input_name).cloned()
-                    }
+                    OperationVerb::Create
+                    | OperationVerb::CreateMany
+                    | OperationVerb::Update
+                    | OperationVerb::UpdateMany
+                    | OperationVerb::Save
+                    | OperationVerb::Upsert => self.values.get(&field.input_name).cloned(),
                     OperationVerb::List
                     | OperationVerb::Count
                     | OperationVerb::Exists
                     | OperationVerb::Subscribe(_)
                     | OperationVerb::Get
-                    | OperationVerb::Delete => self.equality_value(*id),
+                    | OperationVerb::Delete
+                    | OperationVerb::DeleteMany => self.equality_value(*id),
                 };
                 let required_example =
                     || example_values::example_value(model, field).filter(|_| argument.ty.is_required());
@@ -155,6 +159,7 @@ impl DocumentRequest<'_> {
             }
             ArgumentRole::Ids
             | ArgumentRole::Compare(..)
+            | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
             | ArgumentRole::Unknown => None,
@@ -203,8 +208,8 @@ impl DocumentRequest<'_> {
 
     fn where_literal(&self, model: &Model, record: &RecordType, argument: &Argument) -> Option<String> {
         let members = self.listing?.conditions.iter().filter_map(|condition| {
-            let key = condition_key(record, condition.field, condition.op);
-            let declared = argument.fields.iter().find(|declared| declared.name == key)?;
+            let keys = condition_keys(record, condition.field, condition.op);
+            let declared = argument.fields.iter().find(|declared| keys.contains(&declared.name))?;
             let kind = &record.field(condition.field).kind;
             let value = graphql_literal(
                 model,
@@ -212,7 +217,7 @@ impl DocumentRequest<'_> {
                 kind.value_type(),
                 &condition.value.to_json(),
             );
-            Some(format!("{key}: {value}"))
+            Some(format!("{}: {value}", declared.name))
         });
         let members: Vec<String> = members.collect();
         (!members.is_empty()).then(|| format!("{{ {} }}", members.join(", ")))
@@ -304,8 +309,12 @@ fn find_builtin(
         | OperationVerb::Count
         | OperationVerb::Exists
         | OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::UpdateMany
         | OperationVerb::Save
+        | OperationVerb::Upsert
         | OperationVerb::Delete
+        | OperationVerb::DeleteMany
         | OperationVerb::Subscribe(_) => required_filters(root, builtin),
     })
 }
@@ -327,10 +336,10 @@ fn required_filters(root: &RootField, builtin: &BuiltinOperation) -> usize {
     reads.filter(|(argument, (_, role))| argument.ty.is_required() && is_filter(role)).count()
 }
 
-/// The member of `where` for a condition: `price_gte`.
-fn condition_key(record: &RecordType, field: FieldId, op: ComparisonOp) -> String {
-    let name = &record.field(field).name;
-    match op {
+/// The members of `where` for a condition: `price_gte`; `user_ne` or `userId_ne` for a reference.
+fn condition_keys(record: &RecordType, field: FieldId, op: ComparisonOp) -> [String; 2] {
+    let field = record.field(field);
+    [&field.name, &field.input_name].map(|name| match op {
         ComparisonOp::Eq => name.clone(),
         ComparisonOp::Ne
         | ComparisonOp::Lt
@@ -341,7 +350,7 @@ fn condition_key(record: &RecordType, field: FieldId, op: ComparisonOp) -> Strin
         | ComparisonOp::In => {
             format!("{name}_{}", FilterOperator::Compare(op).name())
         }
-    }
+    })
 }
 
 /// The stored fields as a selection, with embedded values. `reference_selection` gives the selection of a

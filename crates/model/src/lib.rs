@@ -64,6 +64,8 @@ pub struct Model {
     pub sdl: String,
     /// Hash of `sdl`: equal for equal schemas, however they are split into files.
     pub hash: u64,
+    /// The part of the schema that was generated from its types, as a file of its own; empty without one.
+    pub generated: String,
 }
 
 #[derive(Debug)]

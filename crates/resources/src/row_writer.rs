@@ -185,7 +185,11 @@ impl RowSink for RowWriter {
                 Ok(Outcome::Created { id, version } | Outcome::Updated { id, version }) => (id, *version),
                 Ok(Outcome::Deleted { id }) => (id, 0),
                 Ok(
-                    Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. },
+                    Outcome::Found
+                    | Outcome::NotFound
+                    | Outcome::Listed { .. }
+                    | Outcome::ChangedMany { .. }
+                    | Outcome::PlainList { .. },
                 )
                 | Err(_) => return None,
             });

@@ -113,7 +113,10 @@ impl ResourceRequest<'_> {
                         let id = target_id.ok_or_else(|| Error::internal("a creation found no record"))?;
                         return Err(self.not_found_error(self.collection.record, &id));
                     }
-                    other @ (Outcome::Found | Outcome::Listed { .. } | Outcome::PlainList { .. }) => {
+                    other @ (Outcome::Found
+                    | Outcome::Listed { .. }
+                    | Outcome::ChangedMany { .. }
+                    | Outcome::PlainList { .. }) => {
                         return Err(Error::internal(format!("unexpected outcome of a write: {other:?}")));
                     }
                 };

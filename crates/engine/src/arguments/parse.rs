@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use trefoil_model::error::{Error, Result, Violation};
+use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
 
 use crate::arguments::roles::{self, filter_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
+use crate::arguments::unique_fields::parse_unique_fields;
 use crate::arguments::values::{
     expect_id, expect_integer, expect_object, expect_text, unknown_field_violation,
 };
@@ -33,6 +34,9 @@ struct ParsedArguments {
     is_descending: Option<bool>,
     conditions: Vec<Condition>,
     search: Option<String>,
+    /// The fields of each record to create.
+    items: Vec<Vec<(FieldId, Value)>>,
+    unique_fields: Vec<FieldId>,
 }
 
 impl BuiltinOperation {
@@ -82,18 +86,38 @@ impl BuiltinOperation {
             OperationVerb::Delete => {
                 Ok(Operation::Delete { record, id: parsed.required_id()?, expected_version, selection })
             }
+            OperationVerb::CreateMany => {
+                let mut items = parsed.items;
+                items.iter_mut().for_each(|fields| fields.extend(self.filled_values(fields)));
+                Ok(Operation::CreateMany { record, items, selection })
+            }
+            OperationVerb::UpdateMany => {
+                let fields = std::mem::take(&mut parsed.fields);
+                Ok(Operation::UpdateMany { record, conditions: parsed.required_conditions(limits)?, fields })
+            }
+            OperationVerb::Upsert => {
+                let filled_fields = self.filled_values(&parsed.fields);
+                let (by, fields) = (parsed.unique_fields, parsed.fields);
+                Ok(Operation::Upsert { record, by, fields, filled_fields, selection })
+            }
+            OperationVerb::DeleteMany => {
+                Ok(Operation::DeleteMany { record, conditions: parsed.required_conditions(limits)? })
+            }
             OperationVerb::Subscribe(_) => Err(Error::internal("a subscription is followed, not run")),
         }
     }
 
     fn create_operation(&self, parsed: ParsedArguments, selection: Arc<PreparedSelection>) -> Operation {
         let ParsedArguments { id, mut fields, .. } = parsed;
-        for (field, value) in &self.filled_fields {
-            if !fields.iter().any(|(given, _)| given == field) {
-                fields.push((*field, filled_value(*value)));
-            }
-        }
+        fields.extend(self.filled_values(&fields));
         Operation::Create { record: self.record, id, fields, selection }
+    }
+
+    /// The values of fields that no argument can set, for a new record with these fields.
+    fn filled_values(&self, given: &[(FieldId, Value)]) -> Vec<(FieldId, Value)> {
+        let is_missing = |field: &FieldId| !given.iter().any(|(known, _)| known == field);
+        let fields = self.filled_fields.iter().filter(|(field, _)| is_missing(field));
+        fields.map(|(field, value)| (*field, filled_value(*value))).collect()
     }
 
     /// The predicates that the arguments of a subscription filter by.
@@ -171,12 +195,20 @@ impl ParsedArguments {
                     self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
                 OperationVerb::Create
+                | OperationVerb::CreateMany
                 | OperationVerb::Update
+                | OperationVerb::UpdateMany
                 | OperationVerb::Save
-                | OperationVerb::Delete => self.fields.push((*field, value)),
+                | OperationVerb::Upsert
+                | OperationVerb::Delete
+                | OperationVerb::DeleteMany => self.fields.push((*field, value)),
             },
             ArgumentRole::Compare(field, op) => {
                 self.conditions.push(Condition { field: *field, op: *op, value });
+            }
+            ArgumentRole::UniqueFields => self.unique_fields = parse_unique_fields(record, name, value)?,
+            ArgumentRole::Input if verb == OperationVerb::CreateMany => {
+                self.items = parse_items(record, name, value)?;
             }
             ArgumentRole::Input => self.accept_named(record, verb, expect_object(name, value)?)?,
             ArgumentRole::ExpectedVersion => self.expected_version = Some(expect_integer(name, &value)?),
@@ -233,6 +265,16 @@ impl ParsedArguments {
         self.id.take().ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
     }
 
+    /// The conditions of a write to many records: an empty `where`, such as a forgotten variable, does not mean all.
+    fn required_conditions(self, limits: &PlanLimits) -> Result<Vec<Condition>> {
+        if self.conditions.is_empty() {
+            let message =
+                "`where` has no condition; one that all records meet reaches all, such as `id_ne: 0`";
+            return Err(Error::invalid("where", "REQUIRED", message));
+        }
+        list_window::limited_conditions(limits, self.conditions)
+    }
+
     /// The first record that the arguments of a get operation describe.
     fn first_match(self, operation: &BuiltinOperation, model: &Model) -> Result<Listing> {
         let mut conditions = self.conditions;
@@ -287,12 +329,18 @@ fn may_create(verb: OperationVerb) -> bool {
 
 fn is_write(verb: OperationVerb) -> bool {
     match verb {
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => true,
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert => true,
         OperationVerb::List
         | OperationVerb::Get
         | OperationVerb::Count
         | OperationVerb::Exists
         | OperationVerb::Delete
+        | OperationVerb::DeleteMany
         | OperationVerb::Subscribe(_) => false,
     }
 }
@@ -301,9 +349,15 @@ fn is_write(verb: OperationVerb) -> bool {
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
     let record = &record.name;
     match verb {
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert => {
             format!("{record} has no field `{name}` that can be set")
         }
+        OperationVerb::DeleteMany => format!("`{name}` is not known; use `where`"),
         OperationVerb::List | OperationVerb::Count | OperationVerb::Exists | OperationVerb::Subscribe(_) => {
             format!("{record} has no field `{name}` to filter by")
         }
@@ -325,6 +379,27 @@ fn parse_conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec
         .into_iter()
         .map(|(key, value)| parse_condition(record, name, &key, value))
         .collect()
+}
+
+/// The fields of each record in a list.
+fn parse_items(
+    record: &RecordType,
+    name: &str,
+    value: Value,
+) -> Result<Vec<Vec<(FieldId, Value)>>, Vec<Violation>> {
+    let mut items = Vec::new();
+    let mut violations = Vec::new();
+    for (index, item) in sort_keys::list_or_single(value).into_iter().enumerate() {
+        let mut parsed = ParsedArguments::default();
+        let accepted = expect_object(name, item)
+            .and_then(|fields| parsed.accept_named(record, OperationVerb::CreateMany, fields));
+        match accepted {
+            Ok(()) => items.push(parsed.fields),
+            Err(found) => violations
+                .extend(found.into_iter().map(|violation| violation.nested_under(PathSegment::Index(index)))),
+        }
+    }
+    if violations.is_empty() { Ok(items) } else { Err(violations) }
 }
 
 /// Parses a member of `where`, such as `price_gte` and its value.

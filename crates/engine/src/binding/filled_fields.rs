@@ -27,7 +27,21 @@ pub(crate) fn impossible_fields<'r>(
 }
 
 fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]) -> Vec<FieldId> {
-    if !matches!(verb, OperationVerb::Create | OperationVerb::Save) {
+    let may_create = match verb {
+        OperationVerb::Create | OperationVerb::CreateMany | OperationVerb::Save | OperationVerb::Upsert => {
+            true
+        }
+        OperationVerb::List
+        | OperationVerb::Get
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Delete
+        | OperationVerb::DeleteMany
+        | OperationVerb::Subscribe(_) => false,
+    };
+    if !may_create {
         return Vec::new();
     }
     let mut settable: Vec<FieldId> = Vec::new();

@@ -123,6 +123,11 @@ impl<'a> NamedArguments<'a> {
                 self.takes_id() && (understood || can_ignore_rest())
             }
             OperationVerb::Delete => self.takes_id() && understood,
+            OperationVerb::CreateMany => understood && self.has_role(&ArgumentRole::Input),
+            OperationVerb::UpdateMany | OperationVerb::DeleteMany => {
+                understood && self.has_role(&ArgumentRole::Where)
+            }
+            OperationVerb::Upsert => understood && self.has_role(&ArgumentRole::UniqueFields),
         }
     }
 
@@ -170,6 +175,10 @@ impl<'a> NamedArguments<'a> {
         let is_secret = name.split('_').any(|word| SECRET_WORDS.contains(&word));
         let is_part = || format!("_{name}_").contains(&format!("_{words}_"));
         !is_secret && (self.is_called(*field, words) || (!is_whole_name && is_part()))
+    }
+
+    fn has_role(&self, role: &ArgumentRole) -> bool {
+        self.roles.iter().any(|(_, found)| found == role)
     }
 
     fn has_filter(&self) -> bool {

@@ -36,6 +36,32 @@ pub enum Operation {
         fields: Vec<(FieldId, Value)>,
         selection: Arc<PreparedSelection>,
     },
+    /// Creates all of these records, or none.
+    CreateMany {
+        record: RecordTypeId,
+        items: Vec<Vec<(FieldId, Value)>>,
+        selection: Arc<PreparedSelection>,
+    },
+    /// Changes the given fields of every record that matches.
+    UpdateMany {
+        record: RecordTypeId,
+        conditions: Vec<Condition>,
+        fields: Vec<(FieldId, Value)>,
+    },
+    /// Updates the record that has the given values in the fields `by`, else creates one.
+    Upsert {
+        record: RecordTypeId,
+        by: Vec<FieldId>,
+        fields: Vec<(FieldId, Value)>,
+        /// Fields that only a new record gets.
+        filled_fields: Vec<(FieldId, Value)>,
+        selection: Arc<PreparedSelection>,
+    },
+    /// Deletes every record that matches.
+    DeleteMany {
+        record: RecordTypeId,
+        conditions: Vec<Condition>,
+    },
     Update {
         record: RecordTypeId,
         id: RecordId,
@@ -71,7 +97,13 @@ impl Operation {
                 Some(id)
             }
             Operation::Create { id, .. } => id.as_ref(),
-            Operation::List { .. } | Operation::ReadImage { .. } | Operation::PlainList(_) => None,
+            Operation::List { .. }
+            | Operation::CreateMany { .. }
+            | Operation::UpdateMany { .. }
+            | Operation::Upsert { .. }
+            | Operation::DeleteMany { .. }
+            | Operation::ReadImage { .. }
+            | Operation::PlainList(_) => None,
         }
     }
 }

@@ -26,6 +26,10 @@ pub enum Outcome {
     Deleted {
         id: RecordId,
     },
+    /// So many records were created, changed or deleted.
+    ChangedMany {
+        count: u64,
+    },
     /// The plain list as it is now; `remaining` is the part that was not read yet.
     PlainList {
         version: i64,

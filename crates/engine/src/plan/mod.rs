@@ -1,6 +1,7 @@
 //! Turns an [`Operation`] into a [`Plan`]: every value coerced, every rule checked. The only place that makes
 //! plans.
 
+mod many_records;
 mod predicate;
 mod selection;
 mod statement_shape;
@@ -13,11 +14,12 @@ use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 
 use crate::changes::RecordImage;
-use crate::operation::Operation;
+use crate::operation::{MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::selection::plan_listing;
 use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
+pub use crate::plan::many_records::MAX_RECORDS_PER_WRITE;
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
@@ -68,6 +70,27 @@ pub enum PlanAction {
         expected_version: Option<i64>,
         selection: Arc<PlannedSelection>,
     },
+    /// Plans that create a record each, with values and links for the same fields.
+    CreateMany(Vec<Plan>),
+    UpdateMany {
+        record: RecordTypeId,
+        /// Counts up to [`MAX_RECORDS_PER_WRITE`].
+        listing: PlannedListing,
+        values: Vec<(FieldId, StoredValue)>,
+        links: Vec<(FieldId, Vec<RecordId>)>,
+    },
+    DeleteMany {
+        record: RecordTypeId,
+        listing: PlannedListing,
+    },
+    Upsert {
+        record: RecordTypeId,
+        /// Matches one record at most.
+        listing: PlannedListing,
+        create: Box<Plan>,
+        /// Its id is that of the record that is found, see [`Plan::for_record`].
+        update: Box<Plan>,
+    },
     ReadImage {
         record: RecordTypeId,
         image: RecordImage,
@@ -103,7 +126,21 @@ impl Default for PlanLimits {
 
 impl Plan {
     pub fn prove(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
-        Ok(Plan { action: plan_action(model, operation, now)?, _proof: PlanProof })
+        plan_action(model, operation, now).map(Plan::proven)
+    }
+
+    /// `action` has only validated values.
+    fn proven(action: PlanAction) -> Plan {
+        Plan { action, _proof: PlanProof }
+    }
+
+    /// The same update for the record with this id.
+    pub fn for_record(&self, record_id: RecordId) -> Plan {
+        let mut plan = self.clone();
+        if let PlanAction::Update { id, .. } = &mut plan.action {
+            *id = record_id;
+        }
+        plan
     }
 
     /// Plans an imported record: validated like a creation, but timestamps that the server fills may be given.
@@ -112,13 +149,19 @@ impl Plan {
         let PlannedValues { id, values, links } =
             WritePlanner::new(model, record, now).plan_import(id, fields)?;
         let selection = selection.plan(model, record)?;
-        Ok(Plan { action: PlanAction::Create { record, id, values, links, selection }, _proof: PlanProof })
+        Ok(Plan::proven(PlanAction::Create { record, id, values, links, selection }))
     }
 
     pub fn is_write(&self) -> bool {
         match &self.action {
             PlanAction::Get { .. } | PlanAction::List { .. } | PlanAction::ReadImage { .. } => false,
-            PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::Delete { .. } => true,
+            PlanAction::Create { .. }
+            | PlanAction::CreateMany(_)
+            | PlanAction::Update { .. }
+            | PlanAction::UpdateMany { .. }
+            | PlanAction::Upsert { .. }
+            | PlanAction::Delete { .. }
+            | PlanAction::DeleteMany { .. } => true,
             PlanAction::PlainList(operation) => operation.action.is_write(),
         }
     }
@@ -147,6 +190,42 @@ fn plan_action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Res
         }
         Operation::Delete { record, id, expected_version, selection } => {
             PlanAction::Delete { record, id, expected_version, selection: selection.plan(model, record)? }
+        }
+        Operation::CreateMany { record, items, selection } => {
+            let selection = selection.plan(model, record)?;
+            let create = |PlannedValues { id, values, links }| {
+                let selection = selection.clone();
+                Plan::proven(PlanAction::Create { record, id, values, links, selection })
+            };
+            let items = many_records::plan_items(model, record, items, now)?;
+            PlanAction::CreateMany(items.into_iter().map(create).collect())
+        }
+        Operation::UpdateMany { record, conditions, fields } => {
+            let listing = many_records::plan_matches(model, record, &conditions)?;
+            let PlannedValues { values, links, .. } =
+                WritePlanner::new(model, record, now).plan_update(fields, MissingFields::Keep)?;
+            PlanAction::UpdateMany { record, listing, values, links }
+        }
+        Operation::DeleteMany { record, conditions } => PlanAction::DeleteMany {
+            record,
+            listing: many_records::plan_matches(model, record, &conditions)?,
+        },
+        Operation::Upsert { record, by, fields, filled_fields, selection } => {
+            let listing = many_records::plan_unique_match(model, record, &by, &fields)?;
+            let key = model.record(record).id_field();
+            let operation = Operation::Update {
+                record,
+                // That of the record that is found.
+                id: RecordId::Number(0),
+                fields: fields.iter().filter(|(field, _)| *field != key).cloned().collect(),
+                missing_fields: MissingFields::Keep,
+                expected_version: None,
+                selection: selection.clone(),
+            };
+            let update = Plan::prove(model, operation, now)?;
+            let fields = [fields, filled_fields].concat();
+            let create = Plan::prove(model, Operation::Create { record, id: None, fields, selection }, now)?;
+            PlanAction::Upsert { record, listing, create: Box::new(create), update: Box::new(update) }
         }
         Operation::ReadImage { record, image, selection } => {
             PlanAction::ReadImage { record, image, selection: selection.plan(model, record)? }

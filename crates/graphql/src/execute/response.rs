@@ -100,6 +100,10 @@ impl PendingRoot {
             Ok(
                 Operation::Get { .. }
                 | Operation::Create { .. }
+                | Operation::CreateMany { .. }
+                | Operation::UpdateMany { .. }
+                | Operation::Upsert { .. }
+                | Operation::DeleteMany { .. }
                 | Operation::ReadImage { .. }
                 | Operation::PlainList(_),
             )
@@ -331,7 +335,10 @@ fn finish_response<'a>(mut out: Vec<u8>, failures: impl Iterator<Item = &'a Resp
 
 fn is_write(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Created { .. } | Outcome::Updated { .. } | Outcome::Deleted { .. } => true,
+        Outcome::Created { .. }
+        | Outcome::Updated { .. }
+        | Outcome::Deleted { .. }
+        | Outcome::ChangedMany { .. } => true,
         Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. } => false,
     }
 }
@@ -359,6 +366,11 @@ fn finish_root(
             writer.out.extend_from_slice(format!("{quote}{total}{quote}").as_bytes());
             Ok(())
         }
+        (RootShape::Count { is_text }, Outcome::ChangedMany { count }) => {
+            let quote = if *is_text { "\"" } else { "" };
+            writer.out.extend_from_slice(format!("{quote}{count}{quote}").as_bytes());
+            Ok(())
+        }
         (RootShape::Count { .. }, _) => {
             writer.fail_with(root.required, &Error::internal("the store did not count"), at)
         }
@@ -373,6 +385,10 @@ fn finish_root(
                 | OperationVerb::Count
                 | OperationVerb::Exists
                 | OperationVerb::Create
+                | OperationVerb::CreateMany
+                | OperationVerb::UpdateMany
+                | OperationVerb::Upsert
+                | OperationVerb::DeleteMany
                 | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
                 OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
                     let type_name = builtin.record_name.clone();
@@ -422,6 +438,7 @@ fn finish_root(
                 | Outcome::Created { .. }
                 | Outcome::Updated { .. }
                 | Outcome::Deleted { .. }
+                | Outcome::ChangedMany { .. }
                 | Outcome::PlainList { .. } => (false, None),
             };
             let connection_writer = std::mem::take(&mut open.connection);

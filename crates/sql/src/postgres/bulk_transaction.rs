@@ -297,6 +297,10 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
         | PlanAction::Create { .. }
         | PlanAction::Update { .. }
         | PlanAction::Delete { .. }
+        | PlanAction::CreateMany(_)
+        | PlanAction::UpdateMany { .. }
+        | PlanAction::DeleteMany { .. }
+        | PlanAction::Upsert { .. }
         | PlanAction::ReadImage { .. } => None,
     });
     let (list, first) = appends.next()??;

@@ -33,6 +33,10 @@ pub fn single_statement(program: &Program) -> Option<&str> {
         | Program::Delete { .. }
         | Program::Get(_)
         | Program::List { .. }
+        | Program::CreateMany(_)
+        | Program::UpdateMany { .. }
+        | Program::DeleteMany { .. }
+        | Program::Upsert { .. }
         | Program::PlainList => None,
     }
 }
@@ -64,9 +68,13 @@ pub async fn execute_write(
             write.read_unchanged(version_query, visit).await
         }
         Program::Delete { delete, version_query, .. } => write.delete(delete, version_query, visit).await,
-        Program::Get(_) | Program::List { .. } | Program::PlainList => {
-            execute_read::execute_read(session, plan, program, visit).await
-        }
+        Program::Get(_)
+        | Program::List { .. }
+        | Program::CreateMany(_)
+        | Program::UpdateMany { .. }
+        | Program::DeleteMany { .. }
+        | Program::Upsert { .. }
+        | Program::PlainList => execute_read::execute_read(session, plan, program, visit).await,
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_postgres::{Row as PgRow, RowStream, Statement};
 
 use trefoil_engine::{CancelFlag, Row};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, StoredValue};
+use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::postgres::PgConnection;
 use crate::postgres::connections::connection::ReadPause;
@@ -93,6 +93,16 @@ impl PostgresSession<'_> {
         let mut rows = self.query(sql, parameters).await?;
         while rows.next_row().await?.is_some() {}
         Ok(rows.stream.rows_affected().unwrap_or(0))
+    }
+
+    /// The id in the first column of the first row.
+    pub async fn query_id(
+        &self,
+        sql: &str,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<Option<RecordId>, PostgresError> {
+        let values = self.query_values(sql, parameters).await?;
+        Ok(values.first().and_then(|value| RecordId::from_cell(value.as_cell())))
     }
 
     /// The values of the first column.

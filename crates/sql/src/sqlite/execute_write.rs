@@ -22,7 +22,8 @@ type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
         Program::Create { links, .. } | Program::Update { links, .. } => !links.is_empty(),
-        Program::Get(_) | Program::List { .. } | Program::Delete { .. } => false,
+        Program::CreateMany(_) | Program::UpdateMany { .. } | Program::Upsert { .. } => true,
+        Program::Get(_) | Program::List { .. } | Program::Delete { .. } | Program::DeleteMany { .. } => false,
         // Only one statement writes; its triggers are part of it.
         Program::PlainList => false,
     }
@@ -52,9 +53,13 @@ pub fn execute_write(
         }
         Program::Update { update: None, .. } => write.read_unchanged(visit),
         Program::Delete { delete, version_query, .. } => write.delete(delete, version_query, visit),
-        Program::Get(_) | Program::List { .. } | Program::PlainList => {
-            execute_read(session, plan, program, visit)
-        }
+        Program::Get(_)
+        | Program::List { .. }
+        | Program::CreateMany(_)
+        | Program::UpdateMany { .. }
+        | Program::DeleteMany { .. }
+        | Program::Upsert { .. }
+        | Program::PlainList => execute_read(session, plan, program, visit),
     }
 }
 

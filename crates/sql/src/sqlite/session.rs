@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, Statement};
 use tokio::sync::watch;
 
 use trefoil_engine::Row;
-use trefoil_model::{CellValue, StoredValue};
+use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
@@ -69,6 +69,12 @@ impl<'c> SqliteSession<'c> {
         let mut rows = statement.raw_query();
         let Some(row) = rows.next()? else { return Ok(None) };
         Ok(read_cell(row, 0).to_i64())
+    }
+
+    /// The id in the first column of the first row.
+    pub fn query_id(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> rusqlite::Result<Option<RecordId>> {
+        let values = self.query_values(sql, parameters)?;
+        Ok(values.first().and_then(|value| RecordId::from_cell(value.as_cell())))
     }
 
     /// The values of the first column.

@@ -62,17 +62,31 @@ impl<'a> ConstraintProbe<'a> {
         match (broken, action) {
             (
                 BrokenConstraint::Unique { table, columns },
-                PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::Delete { .. },
+                PlanAction::Create { .. }
+                | PlanAction::Update { .. }
+                | PlanAction::UpdateMany { .. }
+                | PlanAction::Delete { .. }
+                | PlanAction::DeleteMany { .. },
             ) => Some(ConstraintProbe {
                 rounds: vec![unique_probes(dialect, model, action, (table, columns))],
                 fallback: None,
                 make_error: Error::Conflict,
             }),
-            (BrokenConstraint::Reference, PlanAction::Create { .. } | PlanAction::Update { .. }) => {
+            (
+                BrokenConstraint::Reference,
+                PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::UpdateMany { .. },
+            ) => Some(ConstraintProbe {
+                rounds: vec![reference_probes(dialect, model, action)],
+                fallback: None,
+                make_error: Error::Invalid,
+            }),
+            (BrokenConstraint::Reference, PlanAction::DeleteMany { record, .. }) => {
+                let target = type_label(model.record(*record));
+                let message = format!("other records still refer to at least one {target} that matches");
                 Some(ConstraintProbe {
-                    rounds: vec![reference_probes(dialect, model, action)],
-                    fallback: None,
-                    make_error: Error::Invalid,
+                    rounds: Vec::new(),
+                    fallback: Some(Violation::new("where", "REFERENCED", message)),
+                    make_error: Error::Conflict,
                 })
             }
             (BrokenConstraint::Reference, PlanAction::Delete { record, id, .. }) => {
@@ -89,6 +103,9 @@ impl<'a> ConstraintProbe<'a> {
                 PlanAction::Get { .. }
                 | PlanAction::List { .. }
                 | PlanAction::ReadImage { .. }
+                // The plans that they consist of are asked instead.
+                | PlanAction::CreateMany(_)
+                | PlanAction::Upsert { .. }
                 | PlanAction::PlainList(_),
             ) => None,
         }

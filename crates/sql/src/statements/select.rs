@@ -114,12 +114,18 @@ pub fn total_from_rows(listing: &PlannedListing, row_count: i64, has_more: bool)
 
 /// The parameters of the count, which ignores the cursor, limit and offset.
 pub fn count_parameters(listing: &PlannedListing) -> Vec<SqlParameter<'_>> {
-    let mut parameters = Vec::new();
-    condition_parameters(listing, &mut parameters);
+    let mut parameters = match_parameters(listing);
     match listing.count {
         CountMode::UpTo(most) => parameters.push(SqlParameter::integer(i64::from(most) + 1)),
         CountMode::Skip | CountMode::Exact => {}
     }
+    parameters
+}
+
+/// The parameters of the conditions alone.
+pub fn match_parameters(listing: &PlannedListing) -> Vec<SqlParameter<'_>> {
+    let mut parameters = Vec::new();
+    condition_parameters(listing, &mut parameters);
     parameters
 }
 

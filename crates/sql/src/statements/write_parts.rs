@@ -8,7 +8,7 @@ use trefoil_model::{FieldId, RecordId, RecordTypeId, StoredValue};
 use crate::statements::select::SqlParameter;
 
 pub struct WriteParts<'a> {
-    /// `None` for an action on a plain list.
+    /// `None` for an action on a plain list and for many new records.
     pub record: Option<RecordTypeId>,
     /// `None` if the store assigns it.
     pub id: Option<&'a RecordId>,
@@ -36,13 +36,20 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         }
         PlanAction::Get { record, id, .. } => (Some(*record), Some(id), None),
         PlanAction::List { record, .. } | PlanAction::ReadImage { record, .. } => (Some(*record), None, None),
-        PlanAction::PlainList(_) => (None, None, None),
+        PlanAction::UpdateMany { record, .. }
+        | PlanAction::DeleteMany { record, .. }
+        | PlanAction::Upsert { record, .. } => (Some(*record), None, None),
+        // Each of its plans has parts of its own.
+        PlanAction::CreateMany(_) | PlanAction::PlainList(_) => (None, None, None),
     };
     let (values, links) = match action {
-        PlanAction::Create { values, links, .. } | PlanAction::Update { values, links, .. } => {
-            (values.as_slice(), links.as_slice())
-        }
-        PlanAction::Get { .. }
+        PlanAction::Create { values, links, .. }
+        | PlanAction::Update { values, links, .. }
+        | PlanAction::UpdateMany { values, links, .. } => (values.as_slice(), links.as_slice()),
+        PlanAction::CreateMany(_)
+        | PlanAction::DeleteMany { .. }
+        | PlanAction::Upsert { .. }
+        | PlanAction::Get { .. }
         | PlanAction::List { .. }
         | PlanAction::Delete { .. }
         | PlanAction::ReadImage { .. }

@@ -40,6 +40,11 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         doc: "Makes the field the key: counted up, a UUID that the server generates, or a text that clients give.",
     },
     BuiltinDirective {
+        name: "generate",
+        sdl: "directive @generate(queries: Boolean = true, mutations: Boolean = true, subscriptions: Boolean = true, aggregates: Boolean = true) on SCHEMA | OBJECT",
+        doc: "Generates the operations of this type, or of all record types, that the schema does not declare.",
+    },
+    BuiltinDirective {
         name: "notBlank",
         sdl: "directive @notBlank on FIELD_DEFINITION",
         doc: "Rejects text that is empty or only whitespace.",
@@ -188,6 +193,16 @@ impl<'s> DirectiveReader<'_> {
             self.report_wrong_argument(directive, name, value, "a quoted string");
         }
         text
+    }
+
+    /// True or false; anything else is reported.
+    pub fn flag_argument(&mut self, directive: &'s Directive, name: &str) -> Option<bool> {
+        let value = directive_argument(directive, name)?;
+        let flag = value.to_bool();
+        if flag.is_none() {
+            self.report_wrong_argument(directive, name, value, "true or false");
+        }
+        flag
     }
 
     /// A list of texts; one text alone counts as a list, as everywhere in GraphQL.
