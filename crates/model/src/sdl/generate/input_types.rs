@@ -5,7 +5,7 @@ use apollo_compiler::Schema;
 use crate::scalar::ScalarGroup;
 use crate::sdl::generate::generated_type::GeneratedType;
 use crate::sdl::record_types::PartialModel;
-use crate::{EmbeddedType, Field, RecordType, Relation, Scalar, ValueType};
+use crate::{EmbeddedType, Field, KeySource, RecordType, Relation, Scalar, ValueType};
 
 /// Writes the types of fields as arguments have them.
 pub(super) struct FieldTypes<'a> {
@@ -72,10 +72,15 @@ impl FieldTypes<'_> {
     fn create_fields(&self, record: &RecordType) -> Vec<(String, String)> {
         let field = |field: &Field| {
             let ty = self.written_type(&record.name, field);
-            let must_be_given = field.required && field.default.is_none() && field.is_stored();
+            let must_be_given = match field.kind.is_id() {
+                true => record.key_source == KeySource::Client,
+                false => field.required && field.default.is_none() && field.is_stored(),
+            };
             (field.input_name.clone(), if must_be_given { format!("{ty}!") } else { ty })
         };
-        writable_fields(record).map(field).collect()
+        // Counted ids are the store's; others may or must be given.
+        let is_given = |field: &&Field| field.kind.is_id() && record.key_source != KeySource::Counter;
+        record.fields.iter().filter(is_given).chain(writable_fields(record)).map(field).collect()
     }
 
     fn update_fields(&self, record: &RecordType) -> Vec<(String, String)> {

@@ -9,7 +9,7 @@ use crate::sdl::generate::input_types::{
 use crate::sdl::generate::request::GenerationFlags;
 use crate::sdl::generate::result_types::connection_name;
 use crate::sdl::record_types::PartialModel;
-use crate::{RecordType, RootKind};
+use crate::{KeySource, RecordType, RootKind};
 
 /// A root field that the schema may lack.
 pub(super) struct GeneratedOperation {
@@ -128,7 +128,7 @@ impl OperationList<'_> {
         let record = self.record;
         let names = operation_names(&record.name);
         let result = format!("{}!", record.name);
-        let has_input = writable_fields(record).next().is_some();
+        let has_input = record.key_source == KeySource::Client || writable_fields(record).next().is_some();
         let (create, update) = (create_name(record), update_name(record));
         if has_input {
             let input = self.input_argument(format!("{create}!"));
@@ -151,9 +151,9 @@ impl OperationList<'_> {
             let types = [where_types.clone(), vec![update]].concat();
             self.add(RootKind::Mutation, names.update_many, arguments, "Int!".to_owned(), &types);
         }
-        if record.fields.iter().any(|field| field.unique && field.is_writable())
-            && record.find_input_field("by").is_none()
-        {
+        let has_unique = record.fields.iter().any(|field| field.unique && field.is_writable());
+        let has_given_key = record.key_source != KeySource::Counter;
+        if (has_unique || has_given_key) && has_input && record.find_input_field("by").is_none() {
             let by = ("by".to_owned(), "[String!]!".to_owned());
             let arguments = vec![by, self.input_argument(format!("{create}!"))];
             self.add(RootKind::Mutation, names.upsert, arguments, result.clone(), &[create]);
