@@ -76,6 +76,8 @@ pub struct RecordType {
     pub table: String,
     pub description: Option<String>,
     pub fields: Vec<Field>,
+    pub(crate) key: FieldId,
+    pub(crate) key_form: KeyForm,
     pub key_source: KeySource,
     /// The fields of each `@index`.
     pub indexes: Vec<Vec<FieldId>>,
@@ -263,9 +265,9 @@ impl RecordType {
         self.fields.iter().position(|field| field.name == name || field.input_name == name).map(FieldId)
     }
 
-    /// The id field. Every record type has one: parsing makes sure of it.
+    /// The field that holds the id, whatever it is called.
     pub fn id_field(&self) -> FieldId {
-        FieldId(self.fields.iter().position(|field| field.kind.is_id()).expect("a record type has an id"))
+        self.key
     }
 
     /// The fields that clients set in a new record: the writable ones, and the id if the client must give it.
@@ -275,8 +277,7 @@ impl RecordType {
 
     /// The form of its ids.
     pub fn key_form(&self) -> KeyForm {
-        let mut forms = self.fields.iter().filter_map(|field| field.kind.key_form());
-        forms.next().expect("a record type has an id")
+        self.key_form
     }
 }
 

@@ -4,7 +4,7 @@ use apollo_compiler::ast::Type;
 use apollo_compiler::schema::ExtendedType;
 
 use crate::naming::names::snake_words;
-use crate::{Model, RecordTypeId};
+use crate::{Model, RecordTypeId, Scalar, ScalarGroup};
 
 /// What a field of a page holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,16 +22,26 @@ impl Model {
         self.edge_node(type_name).or_else(|| self.page_list(type_name).map(|(_, record)| record))
     }
 
-    /// What a field of a page holds, if the server can tell.
+    /// What a field of a connection or a page holds, by its name and its type.
     pub fn page_field(&self, type_name: &str, field: &str) -> Option<PageField> {
-        let (list, _) = self.page_list(type_name)?;
-        match snake_words(field).as_str() {
-            _ if field == list => Some(PageField::Records),
-            "total" | "count" | "total_count" | "total_elements" | "total_items" | "total_records" => {
+        let record = self.connection_node(type_name)?;
+        let page_list = self.page_list(type_name).map(|(list, _)| list);
+        let ty = self.field_type(type_name, field)?;
+        let inner = ty.inner_named_type().as_str();
+        if Some(field) == page_list || (field == "nodes" && is_single_list(ty)) {
+            return (self.find_record(inner) == Some(record)).then_some(PageField::Records);
+        }
+        let words = snake_words(field);
+        let is_flag = inner == "Boolean" && !ty.is_list();
+        match words.as_str() {
+            "total_count" if self.is_number(ty) => Some(PageField::Total),
+            // A connection has these in its `pageInfo`.
+            _ if page_list.is_none() => None,
+            "total" | "count" | "total_elements" | "total_items" | "total_records" if self.is_number(ty) => {
                 Some(PageField::Total)
             }
-            "has_next" | "has_next_page" | "has_more" => Some(PageField::HasNext),
-            "has_previous" | "has_previous_page" => Some(PageField::HasPrevious),
+            "has_next" | "has_next_page" | "has_more" if is_flag => Some(PageField::HasNext),
+            "has_previous" | "has_previous_page" if is_flag => Some(PageField::HasPrevious),
             _ => None,
         }
     }
@@ -64,6 +74,14 @@ impl Model {
         });
         let (name, ty, record) = records.next()?;
         (records.next().is_none() && is_single_list(ty)).then_some((name, record))
+    }
+
+    /// True for numbers, and for scalars that we do not know.
+    fn is_number(&self, ty: &Type) -> bool {
+        let name = ty.inner_named_type();
+        let is_scalar = self.schema.types.get(name).is_some_and(ExtendedType::is_scalar);
+        let group = Scalar::from_name(name).map(Scalar::group);
+        is_scalar && !ty.is_list() && group.is_none_or(|group| group == ScalarGroup::Number)
     }
 
     fn field_type(&self, type_name: &str, field: &str) -> Option<&Type> {

@@ -4,12 +4,19 @@ use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::values::{coerce, date_times};
 use trefoil_model::{
-    Field, FieldId, KeySource, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value, ValueSource,
+    Field, FieldId, KeyForm, KeySource, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
+    ValueSource,
 };
 
 use crate::operation::MissingFields;
 
 use crate::plan::predicate::under_field;
+
+/// The greatest id that a client may choose: all numbers up to it are exact in JavaScript.
+const MAX_CHOSEN_ID: i64 = 9_007_199_254_740_991;
+
+/// The same where ids are of GraphQL's type Int, which ends a million ids later.
+const MAX_CHOSEN_INT_ID: i64 = i32::MAX as i64 - 1_000_000;
 
 /// The validated values of one write.
 #[derive(Default)]
@@ -43,6 +50,7 @@ impl<'a> WritePlanner<'a> {
         self.planned.id = id;
         let is_given = self.accept_all(fields);
         self.complete_id();
+        self.check_counted_id();
         self.fill_missing(&is_given);
         self.set_timestamps(&[ValueSource::CreationTime, ValueSource::UpdateTime]);
         self.finish()
@@ -103,6 +111,26 @@ impl<'a> WritePlanner<'a> {
                 let message = format!("{} is required", display_label(&field.name));
                 self.violations.push(Violation::new(&field.input_name, "REQUIRED", message));
             }
+        }
+    }
+
+    /// Counted ids continue after the greatest one, so one that a client chooses must leave room for the following.
+    fn check_counted_id(&mut self) {
+        let max = match self.record.key_form() {
+            KeyForm::Digits => MAX_CHOSEN_ID,
+            KeyForm::Number => MAX_CHOSEN_INT_ID,
+            KeyForm::Uuid | KeyForm::Text => return,
+        };
+        let field = self.record.field(self.record.id_field());
+        match self.planned.id {
+            Some(RecordId::Number(id))
+                if !(1..=max).contains(&id)
+                    && !self.violations.iter().any(|violation| is_under(violation, field)) =>
+            {
+                let message = format!("{} must be between 1 and {max}", display_label(&field.name));
+                self.violations.push(Violation::new(&field.input_name, "RANGE", message));
+            }
+            Some(_) | None => {}
         }
     }
 

@@ -280,7 +280,7 @@ impl<'a> OperationPlanner<'a> {
                 ConnectionField::Edges { item_required, entries }
             }
             "pageInfo" => ConnectionField::PageInfo(self.plan_page_info(connection, inner, group)),
-            name => match self.connection_part(type_name, name) {
+            name => match self.engine.model().page_field(type_name, name) {
                 Some(PageField::Records) => {
                     ConnectionField::Nodes { item_required, object: self.plan_node(connection, group) }
                 }
@@ -319,15 +319,6 @@ impl<'a> OperationPlanner<'a> {
             }
         });
         PayloadShape { entries, reads, uses_resolvers }
-    }
-
-    /// What a field of a connection or a page holds.
-    fn connection_part(&self, type_name: &str, field: &str) -> Option<PageField> {
-        match field {
-            "nodes" => Some(PageField::Records),
-            "totalCount" => Some(PageField::Total),
-            other => self.engine.model().page_field(type_name, other),
-        }
     }
 
     fn plan_edge_field(

@@ -1,27 +1,61 @@
 //! Types that a schema uses without declaring them, because its own server adds them: connections and scalars.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use apollo_compiler::ast::{Definition, Document, FieldDefinition, InputValueDefinition};
 use apollo_compiler::{Name, Node};
 
 use crate::Scalar;
 
+/// Where values of a declared type may stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TypeUse {
+    /// Also in results.
+    Result,
+    InputOnly,
+}
+
+/// The types that the schema declares.
+pub(crate) fn declared_types(documents: &[Document]) -> HashMap<&str, TypeUse> {
+    let definitions = documents.iter().flat_map(|document| &document.definitions);
+    let declared = definitions.filter_map(|definition| match definition {
+        Definition::InputObjectTypeDefinition(ty) => Some((ty.name.as_str(), TypeUse::InputOnly)),
+        Definition::ScalarTypeDefinition(ty) => Some((ty.name.as_str(), TypeUse::Result)),
+        Definition::ObjectTypeDefinition(ty) => Some((ty.name.as_str(), TypeUse::Result)),
+        Definition::InterfaceTypeDefinition(ty) => Some((ty.name.as_str(), TypeUse::Result)),
+        Definition::UnionTypeDefinition(ty) => Some((ty.name.as_str(), TypeUse::Result)),
+        Definition::EnumTypeDefinition(ty) => Some((ty.name.as_str(), TypeUse::Result)),
+        Definition::OperationDefinition(_)
+        | Definition::FragmentDefinition(_)
+        | Definition::DirectiveDefinition(_)
+        | Definition::SchemaDefinition(_)
+        | Definition::SchemaExtension(_)
+        | Definition::ScalarTypeExtension(_)
+        | Definition::ObjectTypeExtension(_)
+        | Definition::InterfaceTypeExtension(_)
+        | Definition::UnionTypeExtension(_)
+        | Definition::EnumTypeExtension(_)
+        | Definition::InputObjectTypeExtension(_) => None,
+    });
+    declared.collect()
+}
+
 /// The definitions of the types that are used and not declared, as far as their names say what they are.
-pub(crate) fn implied_types(documents: &[Document], declared: &HashSet<&str>) -> String {
+pub(crate) fn implied_types(documents: &[Document]) -> String {
+    let declared = declared_types(documents);
     let used: Vec<&str> =
         documents.iter().flat_map(|document| &document.definitions).flat_map(used_types).collect();
     let mut seen = HashSet::new();
     let mut sdl = String::new();
-    for name in used.iter().copied().filter(|name| !declared.contains(name) && seen.insert(*name)) {
-        if let Some(node) = connection_node(name).filter(|node| declared.contains(node)) {
-            sdl.push_str(&connection_sdl(node, declared));
+    for name in used.iter().copied().filter(|name| !declared.contains_key(name) && seen.insert(*name)) {
+        if let Some(node) = connection_node(name, &declared) {
+            sdl.push_str(&connection_sdl(node, &declared));
         } else if is_added_scalar(name) {
             sdl.push_str(&format!("\nscalar {name}"));
         }
     }
     let has_connections = sdl.contains("pageInfo");
-    if (has_connections || used.contains(&"PageInfo")) && !declared.contains("PageInfo") {
+    if (has_connections || used.contains(&"PageInfo")) && !declared.contains_key("PageInfo") {
         sdl.push_str(PAGE_INFO);
     }
     sdl
@@ -30,14 +64,21 @@ pub(crate) fn implied_types(documents: &[Document], declared: &HashSet<&str>) ->
 const PAGE_INFO: &str = "
 type PageInfo { hasPreviousPage: Boolean!  hasNextPage: Boolean!  startCursor: String  endCursor: String }";
 
-fn connection_node(name: &str) -> Option<&str> {
-    name.strip_suffix("Connection").filter(|node| !node.is_empty())
+/// The type whose records a connection holds, if all its fields can have the types that they must have.
+fn connection_node<'a>(name: &'a str, declared: &HashMap<&str, TypeUse>) -> Option<&'a str> {
+    let node = name.strip_suffix("Connection")?;
+    let is_input = |name: &str| declared.get(name) == Some(&TypeUse::InputOnly);
+    let fits = declared.contains_key(node)
+        && !is_input(node)
+        && !is_input(&format!("{node}Edge"))
+        && !is_input("PageInfo");
+    fits.then_some(node)
 }
 
-fn connection_sdl(node: &str, declared: &HashSet<&str>) -> String {
+fn connection_sdl(node: &str, declared: &HashMap<&str, TypeUse>) -> String {
     let mut sdl =
         format!("\ntype {node}Connection {{ edges: [{node}Edge!]!  pageInfo: PageInfo!  totalCount: Int! }}");
-    if !declared.contains(format!("{node}Edge").as_str()) {
+    if !declared.contains_key(format!("{node}Edge").as_str()) {
         sdl.push_str(&format!("\ntype {node}Edge {{ node: {node}!  cursor: String! }}"));
     }
     sdl

@@ -102,9 +102,8 @@ fn parse_files(files: &[SourceFile]) -> ParsedFiles {
     for file in files.iter().filter(|file| !is_blank_file(&file.text)) {
         parsed.add_file(&file.text, &file.name);
     }
-    let declared: HashSet<&str> = parsed.documents.iter().flat_map(declared_names).collect();
     let added =
-        missing_definitions(files, &declared) + &implied_types::implied_types(&parsed.documents, &declared);
+        missing_definitions(files, &parsed.documents) + &implied_types::implied_types(&parsed.documents);
     if !added.is_empty() {
         parsed.add_file(&added, "trefoil.graphqls");
         parsed.builtin_file =
@@ -140,19 +139,14 @@ fn is_blank_file(text: &str) -> bool {
     })
 }
 
-/// Names of all definitions in a document.
-fn declared_names(document: &Document) -> impl Iterator<Item = &str> {
-    document.definitions.iter().filter_map(|definition| {
-        if definition.as_directive_definition().is_some() || !definition.is_extension_definition() {
-            definition.name().map(|name| name.as_str())
-        } else {
-            None
-        }
-    })
-}
-
 /// Definitions of the built-in directives that the schema uses but does not declare.
-fn missing_definitions(files: &[SourceFile], declared: &HashSet<&str>) -> String {
+fn missing_definitions(files: &[SourceFile], documents: &[Document]) -> String {
+    let definitions = || documents.iter().flat_map(|document| &document.definitions);
+    let declared: HashSet<&str> = definitions()
+        .filter_map(|definition| definition.as_directive_definition())
+        .map(|directive| directive.name.as_str())
+        .collect();
+    let types = implied_types::declared_types(documents);
     let is_needed = |name: &str| {
         !declared.contains(name) && files.iter().any(|file| mentions_directive(&file.text, name))
     };
@@ -162,7 +156,7 @@ fn missing_definitions(files: &[SourceFile], declared: &HashSet<&str>) -> String
         .map(|definition| definition.sdl)
         .collect();
     for (name, sdl) in directives::HELPER_TYPES {
-        if !declared.contains(name) && lines.iter().any(|line| line.contains(name)) {
+        if !types.contains_key(name) && lines.iter().any(|line| line.contains(name)) {
             lines.push(sdl);
         }
     }

@@ -188,15 +188,19 @@ impl<'a> RecordTypeReader<'a> {
         let mut fields: Vec<Field> =
             fields.map(|(i, def)| self.read_field(ty, def, id, FieldId(i))).collect();
         let key = self.keys[ty.name.as_str()];
-        if key.field.is_none() {
+        let key_position = key.field.and_then(|name| ty.fields.get_index_of(name));
+        let key_position = key_position.unwrap_or_else(|| {
             fields.push(hidden_key(key.form));
-        }
+            fields.len() - 1
+        });
         self.partial_model.records.push(RecordType {
             name: ty.name.to_string(),
             path: path.unwrap_or_else(|| names::collection_path(&ty.name)),
             table: names::table_name(&ty.name),
             description: ty.description.as_ref().map(|text| text.to_string()),
             fields,
+            key: FieldId(key_position),
+            key_form: key.form,
             key_source: key.source,
             indexes: Vec::new(),
             renamed_from,
@@ -232,11 +236,12 @@ impl<'a> RecordTypeReader<'a> {
         let directives =
             DirectiveReader { log: self.log, redeclared: self.redeclared }.read_field(&def.directives);
         let key = self.keys[ty.name.as_str()];
-        let mut shape = match key.field {
-            Some(name) if def.name == name => TypeShape::Value(ValueType::Key(key.form)),
-            Some(_) | None => self.type_shape(&def.ty),
-        };
-        if directives.resolver.is_some() {
+        let is_key = key.field.is_some_and(|name| def.name == name);
+        let mut shape =
+            if is_key { TypeShape::Value(ValueType::Key(key.form)) } else { self.type_shape(&def.ty) };
+        if is_key {
+            // `@resolver` on it is reported below.
+        } else if directives.resolver.is_some() {
             shape = TypeShape::Unstored(UnstoredReason::HasResolver);
         } else if !def.arguments.is_empty() && matches!(shape, TypeShape::Value(_) | TypeShape::Record(_)) {
             shape = TypeShape::Unstored(UnstoredReason::HasArguments);

@@ -58,12 +58,10 @@ pub(crate) fn redeclared_directives(
 }
 
 fn is_compatible(declared: &DirectiveDefinition, builtin: &BuiltinDirective) -> bool {
-    let known = directives::argument_names(builtin);
-    let arguments = &declared.arguments;
-    arguments.iter().all(|argument| known.contains(&argument.name.as_str()))
-        && known
-            .iter()
-            .all(|name| !builtin.sdl.contains('!') || arguments.iter().any(|argument| argument.name == *name))
+    let builtin = builtin.definition();
+    let mut required = builtin.arguments.iter().filter(|argument| argument.is_required());
+    declared.arguments.iter().all(|argument| builtin.argument_by_name(&argument.name).is_some())
+        && required.all(|argument| declared.argument_by_name(&argument.name).is_some())
 }
 
 pub(crate) fn report_missing_query(schema: &Schema, files: &[SourceFile], log: &mut DiagnosticLog) {
@@ -175,6 +173,16 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
                 && other.kind.input_target().is_some()
                 && other.input_name.eq_ignore_ascii_case(&field.name)
         });
+        if let Some((_, other)) = owner.filter(|_| field.kind.is_id()) {
+            let message = format!(
+                "`{0}.{1}` and `{0}.{2}` have conflicting names",
+                record.name, field.name, other.name
+            );
+            log.error(field_span(schema, record, other), "NAME_CLASH", message)
+                .label(format!("bodies and forms call it `{}`, which is the key", other.input_name))
+                .help("rename one of them");
+            continue;
+        }
         if let Some((_, other)) = owner.filter(|_| !field.kind.is_unstored()) {
             log.warning(
                 field_span(schema, record, field),

@@ -16,33 +16,30 @@ use crate::sdl::directives::{self, BuiltinDirective};
 /// Directives of ours whose names other servers use in another sense.
 const SHARED_NAMES: [&str; 3] = ["default", "index", "key"];
 
-/// Directives that restrict access on other servers, in lower case.
-const ACCESS_DIRECTIVES: [&str; 24] = [
-    "admin",
-    "auth",
-    "authenticated",
-    "authorize",
-    "authorized",
-    "aws_api_key",
-    "aws_auth",
-    "aws_cognito_user_pools",
-    "aws_iam",
-    "guard",
-    "haspermission",
-    "hasrole",
-    "hasscope",
-    "isadmin",
-    "isauthenticated",
-    "isauthorized",
-    "loggedin",
+/// Words in the names of directives that restrict access on other servers: `@hasRole`, `@canAccess`, `@rolesAllowed`.
+const ACCESS_WORDS: [&str; 14] = [
+    "authen",
+    "authori",
+    "role",
     "permission",
-    "policy",
-    "preauthorize",
-    "requiresauth",
-    "requiresscopes",
-    "rolesallowed",
+    "access",
+    "scope",
+    "admin",
+    "owner",
+    "private",
+    "protected",
     "secured",
+    "allow",
+    "policy",
+    "guard",
 ];
+
+/// What may stand before such a word without a capital letter: `@isadmin`, `@preauthorize`.
+const ACCESS_PREFIXES: [&str; 5] = ["is", "has", "can", "pre", "requires"];
+
+/// Names of such directives without any of these words, in lower case.
+const ACCESS_NAMES: [&str; 7] =
+    ["aws_api_key", "aws_cognito_user_pools", "aws_iam", "aws_lambda", "aws_oidc", "logged_in", "loggedin"];
 
 /// Where a directive is declared.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,7 +98,7 @@ pub(crate) fn remove_foreign_directives(
     }
 }
 
-/// True if the directive means something on another server only. A slip of the pen in one of ours is a mistake, which
+/// True if the directive means something on another server only. A typing mistake in one of ours is a mistake, which
 /// validation reports.
 fn is_foreign(origin: Option<DirectiveOrigin>, directive: &Directive, location: &str) -> bool {
     match origin {
@@ -116,10 +113,9 @@ fn is_foreign(origin: Option<DirectiveOrigin>, directive: &Directive, location: 
 }
 
 fn fits_builtin(builtin: &BuiltinDirective, directive: &Directive, location: &str) -> bool {
-    let known = directives::argument_names(builtin);
-    let (_, locations) = builtin.sdl.rsplit_once(" on ").unwrap_or_default();
-    locations.split(" | ").any(|allowed| allowed == location)
-        && directive.arguments.iter().all(|argument| known.contains(&argument.name.as_str()))
+    let definition = builtin.definition();
+    definition.locations.iter().any(|allowed| allowed.name() == location)
+        && directive.arguments.iter().all(|argument| definition.argument_by_name(&argument.name).is_some())
 }
 
 /// The directive of ours that was meant: it differs by one letter or by case, or was cut short.
@@ -155,7 +151,14 @@ fn report_foreign(log: &mut DiagnosticLog, name: &str, uses: &DirectiveUses) {
 }
 
 fn is_access_directive(name: &str) -> bool {
-    ACCESS_DIRECTIVES.contains(&name.to_ascii_lowercase().as_str())
+    let is_access_word = |word: &str| {
+        let begins = |word: &str| ACCESS_WORDS.iter().any(|access| word.starts_with(access));
+        let mut rests = ACCESS_PREFIXES.iter().filter_map(|prefix| word.strip_prefix(prefix));
+        let is_auth = |word: &str| word == "auth" || begins(word);
+        is_auth(word) || rests.any(is_auth)
+    };
+    let words = names::snake_words(name);
+    ACCESS_NAMES.contains(&words.as_str()) || words.split('_').any(is_access_word)
 }
 
 /// Keeps the directives that `keep` accepts, given with their location as SDL writes it.

@@ -5,10 +5,12 @@ pub(crate) mod declaration;
 pub(crate) mod foreign;
 pub(crate) mod places;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
-use apollo_compiler::Node;
-use apollo_compiler::ast::{self, Directive, DirectiveList};
+use apollo_compiler::ast::{self, Directive, DirectiveDefinition, DirectiveList};
+use apollo_compiler::parser::Parser;
+use apollo_compiler::{Name, Node};
 use regex::{Regex, RegexBuilder};
 
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
@@ -128,6 +130,20 @@ pub const HELPER_TYPES: &[(&str, &str)] = &[
 
 /// Maximum size in bytes of a compiled `@pattern`.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
+
+impl BuiltinDirective {
+    /// Its definition, parsed once.
+    pub(crate) fn definition(&self) -> &'static DirectiveDefinition {
+        static DEFINITIONS: LazyLock<HashMap<Name, Node<DirectiveDefinition>>> = LazyLock::new(|| {
+            let sdl: Vec<&str> = BUILTIN_DIRECTIVES.iter().map(|builtin| builtin.sdl).collect();
+            let document = Parser::new().parse_ast(sdl.join("\n"), "trefoil.graphqls");
+            let document = document.unwrap_or_else(|failed| failed.partial);
+            let definitions = document.definitions.iter().filter_map(|one| one.as_directive_definition());
+            definitions.map(|definition| (definition.name.clone(), definition.clone())).collect()
+        });
+        &DEFINITIONS[self.name]
+    }
+}
 
 pub fn find_directive(name: &str) -> Option<&'static BuiltinDirective> {
     BUILTIN_DIRECTIVES.iter().find(|definition| definition.name == name)
@@ -345,13 +361,16 @@ impl<'s> DirectiveReader<'_> {
 
     /// Reports unknown arguments, with the one that was probably meant.
     pub fn report_unknown_arguments(&mut self, directive: &Directive) {
-        let Some(definition) = find_directive(&directive.name) else { return };
-        let known = argument_names(definition);
-        for argument in directive.arguments.iter().filter(|argument| !known.contains(&argument.name.as_str()))
-        {
+        let Some(builtin) = find_directive(&directive.name) else { return };
+        let definition = builtin.definition();
+        for argument in &directive.arguments {
+            if definition.argument_by_name(&argument.name).is_some() {
+                continue;
+            }
             let message = format!("`@{}` has no argument `{}`", directive.name, argument.name);
-            let otherwise = || format!("its definition is `{}`", definition.sdl);
-            let help = suggest_or_else(&argument.name, known.iter().copied(), otherwise);
+            let known = definition.arguments.iter().map(|known| known.name.as_str());
+            let otherwise = || format!("its definition is `{}`", builtin.sdl);
+            let help = suggest_or_else(&argument.name, known, otherwise);
             self.log
                 .error(argument.name.location().or(argument.location()), "DIRECTIVE_ARGUMENT", message)
                 .label("unknown argument")
@@ -413,13 +432,6 @@ fn number_digits(value: &ast::Value, syntax: NumberSyntax) -> Option<&str> {
         | ast::Value::List(_)
         | ast::Value::Object(_) => None,
     }
-}
-
-/// The argument names in a definition's SDL.
-pub(crate) fn argument_names(definition: &BuiltinDirective) -> Vec<&'static str> {
-    let inside = definition.sdl.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-    let Some((arguments, _)) = inside else { return Vec::new() };
-    arguments.split(',').filter_map(|argument| Some(argument.split_once(':')?.0.trim())).collect()
 }
 
 /// The kind of literal with its article, for messages.

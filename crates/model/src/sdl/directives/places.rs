@@ -41,6 +41,11 @@ impl RecordTypeReader<'_> {
                 )
             } else if name == "key" && !kind.is_id() {
                 key_help(&place, def, directive)
+            } else if kind.is_id() && name == "resolver" {
+                (
+                    format!("`@resolver` is not allowed on {place}: the key of a record is stored"),
+                    "remove it".to_owned(),
+                )
             } else if kind.is_id() && !may_stand_on_key(name, kind) {
                 (
                     format!("`@{name}` is not allowed on {place}: the server assigns its ids"),
