@@ -254,7 +254,8 @@ impl Bench {
 
     fn create(&self, record: &str, fields: &[(&str, Value)], select: &str) -> Operation {
         let (record_id, fields) = (self.record(record).0, self.fields(record, fields));
-        Operation::Create { record: record_id, id: None, fields, selection: self.select(record, select) }
+        let (filled_fields, selection) = (Vec::new(), self.select(record, select));
+        Operation::Create { record: record_id, id: None, fields, filled_fields, selection }
     }
 
     fn update(&self, record: &str, id: i64, fields: &[(&str, Value)], version: Option<i64>) -> Operation {
@@ -262,6 +263,7 @@ impl Bench {
             record: self.record(record).0,
             id: id.into(),
             fields: self.fields(record, fields),
+            filled_fields: Vec::new(),
             missing_fields: MissingFields::Keep,
             expected_version: version,
             selection: self.select(record, "id"),

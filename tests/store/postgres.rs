@@ -107,6 +107,7 @@ async fn id_is_never_given_twice_whoever_chooses() {
                     record: bench.record("User").0,
                     id: Some(id.into()),
                     fields: bench.fields("User", &[("name", text("chosen"))]),
+                    filled_fields: Vec::new(),
                     selection: bench.select("User", "id"),
                 };
                 match bench.one(operation).await {

@@ -111,6 +111,7 @@ async fn chosen_id_is_kept_or_refused(bench: Bench) {
         record: bench.record("User").0,
         id: Some(id.into()),
         fields: bench.fields("User", &[("name", text("Ada"))]),
+        filled_fields: Vec::new(),
         selection: bench.select("User", "id"),
     };
     assert_eq!(bench.one(chosen(70)).await.unwrap().0, Outcome::Created { id: 70.into(), version: 1 });

@@ -125,6 +125,7 @@ impl UpsertKey {
             record: self.record,
             id: existing_id,
             fields: client_fields(model.record(self.record), fields),
+            filled_fields: Vec::new(),
             missing_fields: MissingFields::Keep,
             expected_version: None,
             selection: row.selection,

@@ -3,7 +3,7 @@
 use trefoil_model::{FieldId, RecordTypeId, RootKind};
 
 use crate::changes::ChangeKind;
-use crate::operation::ComparisonOp;
+use crate::operation::{ComparisonOp, FilledField};
 
 /// A root field that the naming rules bind to an operation on a record type.
 #[derive(Debug)]
@@ -15,8 +15,8 @@ pub struct BuiltinOperation {
     pub result_shape: ResultShape,
     /// A get operation without arguments, on a type that has one record: `shop: Shop!`.
     pub is_singleton: bool,
-    /// Required fields that a create operation fills, because no argument can set them.
-    pub filled_fields: Vec<(FieldId, FillValue)>,
+    /// Required fields that the operation fills, because no argument can set them.
+    pub filled_fields: Vec<FilledField>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +40,6 @@ pub enum OperationVerb {
     /// Deletes all records that match.
     DeleteMany,
     Subscribe(ChangeKind),
-}
-
-/// The value of a field that no argument can set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FillValue {
-    CurrentTime,
-    CurrentDate,
-    False,
-    EmptyList,
 }
 
 /// The shape of the result, read from the declared type.

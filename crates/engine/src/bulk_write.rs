@@ -82,7 +82,7 @@ impl BulkWrite<'_> {
         for (position, step) in steps.into_iter().enumerate() {
             let planned = match step {
                 BulkStep::Import(import) => Plan::prove_import(&self.model, import, now),
-                BulkStep::Run(operation) => Plan::prove(&self.model, operation, now),
+                BulkStep::Run(operation) => Plan::prove_bulk(&self.model, operation, now),
             };
             match planned {
                 Ok(plan) => plans.push((position, plan)),

@@ -36,7 +36,7 @@ pub mod changes;
 // Reloading the schema while requests run.
 mod schema_gate;
 
-pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb, ResultShape};
+pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
     ChangeBatch, ChangeFeed, ChangeFilter, ChangeKind, ChangeLog, LogEpoch, RecordChange, RecordImage,
@@ -46,8 +46,8 @@ pub use crate::engine::{
     ResolverResult, downcast_sink,
 };
 pub use crate::operation::{
-    ChildSelection, ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation,
-    Outcome, Selection, SortKey,
+    ChildSelection, ComparisonOp, Condition, CountMode, FillValue, FilledField, ListSlice, Listing,
+    MissingFields, Operation, Outcome, Selection, SortKey,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

@@ -101,7 +101,8 @@ impl Engine {
     pub async fn create(&self, type_name: &str, fields: Value) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
         let (id, fields) = fields_from_object(self.model().record(record), fields)?;
-        let operation = Operation::Create { record, id, fields, selection: selection.clone() };
+        let (filled_fields, selected) = (Vec::new(), selection.clone());
+        let operation = Operation::Create { record, id, fields, filled_fields, selection: selected };
         self.run_write(record, type_name, operation, selection).await
     }
 
@@ -113,6 +114,7 @@ impl Engine {
             record,
             id: id.into(),
             fields,
+            filled_fields: Vec::new(),
             missing_fields: MissingFields::Keep,
             expected_version: None,
             selection: selection.clone(),

@@ -85,7 +85,7 @@ impl<'m> FakeRecords<'m> {
             fields.extend(value.map(|value| (FieldId(position), value)));
         }
         let id = Some(self.record_id(record, number));
-        Ok(Operation::Create { record, id, fields, selection: Arc::default() })
+        Ok(Operation::Create { record, id, fields, filled_fields: Vec::new(), selection: Arc::default() })
     }
 
     fn is_created_before(&self, one: RecordTypeId, other: RecordTypeId) -> bool {

@@ -28,7 +28,7 @@ pub const IMPOSSIBLE_VERSION: i64 = i64::MIN;
 impl ResourceRequest<'_> {
     pub fn create_operation(&self, fields: FieldValues, selection: &Arc<PreparedSelection>) -> Operation {
         let (record, selection) = (self.collection.record, selection.clone());
-        Operation::Create { record, id: None, fields, selection }
+        Operation::Create { record, id: None, fields, filled_fields: Vec::new(), selection }
     }
 
     /// The operation that changes a record; `missing_fields` says what happens to absent fields.
@@ -40,7 +40,8 @@ impl ResourceRequest<'_> {
         expected_version: Option<i64>,
     ) -> Operation {
         let (record, selection) = (self.collection.record, self.collection.full_shape.selection.clone());
-        Operation::Update { record, id: id.clone(), fields, missing_fields, expected_version, selection }
+        let (id, filled_fields) = (id.clone(), Vec::new());
+        Operation::Update { record, id, fields, filled_fields, missing_fields, expected_version, selection }
     }
 
     pub fn delete_operation(&self, id: &RecordId, expected_version: Option<i64>) -> Operation {

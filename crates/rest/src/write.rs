@@ -194,6 +194,7 @@ impl ChangeRequest<'_> {
             record: request.collection.record,
             id: self.id.clone(),
             fields,
+            filled_fields: Vec::new(),
             missing_fields: self.missing_fields,
             expected_version: self.expected_version,
             selection: shape.selection.clone(),

@@ -192,7 +192,7 @@ fn create_operation(model: &Model, record: RecordTypeId, row: &SeedRecord) -> Re
     if id.as_ref().is_some_and(|id| *id <= RecordId::Number(0)) {
         return Err(Error::invalid("id", "TYPE", "an id must be a positive 64-bit integer"));
     }
-    Ok(Operation::Create { record, id, fields, selection: Arc::default() })
+    Ok(Operation::Create { record, id, fields, filled_fields: Vec::new(), selection: Arc::default() })
 }
 
 fn append_operation(list: &str, value: &str) -> Operation {

@@ -11,7 +11,7 @@ use crate::arguments::unique_fields::parse_unique_fields;
 use crate::arguments::values::{
     expect_id, expect_integer, expect_object, expect_text, unknown_field_violation,
 };
-use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb};
+use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::list_window;
 use crate::operation::{
     ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation, SortKey,
@@ -51,6 +51,7 @@ impl BuiltinOperation {
         let mut parsed = self.parse_arguments(model, arguments)?;
         let record = self.record;
         let expected_version = parsed.expected_version;
+        let filled_fields = self.filled_fields.clone();
         match self.verb {
             OperationVerb::Get => match parsed.id {
                 Some(id) if parsed.conditions.is_empty() => Ok(Operation::Get { record, id, selection }),
@@ -78,6 +79,7 @@ impl BuiltinOperation {
                     record,
                     id,
                     fields,
+                    filled_fields,
                     missing_fields: MissingFields::Keep,
                     expected_version,
                     selection,
@@ -87,16 +89,14 @@ impl BuiltinOperation {
                 Ok(Operation::Delete { record, id: parsed.required_id()?, expected_version, selection })
             }
             OperationVerb::CreateMany => {
-                let mut items = parsed.items;
-                items.iter_mut().for_each(|fields| fields.extend(self.filled_values(fields)));
-                Ok(Operation::CreateMany { record, items, selection })
+                Ok(Operation::CreateMany { record, items: parsed.items, filled_fields, selection })
             }
             OperationVerb::UpdateMany => {
                 let fields = std::mem::take(&mut parsed.fields);
-                Ok(Operation::UpdateMany { record, conditions: parsed.required_conditions(limits)?, fields })
+                let conditions = parsed.required_conditions(limits)?;
+                Ok(Operation::UpdateMany { record, conditions, fields, filled_fields })
             }
             OperationVerb::Upsert => {
-                let filled_fields = self.filled_values(&parsed.fields);
                 let (by, fields) = (parsed.unique_fields, parsed.fields);
                 Ok(Operation::Upsert { record, by, fields, filled_fields, selection })
             }
@@ -108,16 +108,9 @@ impl BuiltinOperation {
     }
 
     fn create_operation(&self, parsed: ParsedArguments, selection: Arc<PreparedSelection>) -> Operation {
-        let ParsedArguments { id, mut fields, .. } = parsed;
-        fields.extend(self.filled_values(&fields));
-        Operation::Create { record: self.record, id, fields, selection }
-    }
-
-    /// The values of fields that no argument can set, for a new record with these fields.
-    fn filled_values(&self, given: &[(FieldId, Value)]) -> Vec<(FieldId, Value)> {
-        let is_missing = |field: &FieldId| !given.iter().any(|(known, _)| known == field);
-        let fields = self.filled_fields.iter().filter(|(field, _)| is_missing(field));
-        fields.map(|(field, value)| (*field, filled_value(*value))).collect()
+        let ParsedArguments { id, fields, .. } = parsed;
+        let filled_fields = self.filled_fields.clone();
+        Operation::Create { record: self.record, id, fields, filled_fields, selection }
     }
 
     /// The predicates that the arguments of a subscription filter by.
@@ -142,17 +135,6 @@ impl BuiltinOperation {
             }
         }
         if violations.is_empty() { Ok(parsed) } else { Err(Error::Invalid(violations)) }
-    }
-}
-
-fn filled_value(value: FillValue) -> Value {
-    match value {
-        FillValue::CurrentTime => {
-            Value::String(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
-        }
-        FillValue::CurrentDate => Value::String(jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()),
-        FillValue::False => Value::Bool(false),
-        FillValue::EmptyList => Value::List(Vec::new()),
     }
 }
 

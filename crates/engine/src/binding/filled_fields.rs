@@ -1,19 +1,30 @@
-//! The required fields that a create operation fills by itself, because its arguments cannot set them.
+//! The required fields that an operation fills by itself, because its arguments cannot set them.
 
 use trefoil_model::naming::names::snake_words;
 use trefoil_model::{Argument, Field, FieldId, RecordType, Scalar, ValueSource, ValueType};
 
 use crate::arguments::roles::{argument_roles, member_role};
-use crate::builtin_operation::{ArgumentRole, FillValue, OperationVerb};
+use crate::builtin_operation::{ArgumentRole, OperationVerb};
+use crate::operation::{FillValue, FilledField};
 
-/// The fields to fill, with their values.
+/// The fields to fill, with their values. An update fills times of the last change only.
 pub(crate) fn filled_fields(
     record: &RecordType,
     verb: OperationVerb,
     arguments: &[Argument],
-) -> Vec<(FieldId, FillValue)> {
+) -> Vec<FilledField> {
+    let is_update = matches!(verb, OperationVerb::Update | OperationVerb::UpdateMany);
+    if !is_update && !may_create(verb) {
+        return Vec::new();
+    }
     let unset = unset_fields(record, verb, arguments).into_iter();
-    unset.filter_map(|field| Some((field, fill_value(record.field(field))?))).collect()
+    let filled = unset.filter_map(|id| {
+        let field = record.field(id);
+        let value = fill_value(field)?;
+        let is_time = matches!(value, FillValue::CurrentTime | FillValue::CurrentDate);
+        Some(FilledField { field: id, value, on_update: is_time && is_change_name(&field.name) })
+    });
+    filled.filter(|filled| filled.on_update || !is_update).collect()
 }
 
 /// The required fields that neither an argument nor the operation itself can set: a create never succeeds with them.
@@ -22,12 +33,15 @@ pub(crate) fn impossible_fields<'r>(
     verb: OperationVerb,
     arguments: &[Argument],
 ) -> Vec<&'r Field> {
+    if !may_create(verb) {
+        return Vec::new();
+    }
     let unset = unset_fields(record, verb, arguments).into_iter().map(|field| record.field(field));
     unset.filter(|field| fill_value(field).is_none()).collect()
 }
 
-fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]) -> Vec<FieldId> {
-    let may_create = match verb {
+fn may_create(verb: OperationVerb) -> bool {
+    match verb {
         OperationVerb::Create | OperationVerb::CreateMany | OperationVerb::Save | OperationVerb::Upsert => {
             true
         }
@@ -40,10 +54,10 @@ fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]
         | OperationVerb::Delete
         | OperationVerb::DeleteMany
         | OperationVerb::Subscribe(_) => false,
-    };
-    if !may_create {
-        return Vec::new();
     }
+}
+
+fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]) -> Vec<FieldId> {
     let mut settable: Vec<FieldId> = Vec::new();
     for (argument, (_, role)) in arguments.iter().zip(argument_roles(record, verb, arguments)) {
         let members = argument.fields.iter().filter(|_| role == ArgumentRole::Input);
@@ -82,6 +96,11 @@ fn fill_value(field: &Field) -> Option<FillValue> {
         ValueType::List(_) => Some(FillValue::EmptyList),
         ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::Embedded(_) => None,
     }
+}
+
+/// `updatedAt`, `lastModified`: the time of the last change.
+fn is_change_name(name: &str) -> bool {
+    snake_words(name).split('_').any(|word| matches!(word, "updated" | "modified"))
 }
 
 /// `createdAt`, `updatedOn`, `dateCreated`, `creationDate` and the like.

@@ -34,12 +34,14 @@ pub enum Operation {
         /// `None` if the store or the server makes it.
         id: Option<RecordId>,
         fields: Vec<(FieldId, Value)>,
+        filled_fields: Vec<FilledField>,
         selection: Arc<PreparedSelection>,
     },
     /// Creates all of these records, or none.
     CreateMany {
         record: RecordTypeId,
         items: Vec<Vec<(FieldId, Value)>>,
+        filled_fields: Vec<FilledField>,
         selection: Arc<PreparedSelection>,
     },
     /// Changes the given fields of every record that matches.
@@ -47,14 +49,14 @@ pub enum Operation {
         record: RecordTypeId,
         conditions: Vec<Condition>,
         fields: Vec<(FieldId, Value)>,
+        filled_fields: Vec<FilledField>,
     },
     /// Updates the record that has the given values in the fields `by`, else creates one.
     Upsert {
         record: RecordTypeId,
         by: Vec<FieldId>,
         fields: Vec<(FieldId, Value)>,
-        /// Fields that only a new record gets.
-        filled_fields: Vec<(FieldId, Value)>,
+        filled_fields: Vec<FilledField>,
         selection: Arc<PreparedSelection>,
     },
     /// Deletes every record that matches.
@@ -67,6 +69,7 @@ pub enum Operation {
         id: RecordId,
         /// The given fields; the others …
         fields: Vec<(FieldId, Value)>,
+        filled_fields: Vec<FilledField>,
         /// … keep their value, or are reset to their default or null.
         missing_fields: MissingFields,
         expected_version: Option<i64>,
@@ -106,6 +109,23 @@ impl Operation {
             | Operation::PlainList(_) => None,
         }
     }
+}
+
+/// A field that the operation fills by itself if no value is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilledField {
+    pub field: FieldId,
+    pub value: FillValue,
+    /// Also when a record changes, not only when it is created.
+    pub on_update: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FillValue {
+    CurrentTime,
+    CurrentDate,
+    False,
+    EmptyList,
 }
 
 /// How an update treats the fields that it does not name.

@@ -6,10 +6,10 @@ use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordTypeId, Value};
 
-use crate::operation::{ComparisonOp, Condition, CountMode};
+use crate::operation::{ComparisonOp, Condition, CountMode, FilledField};
 use crate::plan::predicate::plan_predicates;
 use crate::plan::selection::PlannedListing;
-use crate::plan::write_planner::{PlannedValues, WritePlanner};
+use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
 /// The most records that one operation creates, changes or deletes.
 pub const MAX_RECORDS_PER_WRITE: u32 = 10_000;
@@ -30,6 +30,7 @@ pub(super) fn plan_items(
     model: &Model,
     record: RecordTypeId,
     items: Vec<Vec<(FieldId, Value)>>,
+    filled_fields: &[FilledField],
     now: jiff::Timestamp,
 ) -> Result<Vec<PlannedValues>> {
     if items.len() > MAX_RECORDS_PER_WRITE as usize {
@@ -41,7 +42,8 @@ pub(super) fn plan_items(
     let mut planned = Vec::with_capacity(items.len());
     let mut violations: Vec<Violation> = Vec::new();
     for (index, fields) in items.into_iter().enumerate() {
-        match WritePlanner::new(model, record, now).plan_create(None, fields) {
+        let planner = WritePlanner::new(model, record, now);
+        match planner.plan_create(None, fields, filled_fields, WriteOrigin::Client) {
             Ok(parts) => planned.push(parts),
             Err(Error::Invalid(found)) => {
                 let found = found.into_iter();

@@ -17,7 +17,7 @@ use crate::changes::RecordImage;
 use crate::operation::{MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::selection::plan_listing;
-use crate::plan::write_planner::{PlannedValues, WritePlanner};
+use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
 pub use crate::plan::many_records::MAX_RECORDS_PER_WRITE;
 pub use crate::plan::predicate::{Predicate, plan_predicates};
@@ -126,7 +126,12 @@ impl Default for PlanLimits {
 
 impl Plan {
     pub fn prove(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
-        plan_action(model, operation, now).map(Plan::proven)
+        plan_action(model, operation, now, WriteOrigin::Client).map(Plan::proven)
+    }
+
+    /// Plans an operation of a bulk write.
+    pub(crate) fn prove_bulk(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
+        plan_action(model, operation, now, WriteOrigin::BulkWrite).map(Plan::proven)
     }
 
     /// `action` has only validated values.
@@ -167,7 +172,12 @@ impl Plan {
     }
 }
 
-fn plan_action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<PlanAction> {
+fn plan_action(
+    model: &Model,
+    operation: Operation,
+    now: jiff::Timestamp,
+    origin: WriteOrigin,
+) -> Result<PlanAction> {
     Ok(match operation {
         Operation::Get { record, id, selection } => {
             PlanAction::Get { record, id, selection: selection.plan(model, record)? }
@@ -177,33 +187,42 @@ fn plan_action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Res
             listing: plan_listing(model, model.record(record), &listing)?,
             selection: selection.plan(model, record)?,
         },
-        Operation::Create { record, id, fields, selection } => {
+        Operation::Create { record, id, fields, filled_fields, selection } => {
             let PlannedValues { id, values, links } =
-                WritePlanner::new(model, record, now).plan_create(id, fields)?;
+                WritePlanner::new(model, record, now).plan_create(id, fields, &filled_fields, origin)?;
             PlanAction::Create { record, id, values, links, selection: selection.plan(model, record)? }
         }
-        Operation::Update { record, id, fields, missing_fields, expected_version, selection } => {
+        Operation::Update {
+            record,
+            id,
+            fields,
+            filled_fields,
+            missing_fields,
+            expected_version,
+            selection,
+        } => {
             let PlannedValues { values, links, .. } =
-                WritePlanner::new(model, record, now).plan_update(fields, missing_fields)?;
+                WritePlanner::new(model, record, now).plan_update(fields, &filled_fields, missing_fields)?;
             let selection = selection.plan(model, record)?;
             PlanAction::Update { record, id, values, links, expected_version, selection }
         }
         Operation::Delete { record, id, expected_version, selection } => {
             PlanAction::Delete { record, id, expected_version, selection: selection.plan(model, record)? }
         }
-        Operation::CreateMany { record, items, selection } => {
+        Operation::CreateMany { record, items, filled_fields, selection } => {
             let selection = selection.plan(model, record)?;
             let create = |PlannedValues { id, values, links }| {
                 let selection = selection.clone();
                 Plan::proven(PlanAction::Create { record, id, values, links, selection })
             };
-            let items = many_records::plan_items(model, record, items, now)?;
+            let items = many_records::plan_items(model, record, items, &filled_fields, now)?;
             PlanAction::CreateMany(items.into_iter().map(create).collect())
         }
-        Operation::UpdateMany { record, conditions, fields } => {
+        Operation::UpdateMany { record, conditions, fields, filled_fields } => {
             let listing = many_records::plan_matches(model, record, &conditions)?;
+            let planner = WritePlanner::new(model, record, now);
             let PlannedValues { values, links, .. } =
-                WritePlanner::new(model, record, now).plan_update(fields, MissingFields::Keep)?;
+                planner.plan_update(fields, &filled_fields, MissingFields::Keep)?;
             PlanAction::UpdateMany { record, listing, values, links }
         }
         Operation::DeleteMany { record, conditions } => PlanAction::DeleteMany {
@@ -218,13 +237,14 @@ fn plan_action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Res
                 // That of the record that is found.
                 id: RecordId::Number(0),
                 fields: fields.iter().filter(|(field, _)| *field != key).cloned().collect(),
+                filled_fields: filled_fields.clone(),
                 missing_fields: MissingFields::Keep,
                 expected_version: None,
                 selection: selection.clone(),
             };
             let update = Plan::prove(model, operation, now)?;
-            let fields = [fields, filled_fields].concat();
-            let create = Plan::prove(model, Operation::Create { record, id: None, fields, selection }, now)?;
+            let operation = Operation::Create { record, id: None, fields, filled_fields, selection };
+            let create = Plan::prove(model, operation, now)?;
             PlanAction::Upsert { record, listing, create: Box::new(create), update: Box::new(update) }
         }
         Operation::ReadImage { record, image, selection } => {

@@ -8,7 +8,7 @@ use trefoil_model::{
     ValueSource,
 };
 
-use crate::operation::MissingFields;
+use crate::operation::{FillValue, FilledField, MissingFields};
 
 use crate::plan::predicate::under_field;
 
@@ -17,6 +17,15 @@ const MAX_CHOSEN_ID: i64 = 9_007_199_254_740_991;
 
 /// The same where ids are of GraphQL's type Int, which ends a million ids later.
 const MAX_CHOSEN_INT_ID: i64 = i32::MAX as i64 - 1_000_000;
+
+/// By whom a record is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteOrigin {
+    /// A request.
+    Client,
+    /// A seed or another bulk write: any id may come from another store.
+    BulkWrite,
+}
 
 /// The validated values of one write.
 #[derive(Default)]
@@ -46,11 +55,16 @@ impl<'a> WritePlanner<'a> {
         mut self,
         id: Option<RecordId>,
         fields: Vec<(FieldId, Value)>,
+        filled_fields: &[FilledField],
+        origin: WriteOrigin,
     ) -> Result<PlannedValues> {
         self.planned.id = id;
-        let is_given = self.accept_all(fields);
+        let mut is_given = self.accept_all(fields);
         self.complete_id();
-        self.check_counted_id();
+        if origin == WriteOrigin::Client {
+            self.check_counted_id();
+        }
+        self.fill_fields(filled_fields.iter(), &mut is_given);
         self.fill_missing(&is_given);
         self.set_timestamps(&[ValueSource::CreationTime, ValueSource::UpdateTime]);
         self.finish()
@@ -82,9 +96,13 @@ impl<'a> WritePlanner<'a> {
     pub(crate) fn plan_update(
         mut self,
         fields: Vec<(FieldId, Value)>,
+        filled_fields: &[FilledField],
         missing_fields: MissingFields,
     ) -> Result<PlannedValues> {
-        let is_given = self.accept_all(fields);
+        let mut is_given = self.accept_all(fields);
+        if !(self.planned.values.is_empty() && self.planned.links.is_empty()) {
+            self.fill_fields(filled_fields.iter().filter(|filled| filled.on_update), &mut is_given);
+        }
         if missing_fields == MissingFields::Reset {
             self.fill_missing(&is_given);
         }
@@ -175,6 +193,22 @@ impl<'a> WritePlanner<'a> {
         match coerce::coerce_field(self.model, field, value) {
             Ok(stored) => self.planned.values.push((id, stored)),
             Err(violations) => self.violations.extend(under_field(field, violations)),
+        }
+    }
+
+    /// Gives fields that the operation fills their value, unless one is given.
+    fn fill_fields<'f>(&mut self, filled: impl Iterator<Item = &'f FilledField>, is_given: &mut [bool]) {
+        for FilledField { field: id, value, .. } in filled {
+            if std::mem::replace(&mut is_given[id.0], true) {
+                continue;
+            }
+            let value = match value {
+                FillValue::CurrentTime => Value::String(date_times::format_timestamp(self.now)),
+                FillValue::CurrentDate => Value::String(self.now.strftime("%Y-%m-%d").to_string()),
+                FillValue::False => Value::Bool(false),
+                FillValue::EmptyList => Value::List(Vec::new()),
+            };
+            self.accept_field(*id, self.record.field(*id), &value);
         }
     }
 

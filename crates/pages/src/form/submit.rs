@@ -295,8 +295,9 @@ fn checked_fields(
     }
     let (record, selection) = (request.collection.record, request.collection.full_shape.selection.clone());
     let id = RecordId::Number(0);
+    let (filled_fields, expected_version) = (Vec::new(), None);
     let operation =
-        Operation::Update { record, id, fields, missing_fields, expected_version: None, selection };
+        Operation::Update { record, id, fields, filled_fields, missing_fields, expected_version, selection };
     let others = request.resources.engine.violations(operation).into_iter();
     let reported = violations.clone();
     violations.extend(others.filter(|other| !reported.iter().any(|known| same_field(known, other))));
