@@ -284,7 +284,8 @@ impl Bench {
     }
 
     fn cursor(&self, record: &str, order: &[SortKey], row: &dyn Row, first: usize) -> String {
-        CursorFormat::of(self.record(record).1, order).encode(row, first)
+        let format = CursorFormat::of(self.record(record).1, order);
+        format.encode(format.read(row, first))
     }
 
     fn condition(&self, record: &str, field: &str, op: ComparisonOp, value: Value) -> Condition {

@@ -42,17 +42,24 @@ pub struct CursorFormat {
     fields: usize,
 }
 
+/// The position of a row, before it is encoded.
+#[derive(Debug, Clone)]
+pub struct RowPosition(Vec<serde_json::Value>);
+
 impl CursorFormat {
     pub fn of(record: &RecordType, order: &[SortKey]) -> CursorFormat {
         CursorFormat { signature: order_signature(record, order), fields: order.len() }
     }
 
-    /// The cursor of a row whose cells from `first` on are the sort keys and then the id.
-    pub fn encode(&self, row: &dyn Row, first: usize) -> String {
-        let cells = (0..=self.fields).map(|i| cell_to_json(row.cell(first + i)));
-        let parts: Vec<serde_json::Value> =
-            std::iter::once(self.signature.as_str().into()).chain(cells).collect();
-        URL_SAFE_NO_PAD.encode(serde_json::Value::from(parts).to_string())
+    /// The position of a row whose cells from `first` on are the sort keys and then the id.
+    pub fn read(&self, row: &dyn Row, first: usize) -> RowPosition {
+        RowPosition((0..=self.fields).map(|i| cell_to_json(row.cell(first + i))).collect())
+    }
+
+    /// The cursor of a row.
+    pub fn encode(&self, position: RowPosition) -> String {
+        let parts = std::iter::once(self.signature.as_str().into()).chain(position.0);
+        URL_SAFE_NO_PAD.encode(serde_json::Value::from_iter(parts).to_string())
     }
 }
 

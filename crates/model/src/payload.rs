@@ -9,7 +9,6 @@ use crate::{Model, RecordTypeId};
 /// What a field of a payload holds after a successful write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadPart {
-    Record,
     Id,
     True,
     /// A text for people: `OK`.
@@ -31,7 +30,9 @@ impl Model {
             .values()
             .filter_map(|field| Some((field.ty.is_list(), self.find_record(field.ty.inner_named_type())?)));
         let (is_list, record) = records.next()?;
-        let is_complete = || object.fields.values().all(|field| self.part_of(object, field).is_some());
+        let is_known =
+            |field: &FieldDefinition| self.is_record_field(field) || self.part_of(object, field).is_some();
+        let is_complete = || object.fields.values().all(|field| is_known(field));
         (records.next().is_none() && !is_list && is_complete()).then_some(record)
     }
 
@@ -46,10 +47,10 @@ impl Model {
             matches!(part, PayloadPart::True | PayloadPart::Message | PayloadPart::Count)
                 || (*part == PayloadPart::Id && is_payload_name(type_name))
         };
-        parts.iter().any(says_done) && !parts.contains(&PayloadPart::Record)
+        parts.iter().any(says_done)
     }
 
-    /// What a field of a payload holds.
+    /// What a field of a payload holds beside the record.
     pub fn payload_part(&self, type_name: &str, field: &str) -> Option<PayloadPart> {
         let object = self.value_object(type_name)?;
         self.part_of(object, object.fields.get(field)?)
@@ -58,9 +59,8 @@ impl Model {
     /// A selection of the record that the type wraps.
     pub fn payload_selection(&self, type_name: &str, selection: &str) -> String {
         let object = self.value_object(type_name);
-        let is_record = |field: &FieldDefinition| self.find_record(field.ty.inner_named_type()).is_some();
         let mut fields = object.into_iter().flat_map(|object| &object.fields);
-        match fields.find(|(_, field)| is_record(field) && !field.ty.is_list()) {
+        match fields.find(|(_, field)| self.is_record_field(field)) {
             Some((name, _)) => format!("{{ {name} {{ {selection} }} }}"),
             None => "{ __typename }".to_owned(),
         }
@@ -78,15 +78,17 @@ impl Model {
         }
     }
 
+    /// True if the field holds the record of the payload.
+    pub fn is_record_field(&self, field: &FieldDefinition) -> bool {
+        !field.ty.is_list() && self.find_record(field.ty.inner_named_type()).is_some()
+    }
+
     fn part_of(&self, object: &ObjectType, field: &FieldDefinition) -> Option<PayloadPart> {
         let words = snake_words(&field.name);
         let ty = field.ty.inner_named_type().as_str();
         if field.ty.is_list() {
             let is_errors = words.ends_with("errors") || words == "messages";
             return is_errors.then_some(PayloadPart::EmptyList);
-        }
-        if self.find_record(ty).is_some() {
-            return Some(PayloadPart::Record);
         }
         match (ty, words.as_str()) {
             ("Boolean", "success" | "successful" | "ok" | "is_success" | "deleted" | "status" | "result") => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::cursor::CursorFormat;
+use trefoil_engine::cursor::{CursorFormat, RowPosition};
 use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, KeyForm, RecordId};
@@ -41,7 +41,7 @@ pub struct RowWriter {
     out: Vec<u8>,
     row_count: usize,
     version: Option<i64>,
-    last_cursor: Option<String>,
+    last_position: Option<RowPosition>,
     /// The id and version of each row, if needed.
     versions: Option<Vec<(RecordId, i64)>>,
     outcomes: Vec<(usize, Result<Outcome>)>,
@@ -71,7 +71,7 @@ impl RowWriter {
             out: Vec::new(),
             row_count: 0,
             version: None,
-            last_cursor: None,
+            last_position: None,
             versions: None,
             outcomes: Vec::new(),
             early_outcomes: 0,
@@ -104,7 +104,7 @@ impl RowWriter {
             bytes: self.out,
             row_count: self.row_count,
             version: self.version,
-            last_cursor: self.last_cursor,
+            last_cursor: self.cursor_order.zip(self.last_position).map(|(format, last)| format.encode(last)),
             versions: self.versions.unwrap_or_default(),
         };
         (encoded, self.outcomes)
@@ -165,7 +165,7 @@ impl RowSink for RowWriter {
             versions.push((id, version));
         }
         if let Some(format) = &self.cursor_order {
-            self.last_cursor = Some(format.encode(row, self.shape.cell_count()));
+            self.last_position = Some(format.read(row, self.shape.cell_count()));
         }
     }
 
@@ -200,7 +200,7 @@ impl RowSink for RowWriter {
 
     fn reset(&mut self) {
         self.out.clear();
-        (self.row_count, self.version, self.last_cursor) = (0, None, None);
+        (self.row_count, self.version, self.last_position) = (0, None, None);
         self.versions.iter_mut().for_each(Vec::clear);
         self.outcomes.truncate(self.early_outcomes);
     }

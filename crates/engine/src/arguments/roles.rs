@@ -238,6 +238,17 @@ fn listing_role(name: &str) -> ArgumentRole {
     }
 }
 
+/// True if an argument of a list says how many records it has at most. Without a record type, of a list that a
+/// registered resolver returns, the name alone decides.
+pub fn is_length_argument(record: Option<&RecordType>, name: &str) -> bool {
+    let role = match record {
+        Some(record) => named_role(record, OperationVerb::List, name),
+        None => listing_role(name),
+    };
+    matches!(role, ArgumentRole::Size | ArgumentRole::Limit | ArgumentRole::First)
+        || (record.is_none() && name == "last")
+}
+
 /// The field that `name` filters by; its column must be comparable.
 pub fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
     record.find_input_field(name).filter(|id| record.field(*id).kind.is_comparable())

@@ -6,6 +6,8 @@ use apollo_compiler::executable::{Field, Operation, Selection, SelectionSet};
 use apollo_compiler::{ExecutableDocument, Name, ast};
 
 use trefoil_config::ServerLimits;
+use trefoil_engine::arguments::roles::is_length_argument;
+use trefoil_model::{Model, RecordType, Scalar, Value};
 
 use crate::document::tokens::tokens;
 use crate::plan::input::VariableNode;
@@ -17,9 +19,6 @@ const DEFAULT_LIST_LENGTH: u64 = 20;
 
 /// Every token may have this many bytes on average: megabytes of comments or strings cost memory, too.
 const BYTES_PER_TOKEN: usize = 256;
-
-/// Arguments that limit the length of a list.
-const LENGTH_ARGUMENTS: [&str; 2] = ["first", "size"];
 
 /// These lists of types lead to types again, so responses grow exponentially with the nesting. graphql-js has the same
 /// limit.
@@ -66,20 +65,39 @@ struct SelectionWeight {
 }
 
 /// True if the cost of an operation depends on its variables.
-pub fn depends_on_variables(document: &ExecutableDocument, operation: &Operation) -> bool {
-    let variable = |field: &Field| {
-        LENGTH_ARGUMENTS.iter().any(|name| {
-            matches!(
-                field.specified_argument_by_name(name).map(|value| &**value),
-                Some(ast::Value::Variable(_))
-            )
+pub fn depends_on_variables(model: &Model, document: &ExecutableDocument, operation: &Operation) -> bool {
+    operation.all_fields(document).any(|field| {
+        let record = list_record(model, field);
+        let is_variable = |value: &ast::Value| value.as_variable().is_some();
+        field.arguments.iter().any(|argument| match &*argument.value {
+            ast::Value::Object(members) => {
+                members.iter().any(|(name, value)| is_length_argument(record, name) && is_variable(value))
+            }
+            value => is_variable(value) && may_hold_length(record, field, &argument.name),
         })
-    };
-    operation.all_fields(document).any(|field| variable(field))
+    })
+}
+
+/// The type of the records that a field lists.
+fn list_record<'m>(model: &'m Model, field: &Field) -> Option<&'m RecordType> {
+    let name = field.ty().inner_named_type();
+    let record = model.find_record(name).or_else(|| model.connection_node(name));
+    record.map(|record| model.record(record))
+}
+
+/// True if an argument is the length of a list, or an input object that may contain it.
+fn may_hold_length(record: Option<&RecordType>, field: &Field, argument: &str) -> bool {
+    let definition = field.definition.argument_by_name(argument);
+    let is_leaf = definition.is_none_or(|definition| {
+        let scalar = Scalar::from_name(definition.ty.inner_named_type());
+        scalar.is_some_and(|scalar| scalar != Scalar::Json)
+    });
+    !is_leaf || is_length_argument(record, argument)
 }
 
 /// Checks an operation. Without `variables`, lists whose length is a variable count once.
 pub fn check_operation(
+    model: &Model,
     document: &ExecutableDocument,
     operation: &Operation,
     variables: Option<&VariableValues>,
@@ -87,6 +105,7 @@ pub fn check_operation(
 ) -> Result<(), ResponseError> {
     let max_length = limits.max_page_size as u64;
     let mut calculator = WeightCalculator {
+        model,
         document,
         variable_definitions: &operation.variables,
         variables,
@@ -114,6 +133,7 @@ pub fn check_operation(
 }
 
 struct WeightCalculator<'a> {
+    model: &'a Model,
     document: &'a ExecutableDocument,
     variable_definitions: &'a [VariableNode],
     variables: Option<&'a VariableValues>,
@@ -169,19 +189,42 @@ impl<'a> WeightCalculator<'a> {
     }
 
     fn list_length(&self, field: &Field) -> Option<u64> {
-        let length = LENGTH_ARGUMENTS.iter().find_map(|name| {
-            let value = field.specified_argument_by_name(name)?;
-            match value.as_variable() {
-                Some(name) => self.variable_length(name),
-                None => value.to_i32().map(|number| u64::try_from(number).unwrap_or(0)),
-            }
+        let record = list_record(self.model, field);
+        let lengths = field.definition.arguments.iter().filter_map(|argument| {
+            let specified = field.specified_argument_by_name(&argument.name);
+            self.argument_length(record, &argument.name, specified.or(argument.default_value.as_ref())?)
         });
-        length.map(|length| length.min(self.max_length))
+        lengths.max().map(|length| length.min(self.max_length))
     }
 
-    fn variable_length(&self, name: &str) -> Option<u64> {
-        let Some(variables) = self.variables else { return Some(1) };
-        let position = self.variable_definitions.iter().position(|variable| variable.name == name)?;
-        variables.get(position)?.as_i64().map(|number| u64::try_from(number).unwrap_or(0))
+    /// The length that an argument gives, by itself or inside an input object.
+    fn argument_length(&self, record: Option<&RecordType>, name: &str, value: &ast::Value) -> Option<u64> {
+        let is_length = is_length_argument(record, name);
+        match value {
+            ast::Value::Variable(variable) => match self.variables {
+                Some(variables) => {
+                    let mut definitions = self.variable_definitions.iter();
+                    let position = definitions.position(|definition| definition.name == *variable)?;
+                    value_length(record, is_length, variables.get(position)?)
+                }
+                None => is_length.then_some(1),
+            },
+            ast::Value::Object(members) => {
+                let lengths = members.iter().filter(|(name, _)| is_length_argument(record, name));
+                lengths.filter_map(|(name, value)| self.argument_length(record, name, value)).max()
+            }
+            value => value.to_i32().filter(|_| is_length).map(|number| u64::try_from(number).unwrap_or(0)),
+        }
+    }
+}
+
+/// The length in the value of a variable.
+fn value_length(record: Option<&RecordType>, is_length: bool, value: &Value) -> Option<u64> {
+    match value {
+        Value::Object(members) => {
+            let lengths = members.iter().filter(|(name, _)| is_length_argument(record, name));
+            lengths.filter_map(|(_, value)| value_length(record, true, value)).max()
+        }
+        value => value.as_i64().filter(|_| is_length).map(|number| u64::try_from(number).unwrap_or(0)),
     }
 }

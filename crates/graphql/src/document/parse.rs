@@ -147,7 +147,7 @@ fn validate(
         Err(error) => (error.partial, Some(error.errors)),
     };
     for operation in document.operations.iter() {
-        limits::check_operation(&document, operation, None, &settings.limits)
+        limits::check_operation(engine.model(), &document, operation, None, &settings.limits)
             .map_err(|failure| vec![failure])?;
     }
     let document = match document.validate(schema) {
@@ -234,7 +234,7 @@ impl PreparedOperation {
                 .filter(|(_, variable)| names.contains(&&variable.name))
                 .map(|(i, _)| i)
                 .collect(),
-            cost_uses_variables: limits::depends_on_variables(document, operation),
+            cost_uses_variables: limits::depends_on_variables(engine.model(), document, operation),
             plans: RwLock::default(),
         }
     }
@@ -271,7 +271,8 @@ impl PreparedOperation {
         on_stored: impl FnOnce(&OperationPlan),
     ) -> Result<Arc<OperationPlan>, ResponseError> {
         if self.cost_uses_variables {
-            limits::check_operation(document, &self.operation, Some(variables), &settings.limits)?;
+            let (operation, variables) = (&self.operation, Some(variables));
+            limits::check_operation(engine.model(), document, operation, variables, &settings.limits)?;
         }
         let key =
             self.include_variables.iter().map(|position| variables.get(*position).and_then(Value::as_bool));

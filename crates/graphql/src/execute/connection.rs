@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use trefoil_engine::cursor::{CursorFormat, RowPosition};
 use trefoil_model::values::json_text;
 
 use crate::execute::path::{FieldPosition, ResponsePath};
@@ -27,8 +28,9 @@ pub struct ConnectionWriter {
     /// One per list entry, in order.
     lists: Vec<PartialList>,
     rows: usize,
-    first_cursor: Option<String>,
-    last_cursor: Option<String>,
+    /// Only the cursors that are written are encoded: these two when all rows have arrived.
+    first_position: Option<RowPosition>,
+    last_position: Option<RowPosition>,
 }
 
 #[derive(Default)]
@@ -41,10 +43,13 @@ impl ConnectionWriter {
     pub fn add_row(
         &mut self,
         connection: &ConnectionShape,
-        cursor: Option<String>,
+        cursor: Option<(&CursorFormat, RowPosition)>,
         path: &ResponsePath,
         node: &mut WriteNode,
     ) {
+        let edge_cursor = cursor.as_ref().filter(|_| connection.needs_edge_cursors);
+        let edge_cursor = edge_cursor.map(|(format, position)| format.encode(position.clone()));
+        let edge_cursor = edge_cursor.as_deref().unwrap_or_default();
         let lists = connection.entries.list.iter().filter(|entry| entry.field.is_list());
         for (number, entry) in lists.enumerate() {
             if self.lists.len() == number {
@@ -59,9 +64,10 @@ impl ConnectionWriter {
             }
             let path = path.field(&entry.label.response_key);
             let path = path.index(self.rows);
-            let cursor = cursor.as_deref().unwrap_or_default();
             let result = list.writer.stop_null(entry.field.item_required(), |writer| match &entry.field {
-                ConnectionField::Edges { entries, .. } => write_edge(writer, entries, cursor, &path, node),
+                ConnectionField::Edges { entries, .. } => {
+                    write_edge(writer, entries, edge_cursor, &path, node)
+                }
                 ConnectionField::Nodes { object, .. } => node(writer, object, &path),
                 ConnectionField::Typename(_)
                 | ConnectionField::PageInfo(_)
@@ -73,10 +79,11 @@ impl ConnectionWriter {
             list.null_propagated = result.is_err();
         }
         self.rows += 1;
-        if self.first_cursor.is_none() {
-            self.first_cursor.clone_from(&cursor);
+        let position = cursor.map(|(_, position)| position);
+        if self.first_position.is_none() {
+            self.first_position.clone_from(&position);
         }
-        self.last_cursor = cursor;
+        self.last_position = position;
     }
 
     /// Writes the connection object.
@@ -86,8 +93,10 @@ impl ConnectionWriter {
         writer: &mut ResponseWriter,
         path: &ResponsePath,
         page: &PageInfo,
+        cursors: Option<&CursorFormat>,
     ) -> WriteResult {
-        let ConnectionWriter { lists, first_cursor, last_cursor, .. } = self;
+        let ConnectionWriter { lists, first_position, last_position, .. } = self;
+        let cursor = |position: &Option<RowPosition>| Some(cursors?.encode(position.as_ref().cloned()?));
         let mut lists = lists.into_iter();
         write_entries(writer, &connection.entries, path, |writer, entry, at| match &entry.field {
             ConnectionField::Typename(name) => write_literal(writer, name),
@@ -107,10 +116,10 @@ impl ConnectionWriter {
                     PageInfoField::HasNextPage => write_bool(writer, page.has_next),
                     PageInfoField::HasPreviousPage => write_bool(writer, page.has_previous),
                     PageInfoField::StartCursor => {
-                        write_cursor(writer, entry.required, first_cursor.as_deref(), at)
+                        write_cursor(writer, entry.required, cursor(&first_position).as_deref(), at)
                     }
                     PageInfoField::EndCursor => {
-                        write_cursor(writer, entry.required, last_cursor.as_deref(), at)
+                        write_cursor(writer, entry.required, cursor(&last_position).as_deref(), at)
                     }
                     PageInfoField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
                 })

@@ -51,7 +51,7 @@ impl PayloadWriter {
                     PayloadPart::Code => writer.out.extend_from_slice(b"200"),
                     PayloadPart::Count => writer.out.extend_from_slice(b"1"),
                     PayloadPart::EmptyList => writer.out.extend_from_slice(b"[]"),
-                    PayloadPart::Record | PayloadPart::Null => writer.out.extend_from_slice(b"null"),
+                    PayloadPart::Null => writer.out.extend_from_slice(b"null"),
                 }
                 Ok(())
             }

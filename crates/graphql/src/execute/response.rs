@@ -191,7 +191,7 @@ impl ResponseBuilder {
             RootShape::Connection(connection) => {
                 let column_count = connection.reads.columns.len();
                 let format = pending.cursors.as_ref().filter(|_| connection.needs_cursors);
-                let cursor = format.map(|format| format.encode(row, column_count));
+                let cursor = format.map(|format| (format, format.read(row, column_count)));
                 open.connection.add_row(connection, cursor, &path, node);
             }
             RootShape::Payload(payload) => open.payload.add_row(payload, &path, node),
@@ -443,8 +443,9 @@ fn finish_root(
             };
             let connection_writer = std::mem::take(&mut open.connection);
             let page = PageInfo { has_next: has_more, has_previous: pending.has_previous, total };
+            let cursors = pending.cursors.as_ref();
             writer.stop_null(root.required, |writer| {
-                connection_writer.finish(connection, writer, at.path, &page)
+                connection_writer.finish(connection, writer, at.path, &page, cursors)
             })
         }
         (RootShape::Payload(_), _) => {

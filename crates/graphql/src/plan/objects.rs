@@ -8,7 +8,7 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, PageField, PayloadPart, RecordTypeId, Relation, Scalar};
+use trefoil_model::{FieldId, PageField, RecordTypeId, Relation, Scalar};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -236,6 +236,7 @@ impl<'a> OperationPlanner<'a> {
             reads: RecordReads::default(),
             needs_total: false,
             needs_cursors: false,
+            needs_edge_cursors: false,
             uses_resolvers: false,
         };
         connection.entries = self.plan_entries(type_name, group, |planner, group| {
@@ -305,12 +306,12 @@ impl<'a> OperationPlanner<'a> {
         let (mut reads, mut uses_resolvers) = (RecordReads::default(), false);
         let entries = self.plan_entries(type_name, group, |planner, group| {
             let name = group.nodes[0].name.as_str();
+            if planner.engine.model().is_record_field(&group.nodes[0].definition) {
+                let object = planner.plan_object(record_name, group, &mut reads);
+                uses_resolvers |= object.uses_resolvers;
+                return PayloadField::Record(Arc::new(object));
+            }
             match planner.engine.model().payload_part(type_name, name) {
-                Some(PayloadPart::Record) => {
-                    let object = planner.plan_object(record_name, group, &mut reads);
-                    uses_resolvers |= object.uses_resolvers;
-                    PayloadField::Record(Arc::new(object))
-                }
                 Some(part) => PayloadField::Part(part),
                 None if name == "__typename" => {
                     PayloadField::Typename(format!("\"{type_name}\"").into_bytes())
@@ -330,7 +331,7 @@ impl<'a> OperationPlanner<'a> {
         match group.nodes[0].name.as_str() {
             "__typename" => EdgeField::Typename(format!("\"{type_name}\"").into_bytes()),
             "cursor" => {
-                connection.needs_cursors = true;
+                (connection.needs_cursors, connection.needs_edge_cursors) = (true, true);
                 EdgeField::Cursor
             }
             "node" => EdgeField::Node(self.plan_node(connection, group)),

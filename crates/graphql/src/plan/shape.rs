@@ -168,7 +168,9 @@ pub struct ConnectionShape {
     /// The columns and children for the nodes of all its lists.
     pub reads: RecordReads,
     pub needs_total: bool,
+    /// `startCursor`, `endCursor` or the cursors of edges are selected.
     pub needs_cursors: bool,
+    pub needs_edge_cursors: bool,
     pub uses_resolvers: bool,
 }
 

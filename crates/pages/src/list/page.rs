@@ -209,7 +209,7 @@ impl ListPage<'_> {
         let next = last.map(|row| {
             let record = self.request.resources.engine.model().record(self.target.record);
             let format = CursorFormat::of(record, sort_keys);
-            let after = format.encode(row, row.cells.len() - sort_keys.len() - 1);
+            let after = format.encode(format.read(row, row.cells.len() - sort_keys.len() - 1));
             let parameters = query.page_number().map(|page| ("page", page.saturating_add(1).to_string()));
             let parameters: Vec<_> = parameters.into_iter().chain([("after", after)]).collect();
             query.url_with(path, &parameters)
