@@ -27,7 +27,12 @@ impl UpsertKey {
         let record_type = model.record(record);
         let usable = record_type.fields.iter().filter(|field| field.unique || field.kind.is_id());
         let usable = usable.map(|field| format!("`{}`", field.input_name)).collect::<Vec<_>>().join(", ");
-        match record_type.find_input_field(name) {
+        // `id` means the key, whatever each type calls it.
+        let field = match name {
+            "id" => Some(record_type.id_field()),
+            _ => record_type.find_input_field(name),
+        };
+        match field {
             Some(field) if record_type.field(field).unique || record_type.field(field).kind.is_id() => {
                 Ok(UpsertKey { record, field })
             }

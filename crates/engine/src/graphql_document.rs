@@ -34,7 +34,7 @@ impl DocumentRequest<'_> {
             return None;
         }
         let model = engine.model();
-        let (root, builtin) = find_builtin(engine, self.record, self.verb)?;
+        let (root, builtin) = self.find_builtin(engine)?;
         let mut arguments = Vec::new();
         for (argument, (_, role)) in root.arguments.iter().zip(&builtin.argument_roles) {
             match self.argument_literal(model, builtin, argument, role) {
@@ -66,7 +66,7 @@ impl DocumentRequest<'_> {
 
     /// The filters of the list, or the values, for which the operation has no argument.
     pub fn unexpressed_parts(&self, engine: &Engine) -> Vec<String> {
-        let Some((root, builtin)) = find_builtin(engine, self.record, self.verb) else { return Vec::new() };
+        let Some((root, builtin)) = self.find_builtin(engine) else { return Vec::new() };
         let record = engine.model().record(self.record);
         let Some(listing) = self.listing else { return self.unexpressed_values(record, root, builtin) };
         let position_of =
@@ -85,6 +85,53 @@ impl DocumentRequest<'_> {
             ListingPart::Page => position_of(ArgumentRole::Page).is_some(),
             ListingPart::After => position_of(ArgumentRole::After).is_some(),
         })
+    }
+
+    /// The root field that suits the request best: one whose required arguments the request has values for; of
+    /// `updateOrder` and `updateOrderStatus` the one that can say more, of `orders` and `ordersByUser(userId: ID!)` the
+    /// one that needs less.
+    fn find_builtin<'e>(&self, engine: &'e Engine) -> Option<(&'e RootField, &'e BuiltinOperation)> {
+        let model = engine.model();
+        let roots = model.root_fields.iter().zip(engine.bindings());
+        let fitting = roots.filter_map(|(root, binding)| match binding {
+            ResolverBinding::Builtin(builtin)
+                if builtin.record == self.record && builtin.verb == self.verb =>
+            {
+                Some((root, builtin.as_ref()))
+            }
+            ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => {
+                None
+            }
+        });
+        fitting.min_by_key(|(root, builtin)| {
+            let order = match self.verb {
+                OperationVerb::Update => usize::MAX - settable_count(root, builtin),
+                OperationVerb::List
+                | OperationVerb::Get
+                | OperationVerb::Count
+                | OperationVerb::Exists
+                | OperationVerb::Create
+                | OperationVerb::CreateMany
+                | OperationVerb::UpdateMany
+                | OperationVerb::Save
+                | OperationVerb::Upsert
+                | OperationVerb::Delete
+                | OperationVerb::DeleteMany
+                | OperationVerb::Subscribe(_) => required_filters(root, builtin),
+            };
+            (self.unsupplied_count(model, root, builtin), order)
+        })
+    }
+
+    /// The number of required arguments that the request has no value for.
+    fn unsupplied_count(&self, model: &Model, root: &RootField, builtin: &BuiltinOperation) -> usize {
+        let required = root.arguments.iter().zip(&builtin.argument_roles);
+        let required = required.filter(|(argument, _)| argument.ty.is_required());
+        let unsupplied = required.filter(|(argument, (_, role))| match role {
+            ArgumentRole::Field(id) => self.field_value(model.record(builtin.record), *id).is_none(),
+            role => self.argument_literal(model, builtin, argument, role).is_none(),
+        });
+        unsupplied.count()
     }
 
     fn unexpressed_values(
@@ -120,24 +167,9 @@ impl DocumentRequest<'_> {
             ArgumentRole::Id => self.id_text(record).map(|id| literal(json!(id))),
             ArgumentRole::Field(id) => {
                 let field = record.field(*id);
-                let value = match self.verb {
-                    OperationVerb::Create
-                    | OperationVerb::CreateMany
-                    | OperationVerb::Update
-                    | OperationVerb::UpdateMany
-                    | OperationVerb::Save
-                    | OperationVerb::Upsert => self.values.get(&field.input_name).cloned(),
-                    OperationVerb::List
-                    | OperationVerb::Count
-                    | OperationVerb::Exists
-                    | OperationVerb::Subscribe(_)
-                    | OperationVerb::Get
-                    | OperationVerb::Delete
-                    | OperationVerb::DeleteMany => self.equality_value(*id),
-                };
                 let required_example =
                     || example_values::example_value(model, field).filter(|_| argument.ty.is_required());
-                let value = value.or_else(required_example)?;
+                let value = self.field_value(record, *id).or_else(required_example)?;
                 Some(graphql_literal(model, argument.ty.inner_name(), field.kind.value_type(), &value))
             }
             ArgumentRole::Input => self.input_literal(model, record, argument),
@@ -163,6 +195,25 @@ impl DocumentRequest<'_> {
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
             | ArgumentRole::Unknown => None,
+        }
+    }
+
+    /// The value that the request has for a field: to write it, or to filter by it.
+    fn field_value(&self, record: &RecordType, id: FieldId) -> Option<Json> {
+        match self.verb {
+            OperationVerb::Create
+            | OperationVerb::CreateMany
+            | OperationVerb::Update
+            | OperationVerb::UpdateMany
+            | OperationVerb::Save
+            | OperationVerb::Upsert => self.values.get(&record.field(id).input_name).cloned(),
+            OperationVerb::List
+            | OperationVerb::Count
+            | OperationVerb::Exists
+            | OperationVerb::Subscribe(_)
+            | OperationVerb::Get
+            | OperationVerb::Delete
+            | OperationVerb::DeleteMany => self.equality_value(id),
         }
     }
 
@@ -288,37 +339,6 @@ pub fn unexpressed_listing_parts(
     names
 }
 
-/// The root field of an operation on a record type.
-fn find_builtin(
-    engine: &Engine,
-    record: RecordTypeId,
-    verb: OperationVerb,
-) -> Option<(&RootField, &BuiltinOperation)> {
-    let roots = engine.model().root_fields.iter().zip(engine.bindings());
-    let fitting = roots.filter_map(|(root, binding)| match binding {
-        ResolverBinding::Builtin(builtin) if builtin.record == record && builtin.verb == verb => {
-            Some((root, builtin.as_ref()))
-        }
-        ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => None,
-    });
-    // Of `updateOrder` and `updateOrderStatus` the first can say more, of `orders` and `ordersByUser(userId: ID!)`.
-    fitting.min_by_key(|(root, builtin)| match verb {
-        OperationVerb::Update => usize::MAX - settable_count(root, builtin),
-        OperationVerb::List
-        | OperationVerb::Get
-        | OperationVerb::Count
-        | OperationVerb::Exists
-        | OperationVerb::Create
-        | OperationVerb::CreateMany
-        | OperationVerb::UpdateMany
-        | OperationVerb::Save
-        | OperationVerb::Upsert
-        | OperationVerb::Delete
-        | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => required_filters(root, builtin),
-    })
-}
-
 /// The number of fields that the operation can set.
 fn settable_count(root: &RootField, builtin: &BuiltinOperation) -> usize {
     let roles = root.arguments.iter().zip(&builtin.argument_roles);
@@ -353,15 +373,19 @@ fn condition_keys(record: &RecordType, field: FieldId, op: ComparisonOp) -> [Str
     })
 }
 
-/// The stored fields as a selection, with embedded values. `reference_selection` gives the selection of a
+/// The stored fields of a record as a selection, with embedded values. `reference_selection` gives the selection of a
 /// referenced record; `None` leaves the reference out.
 pub fn selection_text(
     model: &Model,
-    fields: &[Field],
+    record: RecordTypeId,
     reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> String {
-    let words = fields.iter().filter_map(|field| field_selection_text(model, field, reference_selection));
-    words.collect::<Vec<_>>().join(" ")
+    let record = model.record(record);
+    let is_hidden = |field: &Field| field.kind.is_id() && record.key_in_schema().is_none();
+    let fields = record.fields.iter().filter(|field| !is_hidden(field));
+    let words = fields.filter_map(|field| field_selection_text(model, field, reference_selection));
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "__typename".to_owned() } else { words.join(" ") }
 }
 
 fn field_selection_text(

@@ -78,6 +78,8 @@ pub struct RecordType {
     pub fields: Vec<Field>,
     pub(crate) key: FieldId,
     pub(crate) key_form: KeyForm,
+    /// The schema has no field for the key.
+    pub(crate) is_key_hidden: bool,
     pub key_source: KeySource,
     /// The fields of each `@index`.
     pub indexes: Vec<Vec<FieldId>>,
@@ -268,6 +270,11 @@ impl RecordType {
     /// The field that holds the id, whatever it is called.
     pub fn id_field(&self) -> FieldId {
         self.key
+    }
+
+    /// The key's name in GraphQL; `None` if the schema has no field for it.
+    pub fn key_in_schema(&self) -> Option<&str> {
+        (!self.is_key_hidden).then(|| self.field(self.key).name.as_str())
     }
 
     /// The fields that clients set in a new record: the writable ones, and the id if the client must give it.

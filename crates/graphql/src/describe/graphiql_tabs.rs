@@ -26,10 +26,9 @@ pub fn example_tabs(engine: &Engine) -> Json {
 
 fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let model = engine.model();
-    let fields = &model.record(record).fields;
     let id = example_values::example_id(model.record(record).key_form());
     let (selection, values) = (
-        selection_text(model, fields, &|_| None),
+        selection_text(model, record, &|_| None),
         example_values::example_input(model, model.record(record)),
     );
     let values = values.unwrap_or_default();

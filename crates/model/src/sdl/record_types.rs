@@ -201,6 +201,7 @@ impl<'a> RecordTypeReader<'a> {
             fields,
             key: FieldId(key_position),
             key_form: key.form,
+            is_key_hidden: key.field.is_none(),
             key_source: key.source,
             indexes: Vec::new(),
             renamed_from,

@@ -104,10 +104,10 @@ impl ExampleBuilder<'_> {
             let title = self.pages.labels_of(target).title_field;
             let title = title.map(|title| self.model().record(target).field(title).name.as_str());
             let record = self.model().record(target);
-            let id = &record.field(record.id_field()).name;
-            Some(title.map_or_else(|| id.clone(), |title| format!("{id} {title}")))
+            let words: Vec<&str> = record.key_in_schema().into_iter().chain(title).collect();
+            (!words.is_empty()).then(|| words.join(" "))
         };
-        selection_text(self.model(), &self.model().record(record).fields, &related)
+        selection_text(self.model(), record, &related)
     }
 
     pub fn operation_text(&self, document: &DocumentRequest<'_>) -> Option<String> {
@@ -188,8 +188,8 @@ impl ExampleBuilder<'_> {
         let field = owner.fields.iter().find(|field| {
             field.kind.inverse() == Some(&relation) && names::path_segment(&field.name) == nested.segment
         })?;
-        let key = &owner.field(owner.id_field()).name;
-        let selection = format!("{key} {} {{ {} }}", field.name, self.selection_text(nested.record));
+        let key = owner.key_in_schema().map(|key| format!("{key} ")).unwrap_or_default();
+        let selection = format!("{key}{} {{ {} }}", field.name, self.selection_text(nested.record));
         let (values, id) = (Json::Null, id_from_segment(owner.key_form(), id).ok()?);
         let id = Some(&id);
         let document =

@@ -54,6 +54,16 @@ impl OperationIds {
     }
 }
 
+/// The key as JSON objects call it.
+fn key_name(record: &RecordType) -> &str {
+    &record.field(record.id_field()).name
+}
+
+/// The key of the first record in a list.
+fn first_key(record: &RecordType) -> String {
+    format!("$response.body#/0/{}", key_name(record))
+}
+
 impl CollectionDescriber<'_> {
     fn record(&self) -> &RecordType {
         self.model.record(self.collection.record)
@@ -137,7 +147,7 @@ impl CollectionDescriber<'_> {
         let ok = json!({
             "description": self.list_description(is_live), "content": content,
             "headers": header_references(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]),
-            "links": { "first": self.operation_link(&self.ids.for_record(self.collection.record).get, "$response.body#/0/id") },
+            "links": { "first": self.operation_link(&self.ids.for_record(self.collection.record).get, &first_key(self.record())) },
         });
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
             .add(200, ok)
@@ -193,7 +203,7 @@ impl CollectionDescriber<'_> {
         let created = json!({
             "description": "Created. The record or, if an array or lines were sent, the records in the same order.",
             "content": response_content, "headers": header_references(&["Location", "ETag", "Idempotency-Replayed"]),
-            "links": self.record_links("$response.body#/id"),
+            "links": self.record_links(&format!("$response.body#/{}", key_name(record))),
         });
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
             .add(201, created)
@@ -375,7 +385,7 @@ impl CollectionDescriber<'_> {
         let mut parameters = parameters::list_parameters(child, self.limits);
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let first = json!({ "operationId": one_id, "parameters": {
-            "id": "$request.path.id", &child_id: "$response.body#/0/id",
+            "id": "$request.path.id", &child_id: first_key(child),
         } });
         let ok = json!({
             "description": "The requested part of the list.", "content": list_content(child),

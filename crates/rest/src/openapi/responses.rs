@@ -17,7 +17,7 @@ pub enum ProblemFormat {
 }
 
 /// Problems: status, component name, description.
-const PROBLEMS: [(u16, &str, &str); 14] = [
+const PROBLEMS: [(u16, &str, &str); 15] = [
     (400, "Invalid", "Malformed or invalid; all mistakes are listed."),
     (403, "CrossSite", "Cross-site write from a browser."),
     (404, "NotFound", "No such record, index or path."),
@@ -35,6 +35,7 @@ const PROBLEMS: [(u16, &str, &str); 14] = [
         "Unreadable",
         "The content type is not supported; `Accept-Post` or `Accept-Patch` lists those that are.",
     ),
+    (421, "WrongHost", "The server does not answer requests to this `Host`."),
     (422, "KeyReused", "The `Idempotency-Key` was already used for a different request."),
     (429, "TooMany", "Too many requests, if a rate limit is set."),
     (431, "HeadTooLarge", "The request line and headers are too large."),
@@ -43,7 +44,7 @@ const PROBLEMS: [(u16, &str, &str); 14] = [
 ];
 
 /// Problems of any request.
-const ALWAYS_POSSIBLE: [u16; 6] = [408, 413, 429, 431, 500, 503];
+const ALWAYS_POSSIBLE: [u16; 7] = [408, 413, 421, 429, 431, 500, 503];
 
 /// Further problems of a write.
 const WRITE_STATUSES: [u16; 4] = [403, 409, 412, 422];
