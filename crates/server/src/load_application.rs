@@ -5,8 +5,8 @@ use std::sync::Arc;
 use trefoil_application::App;
 use trefoil_engine::arguments::warnings::argument_warnings;
 use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
-use trefoil_model::diagnostic::Diagnostic;
-use trefoil_model::{Model, ReservedPath, parse_schema};
+use trefoil_model::diagnostic::{Diagnostic, Severity};
+use trefoil_model::{Model, ReservedPath, RootKind, parse_schema};
 
 /// An application that can be served.
 pub struct LoadedApplication {
@@ -26,9 +26,35 @@ pub fn load_application(
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
+    let unknown = unknown_resolvers(&model, registry);
+    if !unknown.is_empty() {
+        return Err(unknown);
+    }
     let bindings = binding::bind_root_fields(&model, registry);
     warnings.extend(model.locate_warnings(argument_warnings(&model, &bindings)));
     Ok(LoadedApplication { model: Arc::new(model), bindings, warnings })
+}
+
+/// Registered resolvers for fields that the schema does not have.
+fn unknown_resolvers(model: &Model, registry: &ResolverRegistry) -> Vec<Diagnostic> {
+    let is_known = |name: &str| {
+        let Some((type_name, field)) = name.split_once('.') else { return false };
+        match type_name {
+            "Query" => model.find_root_field(RootKind::Query, field).is_some(),
+            "Mutation" => model.find_root_field(RootKind::Mutation, field).is_some(),
+            "Subscription" => model.find_root_field(RootKind::Subscription, field).is_some(),
+            _ => model.schema.type_field(type_name, field).is_ok(),
+        }
+    };
+    let mut names: Vec<&str> = registry.names().filter(|name| !is_known(name)).collect();
+    names.sort_unstable();
+    let report = |name: &&str| {
+        let message = format!("a resolver is registered for `{name}`, which the schema does not have");
+        let mut diagnostic = Diagnostic::new(Severity::Error, "UNKNOWN_FIELD", message);
+        diagnostic.help("add the field to the schema, or register the resolver as `Type.field`");
+        diagnostic
+    };
+    names.iter().map(report).collect()
 }
 
 /// The paths of text endpoints and plain lists.

@@ -3,17 +3,43 @@
 use std::sync::Arc;
 
 use trefoil_engine::cursor::{CursorFormat, RowPosition};
+use trefoil_model::error::Error;
 use trefoil_model::values::json_text;
 
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::write::{NullPropagated, ResponseWriter, WriteResult};
 use crate::plan::shape::{
-    ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape, EdgeField, ObjectShape,
+    ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape, EdgeField, FieldShape, ObjectShape,
     PageInfoField, ResponseLabel,
 };
+use crate::registered_resolvers::tree::ResolvedTree;
 
 /// Writes the current record in the shape of its argument.
 pub type WriteNode<'a> = dyn FnMut(&mut ResponseWriter, &Arc<ObjectShape>, &ResponsePath) -> WriteResult + 'a;
+
+/// The results of registered resolvers of types around records: one for each, or one for each edge.
+#[derive(Default)]
+pub struct ResolvedFields(Vec<(Arc<FieldShape>, Vec<ResolvedTree>)>);
+
+impl ResolvedFields {
+    pub fn add(&mut self, field: Arc<FieldShape>, trees: Vec<ResolvedTree>) {
+        self.0.push((field, trees));
+    }
+
+    pub fn write(
+        &self,
+        writer: &mut ResponseWriter,
+        field: &Arc<FieldShape>,
+        row: usize,
+        at: FieldPosition,
+    ) -> WriteResult {
+        let found = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, field));
+        match found.and_then(|(_, trees)| trees.get(row)) {
+            Some(tree) => writer.write_tree(&field.slot, tree, at),
+            None => writer.fail_with(field.slot.required, &Error::internal("a resolver was not called"), at),
+        }
+    }
+}
 
 /// Page info, known once all rows are read.
 pub struct PageInfo {
@@ -45,6 +71,7 @@ impl ConnectionWriter {
         connection: &ConnectionShape,
         cursor: Option<(&CursorFormat, RowPosition)>,
         path: &ResponsePath,
+        resolved: &ResolvedFields,
         node: &mut WriteNode,
     ) {
         let edge_cursor = cursor.as_ref().filter(|_| connection.needs_edge_cursors);
@@ -66,10 +93,12 @@ impl ConnectionWriter {
             let path = path.index(self.rows);
             let result = list.writer.stop_null(entry.field.item_required(), |writer| match &entry.field {
                 ConnectionField::Edges { entries, .. } => {
-                    write_edge(writer, entries, edge_cursor, &path, node)
+                    let edge = EdgeRow { cursor: edge_cursor, resolved, row: self.rows };
+                    write_edge(writer, entries, edge, &path, node)
                 }
                 ConnectionField::Nodes { object, .. } => node(writer, object, &path),
                 ConnectionField::Typename(_)
+                | ConnectionField::Resolver(_)
                 | ConnectionField::PageInfo(_)
                 | ConnectionField::TotalCount
                 | ConnectionField::HasNext
@@ -94,12 +123,14 @@ impl ConnectionWriter {
         path: &ResponsePath,
         page: &PageInfo,
         cursors: Option<&CursorFormat>,
+        resolved: &ResolvedFields,
     ) -> WriteResult {
         let ConnectionWriter { lists, first_position, last_position, .. } = self;
         let cursor = |position: &Option<RowPosition>| Some(cursors?.encode(position.as_ref().cloned()?));
         let mut lists = lists.into_iter();
         write_entries(writer, &connection.entries, path, |writer, entry, at| match &entry.field {
             ConnectionField::Typename(name) => write_literal(writer, name),
+            ConnectionField::Resolver(field) => resolved.write(writer, field, 0, at),
             ConnectionField::Edges { .. } | ConnectionField::Nodes { .. } => {
                 let list = lists.next().unwrap_or_default();
                 writer.errors.extend(list.writer.errors);
@@ -113,6 +144,7 @@ impl ConnectionWriter {
             ConnectionField::PageInfo(fields) => writer.stop_null(entry.required, |writer| {
                 write_entries(writer, fields, at.path, |writer, entry, at| match &entry.field {
                     PageInfoField::Typename(name) => write_literal(writer, name),
+                    PageInfoField::Resolver(field) => resolved.write(writer, field, 0, at),
                     PageInfoField::HasNextPage => write_bool(writer, page.has_next),
                     PageInfoField::HasPreviousPage => write_bool(writer, page.has_previous),
                     PageInfoField::StartCursor => {
@@ -140,6 +172,7 @@ impl ConnectionField {
         match self {
             ConnectionField::Edges { .. } | ConnectionField::Nodes { .. } => true,
             ConnectionField::Typename(_)
+            | ConnectionField::Resolver(_)
             | ConnectionField::PageInfo(_)
             | ConnectionField::TotalCount
             | ConnectionField::HasNext
@@ -154,6 +187,7 @@ impl ConnectionField {
                 *item_required
             }
             ConnectionField::Typename(_)
+            | ConnectionField::Resolver(_)
             | ConnectionField::PageInfo(_)
             | ConnectionField::TotalCount
             | ConnectionField::HasNext
@@ -164,6 +198,43 @@ impl ConnectionField {
 }
 
 impl ConnectionShape {
+    /// The fields with a resolver: of the connection and its page info, and of each edge.
+    pub fn resolver_fields(&self) -> (Vec<Arc<FieldShape>>, Vec<Arc<FieldShape>>) {
+        let (mut of_connection, mut of_edges) = (Vec::new(), Vec::new());
+        for entry in &self.entries.list {
+            match &entry.field {
+                ConnectionField::Resolver(field) => of_connection.push(field.clone()),
+                ConnectionField::PageInfo(entries) => {
+                    of_connection.extend(entries.list.iter().filter_map(|entry| match &entry.field {
+                        PageInfoField::Resolver(field) => Some(field.clone()),
+                        PageInfoField::Typename(_)
+                        | PageInfoField::HasNextPage
+                        | PageInfoField::HasPreviousPage
+                        | PageInfoField::StartCursor
+                        | PageInfoField::EndCursor
+                        | PageInfoField::Missing(_) => None,
+                    }));
+                }
+                ConnectionField::Edges { entries, .. } => {
+                    of_edges.extend(entries.list.iter().filter_map(|entry| match &entry.field {
+                        EdgeField::Resolver(field) => Some(field.clone()),
+                        EdgeField::Typename(_)
+                        | EdgeField::Cursor
+                        | EdgeField::Node(_)
+                        | EdgeField::Missing(_) => None,
+                    }));
+                }
+                ConnectionField::Typename(_)
+                | ConnectionField::Nodes { .. }
+                | ConnectionField::TotalCount
+                | ConnectionField::HasNext
+                | ConnectionField::HasPrevious
+                | ConnectionField::Missing(_) => {}
+            }
+        }
+        (of_connection, of_edges)
+    }
+
     /// The shapes in which its records are written.
     pub fn node_shapes(&self) -> Vec<Arc<ObjectShape>> {
         let mut shapes = Vec::new();
@@ -174,6 +245,7 @@ impl ConnectionShape {
                 }
                 ConnectionField::Nodes { object, .. } => shapes.push(object.clone()),
                 ConnectionField::Typename(_)
+                | ConnectionField::Resolver(_)
                 | ConnectionField::PageInfo(_)
                 | ConnectionField::TotalCount
                 | ConnectionField::HasNext
@@ -189,21 +261,32 @@ impl EdgeField {
     fn node_shape(entry: &ConnectionEntry<EdgeField>) -> Option<Arc<ObjectShape>> {
         match &entry.field {
             EdgeField::Node(object) => Some(object.clone()),
-            EdgeField::Typename(_) | EdgeField::Cursor | EdgeField::Missing(_) => None,
+            EdgeField::Typename(_) | EdgeField::Resolver(_) | EdgeField::Cursor | EdgeField::Missing(_) => {
+                None
+            }
         }
     }
+}
+
+/// One edge of a connection.
+#[derive(Clone, Copy)]
+struct EdgeRow<'a> {
+    cursor: &'a str,
+    resolved: &'a ResolvedFields,
+    row: usize,
 }
 
 fn write_edge(
     writer: &mut ResponseWriter,
     entries: &ConnectionEntries<EdgeField>,
-    cursor: &str,
+    edge: EdgeRow<'_>,
     path: &ResponsePath,
     node: &mut WriteNode,
 ) -> WriteResult {
     write_entries(writer, entries, path, |writer, entry, at| match &entry.field {
         EdgeField::Typename(name) => write_literal(writer, name),
-        EdgeField::Cursor => write_cursor(writer, entry.required, Some(cursor), at),
+        EdgeField::Resolver(field) => edge.resolved.write(writer, field, edge.row, at),
+        EdgeField::Cursor => write_cursor(writer, entry.required, Some(edge.cursor), at),
         EdgeField::Node(object) => writer.stop_null(entry.required, |writer| node(writer, object, at.path)),
         EdgeField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
     })

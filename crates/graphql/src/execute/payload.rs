@@ -3,7 +3,7 @@
 use trefoil_model::values::json_text;
 use trefoil_model::{PayloadPart, RecordId};
 
-use crate::execute::connection::{WriteNode, write_entries, write_literal};
+use crate::execute::connection::{ResolvedFields, WriteNode, write_entries, write_literal};
 use crate::execute::path::ResponsePath;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::shape::{PayloadField, PayloadShape};
@@ -31,10 +31,12 @@ impl PayloadWriter {
         writer: &mut ResponseWriter,
         path: &ResponsePath,
         id: &RecordId,
+        resolved: &ResolvedFields,
     ) -> WriteResult {
         let mut records = self.0.into_iter();
         write_entries(writer, &payload.entries, path, |writer, entry, at| match &entry.field {
             PayloadField::Typename(name) => write_literal(writer, name),
+            PayloadField::Resolver(field) => resolved.write(writer, field, 0, at),
             PayloadField::Record(_) => match records.next() {
                 Some((record, result)) => {
                     writer.errors.extend(record.errors);

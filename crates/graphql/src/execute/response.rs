@@ -12,11 +12,13 @@ use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
 use trefoil_model::{Model, RecordId};
 
-use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
+use crate::execute::connection::{ConnectionWriter, PageInfo, ResolvedFields, WriteNode};
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::payload::PayloadWriter;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
+use crate::plan::shape::FieldShape;
+use crate::registered_resolvers::tree::ResolvedTree;
 use crate::reply::ExecutedResponse;
 use crate::response_error::{self, ResponseError};
 
@@ -30,6 +32,7 @@ pub struct ResponseBuilder {
     /// The operations passed to the store, by number.
     pending: Vec<PendingRoot>,
     open_root: Option<OpenRoot>,
+    resolved: ResolvedFields,
     /// A record was changed, so the response must be stored under the idempotency key.
     changed: bool,
     checkpoint: BuilderCheckpoint,
@@ -137,9 +140,15 @@ impl ResponseBuilder {
             writer: ResponseWriter { out, errors: Vec::new() },
             pending: Vec::new(),
             open_root: None,
+            resolved: ResolvedFields::default(),
             changed: false,
             checkpoint: BuilderCheckpoint::default(),
         }
+    }
+
+    /// Adds the results of a resolver, to be written where its field is.
+    pub fn add_resolved(&mut self, field: Arc<FieldShape>, trees: Vec<ResolvedTree>) {
+        self.resolved.add(field, trees);
     }
 
     /// Sets the next operations of the store, numbered from 0.
@@ -173,7 +182,7 @@ impl ResponseBuilder {
 
     /// Writes one record of an operation; `node` writes it in a shape.
     pub fn write_record(&mut self, number: usize, row: &dyn Row, node: &mut WriteNode) {
-        let ResponseBuilder { plan, writer, pending, open_root, .. } = self;
+        let ResponseBuilder { plan, writer, pending, open_root, resolved, .. } = self;
         let pending = &pending[number];
         let root = &plan.roots[pending.root_position];
         let RootAction::Builtin(builtin) = &root.action else { return };
@@ -192,7 +201,7 @@ impl ResponseBuilder {
                 let column_count = connection.reads.columns.len();
                 let format = pending.cursors.as_ref().filter(|_| connection.needs_cursors);
                 let cursor = format.map(|format| (format, format.read(row, column_count)));
-                open.connection.add_row(connection, cursor, &path, node);
+                open.connection.add_row(connection, cursor, &path, resolved, node);
             }
             RootShape::Payload(payload) => open.payload.add_row(payload, &path, node),
             RootShape::List(..) | RootShape::Id | RootShape::Boolean | RootShape::Count { .. } => {}
@@ -212,7 +221,8 @@ impl ResponseBuilder {
         let result = match outcome {
             Ok(outcome) => {
                 self.changed |= is_write(&outcome);
-                finish_root(&mut self.writer, root, builtin, pending, &mut open, outcome, at)
+                let finish = RootFinish { root, builtin, pending, resolved: &self.resolved };
+                finish.write(&mut self.writer, &mut open, outcome, at)
             }
             Err(error) => {
                 // Discard the rows before the failure.
@@ -343,118 +353,129 @@ fn is_write(outcome: &Outcome) -> bool {
     }
 }
 
-/// Writes the rest of a root field, once its outcome is known.
-fn finish_root(
-    writer: &mut ResponseWriter,
-    root: &PlannedRoot,
-    builtin: &BuiltinRoot,
-    pending: &PendingRoot,
-    open: &mut OpenRoot,
-    outcome: Outcome,
-    at: FieldPosition,
-) -> WriteResult {
-    let result = std::mem::replace(&mut open.result, Ok(()));
-    match (&builtin.shape, outcome) {
-        (RootShape::Boolean, outcome) => {
-            let is_empty = matches!(outcome, Outcome::Listed { .. }) && open.rows == 0;
-            let is_false = outcome == Outcome::NotFound || is_empty;
-            writer.out.extend_from_slice(if is_false { b"false" } else { b"true" });
-            Ok(())
-        }
-        (RootShape::Count { is_text }, Outcome::Listed { total: Some(total), .. }) => {
-            let quote = if *is_text { "\"" } else { "" };
-            writer.out.extend_from_slice(format!("{quote}{total}{quote}").as_bytes());
-            Ok(())
-        }
-        (RootShape::Count { is_text }, Outcome::ChangedMany { count }) => {
-            let quote = if *is_text { "\"" } else { "" };
-            writer.out.extend_from_slice(format!("{quote}{count}{quote}").as_bytes());
-            Ok(())
-        }
-        (RootShape::Count { .. }, _) => {
-            writer.fail_with(root.required, &Error::internal("the store did not count"), at)
-        }
-        // A get operation that is not by id lists the first match.
-        (RootShape::Record(_), Outcome::Listed { .. }) if open.rows == 0 => {
-            writer.write_null(root.required, at)
-        }
-        (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id, Outcome::NotFound) => {
-            match builtin.builtin.verb {
-                OperationVerb::Get
-                | OperationVerb::List
-                | OperationVerb::Count
-                | OperationVerb::Exists
-                | OperationVerb::Create
-                | OperationVerb::CreateMany
-                | OperationVerb::UpdateMany
-                | OperationVerb::Upsert
-                | OperationVerb::DeleteMany
-                | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
-                OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                    let type_name = builtin.record_name.clone();
-                    let what = match pending.record_id.clone() {
-                        Some(id) => MissingItem::Record { type_name, id },
-                        None => MissingItem::Named(type_name),
-                    };
-                    writer.fail_with(root.required, &Error::NotFound { what }, at)
+/// What is needed to write the rest of a root field.
+struct RootFinish<'a> {
+    root: &'a PlannedRoot,
+    builtin: &'a BuiltinRoot,
+    pending: &'a PendingRoot,
+    resolved: &'a ResolvedFields,
+}
+
+impl RootFinish<'_> {
+    /// Writes the rest of a root field, once its outcome is known.
+    fn write(
+        &self,
+        writer: &mut ResponseWriter,
+        open: &mut OpenRoot,
+        outcome: Outcome,
+        at: FieldPosition,
+    ) -> WriteResult {
+        let RootFinish { root, builtin, pending, resolved } = self;
+        let result = std::mem::replace(&mut open.result, Ok(()));
+        match (&builtin.shape, outcome) {
+            (RootShape::Boolean, outcome) => {
+                let is_empty = matches!(outcome, Outcome::Listed { .. }) && open.rows == 0;
+                let is_false = outcome == Outcome::NotFound || is_empty;
+                writer.out.extend_from_slice(if is_false { b"false" } else { b"true" });
+                Ok(())
+            }
+            (RootShape::Count { is_text }, Outcome::Listed { total: Some(total), .. }) => {
+                let quote = if *is_text { "\"" } else { "" };
+                writer.out.extend_from_slice(format!("{quote}{total}{quote}").as_bytes());
+                Ok(())
+            }
+            (RootShape::Count { is_text }, Outcome::ChangedMany { count }) => {
+                let quote = if *is_text { "\"" } else { "" };
+                writer.out.extend_from_slice(format!("{quote}{count}{quote}").as_bytes());
+                Ok(())
+            }
+            (RootShape::Count { .. }, _) => {
+                writer.fail_with(root.required, &Error::internal("the store did not count"), at)
+            }
+            // A get operation that is not by id lists the first match.
+            (RootShape::Record(_), Outcome::Listed { .. }) if open.rows == 0 => {
+                writer.write_null(root.required, at)
+            }
+            (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id, Outcome::NotFound) => {
+                match builtin.builtin.verb {
+                    OperationVerb::Get
+                    | OperationVerb::List
+                    | OperationVerb::Count
+                    | OperationVerb::Exists
+                    | OperationVerb::Create
+                    | OperationVerb::CreateMany
+                    | OperationVerb::UpdateMany
+                    | OperationVerb::Upsert
+                    | OperationVerb::DeleteMany
+                    | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
+                    OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
+                        let type_name = builtin.record_name.clone();
+                        let what = match pending.record_id.clone() {
+                            Some(id) => MissingItem::Record { type_name, id },
+                            None => MissingItem::Named(type_name),
+                        };
+                        writer.fail_with(root.required, &Error::NotFound { what }, at)
+                    }
                 }
             }
-        }
-        (
-            RootShape::Id,
-            Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
-        ) => {
-            json_text::write_id(&mut writer.out, &id);
-            Ok(())
-        }
-        (
-            RootShape::Payload(payload),
-            Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
-        ) => {
-            let payload_writer = std::mem::take(&mut open.payload);
-            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, &id))
-        }
-        (RootShape::List(..), _) => {
-            if open.rows == 0 {
-                writer.out.push(b'[');
+            (
+                RootShape::Id,
+                Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
+            ) => {
+                json_text::write_id(&mut writer.out, &id);
+                Ok(())
             }
-            let start = open.value_start;
-            writer.out.push(b']');
-            match result {
-                Err(nulled) if root.required => Err(nulled),
-                Err(_) => {
-                    writer.out.truncate(start);
-                    writer.out.extend_from_slice(b"null");
-                    Ok(())
+            (
+                RootShape::Payload(payload),
+                Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
+            ) => {
+                let payload_writer = std::mem::take(&mut open.payload);
+                writer.stop_null(root.required, |writer| {
+                    payload_writer.finish(payload, writer, at.path, &id, resolved)
+                })
+            }
+            (RootShape::List(..), _) => {
+                if open.rows == 0 {
+                    writer.out.push(b'[');
                 }
-                Ok(()) => Ok(()),
+                let start = open.value_start;
+                writer.out.push(b']');
+                match result {
+                    Err(nulled) if root.required => Err(nulled),
+                    Err(_) => {
+                        writer.out.truncate(start);
+                        writer.out.extend_from_slice(b"null");
+                        Ok(())
+                    }
+                    Ok(()) => Ok(()),
+                }
             }
+            (RootShape::Connection(connection), outcome) => {
+                let (has_more, total) = match outcome {
+                    Outcome::Listed { has_more, total } => (has_more, total),
+                    Outcome::Found
+                    | Outcome::NotFound
+                    | Outcome::Created { .. }
+                    | Outcome::Updated { .. }
+                    | Outcome::Deleted { .. }
+                    | Outcome::ChangedMany { .. }
+                    | Outcome::PlainList { .. } => (false, None),
+                };
+                let connection_writer = std::mem::take(&mut open.connection);
+                let page = PageInfo { has_next: has_more, has_previous: pending.has_previous, total };
+                let cursors = pending.cursors.as_ref();
+                writer.stop_null(root.required, |writer| {
+                    connection_writer.finish(connection, writer, at.path, &page, cursors, resolved)
+                })
+            }
+            (RootShape::Payload(_), _) => {
+                writer.fail_with(root.required, &Error::internal("a payload is the result of a write"), at)
+            }
+            (RootShape::Record(_) | RootShape::Id, _) if open.rows == 0 => {
+                writer.fail_with(root.required, &Error::internal("the store returned no record"), at)
+            }
+            (RootShape::Record(_) | RootShape::Id, _) => result,
         }
-        (RootShape::Connection(connection), outcome) => {
-            let (has_more, total) = match outcome {
-                Outcome::Listed { has_more, total } => (has_more, total),
-                Outcome::Found
-                | Outcome::NotFound
-                | Outcome::Created { .. }
-                | Outcome::Updated { .. }
-                | Outcome::Deleted { .. }
-                | Outcome::ChangedMany { .. }
-                | Outcome::PlainList { .. } => (false, None),
-            };
-            let connection_writer = std::mem::take(&mut open.connection);
-            let page = PageInfo { has_next: has_more, has_previous: pending.has_previous, total };
-            let cursors = pending.cursors.as_ref();
-            writer.stop_null(root.required, |writer| {
-                connection_writer.finish(connection, writer, at.path, &page, cursors)
-            })
-        }
-        (RootShape::Payload(_), _) => {
-            writer.fail_with(root.required, &Error::internal("a payload is the result of a write"), at)
-        }
-        (RootShape::Record(_) | RootShape::Id, _) if open.rows == 0 => {
-            writer.fail_with(root.required, &Error::internal("the store returned no record"), at)
-        }
-        (RootShape::Record(_) | RootShape::Id, _) => result,
     }
 }
 

@@ -238,11 +238,35 @@ impl<'a> OperationPlanner<'a> {
             needs_cursors: false,
             needs_edge_cursors: false,
             uses_resolvers: false,
+            parent: None,
         };
         connection.entries = self.plan_entries(type_name, group, |planner, group| {
             planner.plan_connection_field(&mut connection, type_name, group)
         });
         connection
+    }
+
+    /// The field of a type around records, if it has a registered resolver.
+    fn plan_wrapper_field(&mut self, type_name: &str, group: &FieldGroup<'a>) -> Option<Arc<FieldShape>> {
+        let first = group.nodes[0];
+        let resolver = self.engine.registry().get(type_name, &first.name).cloned()?;
+        let label = field_label(self, type_name, group);
+        let arguments = self.read_typed_arguments(type_name, first);
+        let slot = self.plan_slot(first.ty(), group);
+        Some(Arc::new(FieldShape { label, slot, source: FieldSource::Resolver { resolver, arguments } }))
+    }
+
+    /// The shape of a record that is only the parent of resolvers.
+    fn plan_parent(&self, record: RecordTypeId, reads: &mut RecordReads) -> Option<Arc<ObjectShape>> {
+        Some(Arc::new(ObjectShape {
+            type_name: self.engine.model().record(record).name.clone(),
+            fields: Vec::new(),
+            record: Some(record),
+            reads: RecordReads::default(),
+            parent_columns: self.read_stored_fields(record, reads),
+            uses_resolvers: false,
+            selection_error: None,
+        }))
     }
 
     fn plan_entries<T>(
@@ -270,6 +294,10 @@ impl<'a> OperationPlanner<'a> {
         group: &FieldGroup<'a>,
     ) -> ConnectionField {
         let first = group.nodes[0];
+        if let Some(field) = self.plan_wrapper_field(type_name, group) {
+            connection.uses_resolvers = true;
+            return ConnectionField::Resolver(field);
+        }
         let item_required = first.ty().item_type().is_non_null();
         let inner = first.ty().inner_named_type().as_str();
         match first.name.as_str() {
@@ -303,9 +331,15 @@ impl<'a> OperationPlanner<'a> {
         type_name: &str,
         group: &FieldGroup<'a>,
     ) -> PayloadShape {
-        let (mut reads, mut uses_resolvers) = (RecordReads::default(), false);
+        let (mut reads, mut uses_resolvers, mut parent) = (RecordReads::default(), false, None);
         let entries = self.plan_entries(type_name, group, |planner, group| {
             let name = group.nodes[0].name.as_str();
+            if let Some(field) = planner.plan_wrapper_field(type_name, group) {
+                let record = planner.engine.model().find_record(record_name);
+                parent = record.and_then(|record| planner.plan_parent(record, &mut reads));
+                uses_resolvers = true;
+                return PayloadField::Resolver(field);
+            }
             if planner.engine.model().is_record_field(&group.nodes[0].definition) {
                 let object = planner.plan_object(record_name, group, &mut reads);
                 uses_resolvers |= object.uses_resolvers;
@@ -319,7 +353,7 @@ impl<'a> OperationPlanner<'a> {
                 None => PayloadField::Missing(format!("no resolver for field `{type_name}.{name}`")),
             }
         });
-        PayloadShape { entries, reads, uses_resolvers }
+        PayloadShape { entries, reads, uses_resolvers, parent }
     }
 
     fn plan_edge_field(
@@ -328,6 +362,11 @@ impl<'a> OperationPlanner<'a> {
         type_name: &str,
         group: &FieldGroup<'a>,
     ) -> EdgeField {
+        if let Some(field) = self.plan_wrapper_field(type_name, group) {
+            connection.uses_resolvers = true;
+            connection.parent = self.plan_parent(connection.record, &mut connection.reads);
+            return EdgeField::Resolver(field);
+        }
         match group.nodes[0].name.as_str() {
             "__typename" => EdgeField::Typename(format!("\"{type_name}\"").into_bytes()),
             "cursor" => {
@@ -352,7 +391,11 @@ impl<'a> OperationPlanner<'a> {
         type_name: &str,
         group: &FieldGroup<'a>,
     ) -> ConnectionEntries<PageInfoField> {
-        self.plan_entries(type_name, group, |_, group| {
+        self.plan_entries(type_name, group, |planner, group| {
+            if let Some(field) = planner.plan_wrapper_field(type_name, group) {
+                connection.uses_resolvers = true;
+                return PageInfoField::Resolver(field);
+            }
             let field = match group.nodes[0].name.as_str() {
                 "__typename" => PageInfoField::Typename(format!("\"{type_name}\"").into_bytes()),
                 "hasNextPage" => PageInfoField::HasNextPage,

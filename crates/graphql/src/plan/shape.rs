@@ -172,6 +172,8 @@ pub struct ConnectionShape {
     pub needs_cursors: bool,
     pub needs_edge_cursors: bool,
     pub uses_resolvers: bool,
+    /// What a resolver of an edge gets as its parent.
+    pub parent: Option<Arc<ObjectShape>>,
 }
 
 /// The result of a write that is wrapped in a type of its own.
@@ -180,16 +182,31 @@ pub struct PayloadShape {
     /// The columns and children for all fields that select the record.
     pub reads: RecordReads,
     pub uses_resolvers: bool,
+    /// What a resolver of the payload gets as its parent.
+    pub parent: Option<Arc<ObjectShape>>,
 }
 
 pub enum PayloadField {
     Typename(Vec<u8>),
+    Resolver(Arc<FieldShape>),
     Record(Arc<ObjectShape>),
     Part(PayloadPart),
     Missing(String),
 }
 
 impl PayloadShape {
+    /// The fields with a resolver.
+    pub fn resolver_fields(&self) -> Vec<Arc<FieldShape>> {
+        let fields = self.entries.list.iter().filter_map(|entry| match &entry.field {
+            PayloadField::Resolver(field) => Some(field.clone()),
+            PayloadField::Typename(_)
+            | PayloadField::Record(_)
+            | PayloadField::Part(_)
+            | PayloadField::Missing(_) => None,
+        });
+        fields.collect()
+    }
+
     /// The shapes in which its record is written.
     pub fn record_shapes(&self) -> Vec<Arc<ObjectShape>> {
         let fields = self.entries.list.iter().map(|entry| &entry.field);
@@ -201,7 +218,10 @@ impl PayloadField {
     fn record_shape(&self) -> Option<Arc<ObjectShape>> {
         match self {
             PayloadField::Record(object) => Some(object.clone()),
-            PayloadField::Typename(_) | PayloadField::Part(_) | PayloadField::Missing(_) => None,
+            PayloadField::Typename(_)
+            | PayloadField::Resolver(_)
+            | PayloadField::Part(_)
+            | PayloadField::Missing(_) => None,
         }
     }
 }
@@ -222,6 +242,7 @@ pub struct ConnectionEntry<T> {
 
 pub enum ConnectionField {
     Typename(Vec<u8>),
+    Resolver(Arc<FieldShape>),
     Edges { item_required: bool, entries: ConnectionEntries<EdgeField> },
     Nodes { item_required: bool, object: Arc<ObjectShape> },
     PageInfo(ConnectionEntries<PageInfoField>),
@@ -233,6 +254,7 @@ pub enum ConnectionField {
 
 pub enum EdgeField {
     Typename(Vec<u8>),
+    Resolver(Arc<FieldShape>),
     Cursor,
     Node(Arc<ObjectShape>),
     Missing(String),
@@ -240,6 +262,7 @@ pub enum EdgeField {
 
 pub enum PageInfoField {
     Typename(Vec<u8>),
+    Resolver(Arc<FieldShape>),
     HasNextPage,
     HasPreviousPage,
     StartCursor,

@@ -70,6 +70,11 @@ impl<'a> ResolverExecution<'a> {
             join_all(positions.iter().map(|i| self.run_root_resolver(*i)))
         );
         let (pending, records) = records?;
+        for (pending, (rows, outcome)) in pending.iter().zip(&records) {
+            if outcome.is_ok() {
+                self.resolve_wrapper(builder, pending.root_position(), rows).await;
+            }
+        }
         builder.set_pending(pending);
         for (number, (rows, outcome)) in records.into_iter().enumerate() {
             for (row, nodes) in rows {
@@ -134,6 +139,42 @@ impl<'a> ResolverExecution<'a> {
             ));
         }
         Ok((pending, all))
+    }
+
+    /// Calls the resolvers of the type around the records of a root field. Those of edges and payloads get the record as
+    /// their parent.
+    async fn resolve_wrapper(
+        &self,
+        builder: &mut ResponseBuilder,
+        position: usize,
+        rows: &[(OwnedRow, Vec<ResolvedNode>)],
+    ) {
+        let RootAction::Builtin(root) = &self.execution.plan.roots[position].action else { return };
+        let (once, for_each, parent) = match &root.shape {
+            RootShape::Connection(connection) => {
+                let (of_connection, of_edges) = connection.resolver_fields();
+                (of_connection, of_edges, &connection.parent)
+            }
+            RootShape::Payload(payload) => (Vec::new(), payload.resolver_fields(), &payload.parent),
+            RootShape::Record(_)
+            | RootShape::List(..)
+            | RootShape::Id
+            | RootShape::Boolean
+            | RootShape::Count { .. } => return,
+        };
+        let sources = || rows.iter().map(|(row, _)| NodeSource::Row(row.clone()));
+        let parents: Vec<Value> = match parent {
+            Some(_) if rows.is_empty() => vec![Value::Null],
+            Some(shape) => sources().map(|source| self.parent_value(shape, &source)).collect(),
+            None => Vec::new(),
+        };
+        let fields = once.into_iter().map(|field| (field, vec![Value::Null]));
+        for (field, parents) in fields.chain(for_each.into_iter().map(|field| (field, parents.clone()))) {
+            let FieldSource::Resolver { resolver, arguments } = &field.source else { continue };
+            let calls = parents.into_iter().map(|parent| self.call_resolver(resolver, parent, arguments));
+            let trees = self.complete_values(&field.slot, join_all(calls).await).await;
+            builder.add_resolved(field, trees);
+        }
     }
 
     /// The shapes in which the records of a root field are written.
