@@ -140,3 +140,79 @@ fn allowed_hosts_can_be_set_in_code() {
     let status = |host: &str| Client::to(server.address).send("GET", "/hello", &[("host", host)], b"").status;
     assert_eq!(["shop.example", "localhost", "other.example"].map(status), [200, 200, 421]);
 }
+
+const PAGES: &str = r#"
+    type Book { id: ID! title: String! }
+    type BookConnection { edges: [BookEdge!]! pageInfo: PageInfo! motto: String! }
+    type BookEdge { node: Book! cursor: String! rank(from: Int!): Int! }
+    type PageInfo { hasNextPage: Boolean! endCursor: String size: Int }
+    type BookPage { items: [Book!]! total: Int! legend: String }
+    type CreateBookPayload { book: Book message: String! status: String }
+    type Query { books(first: Int): BookConnection! allBooks: BookPage! }
+    type Mutation { createBook(title: String!): CreateBookPayload! }
+"#;
+
+/// The types around records have no records of their own; their parent is the record of an edge or a write, else null.
+#[test]
+fn resolvers_of_pages_edges_and_payloads_are_called() {
+    let text = |value: Value| Ok(ResolverResult::Value(value));
+    let title = |value: &Value| value.get("title").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let trefoil = Trefoil::app(App::from_schema("pages", PAGES))
+        .resolver("BookConnection.motto", move |call| async move {
+            text(if call.parent.is_null() { "read".into() } else { "not null".into() })
+        })
+        .resolver("BookEdge.rank", move |call| async move {
+            let from = call.arguments.get("from").and_then(Value::as_i64).unwrap_or_default();
+            text(Value::Int(from + title(&call.parent).len() as i64))
+        })
+        .resolver("PageInfo.size", move |_| async move { text(Value::Int(7)) })
+        .resolver("BookPage.legend", move |_| async move {
+            Err(Error::Resolver { message: "no legend".into(), code: "LEGEND".into() })
+        })
+        .resolver("CreateBookPayload.message", move |call| async move {
+            text(format!("made {}", title(&call.parent)).into())
+        })
+        .resolver("CreateBookPayload.status", move |call| async move {
+            text(title(&call.parent).to_uppercase().into())
+        });
+    let server = Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() });
+    let mut client = Client::of(&server);
+    let made = client.graphql(r#"mutation { createBook(title: "Ox") { message book { id } loud: status } }"#);
+    let payload = json!({ "message": "made Ox", "book": { "id": "1" }, "loud": "OX" });
+    assert_eq!(made, json!({ "data": { "createBook": payload } }));
+    client.graphql(r#"mutation { createBook(title: "Heron") { status } }"#);
+    let listed = client
+        .graphql("{ books { motto edges { rank(from: 10) node { title } } pageInfo { size hasNextPage } } }");
+    let edges =
+        json!([{ "rank": 12, "node": { "title": "Ox" } }, { "rank": 15, "node": { "title": "Heron" } }]);
+    let page_info = json!({ "size": 7, "hasNextPage": false });
+    assert_eq!(
+        listed,
+        json!({ "data": { "books": { "motto": "read", "edges": edges, "pageInfo": page_info } } })
+    );
+    let answer = client.graphql("{ allBooks { total legend items { id } } }");
+    let page = json!({ "total": 2, "legend": null, "items": [{ "id": "1" }, { "id": "2" }] });
+    assert_eq!(answer["data"], json!({ "allBooks": page }));
+    assert_eq!(answer["errors"][0]["path"], json!(["allBooks", "legend"]), "{answer}");
+    assert_eq!(answer["errors"][0]["extensions"]["code"], "LEGEND");
+}
+
+#[test]
+fn resolvers_of_unknown_fields_are_refused() {
+    let known = |name: &str| {
+        let trefoil = Trefoil::app(App::from_schema("pages", PAGES))
+            .resolver(name, |_| async { Ok(ResolverResult::Value(Value::Null)) });
+        let config = Config { database: DatabaseLocation::Memory, port: 0, ..Config::default() };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            trefoil.config(config).start().await.map(drop).map_err(|error| error.to_string())
+        })
+    };
+    for name in ["BookEdge.rank", "Query.books"] {
+        assert_eq!(known(name), Ok(()), "{name}");
+    }
+    for name in ["BookEdge.rang", "Query.book", "Boat.name", "books"] {
+        let refused = known(name).expect_err(name);
+        assert!(refused.contains(&format!("a resolver is registered for `{name}`")), "{refused}");
+    }
+}

@@ -304,3 +304,34 @@ fn schema_reload_updates_the_document() {
     process.wait_for("reloaded the schema");
     assert!(document(&mut process.client())["paths"].get("/tags").is_some());
 }
+
+#[test]
+fn links_use_the_name_of_the_key() {
+    let app = folder(
+        "type Owner { ownerId: ID! name: String pets: [Pet!]! } type Pet { petId: ID! name: String owner: Owner }
+         type Query { pets: [Pet] }",
+        "",
+    );
+    let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::folder(app.path().join("app")), config);
+    let document = document(&mut Client::of(&server));
+    let link = |path: &str, method: &str, status: &str, name: &str| {
+        document["paths"][path][method]["responses"][status]["links"][name]["parameters"].clone()
+    };
+    assert_eq!(link("/pets", "get", "200", "first")["id"], "$response.body#/0/petId");
+    assert_eq!(link("/pets", "post", "201", "get")["id"], "$response.body#/petId");
+    assert_eq!(link("/owners/{id}/pets", "get", "200", "first")["petId"], "$response.body#/0/petId");
+}
+
+/// As any other answer that does not depend on the path.
+#[test]
+fn misdirected_requests_are_declared_everywhere() {
+    let document = document(&mut Client::of(&Server::sample()));
+    let operations = document["paths"].as_object().expect("paths").values();
+    let operations = operations.flat_map(|item| item.as_object().expect("an item"));
+    let responses: Vec<_> = operations.filter_map(|(_, operation)| operation.get("responses")).collect();
+    assert!(responses.len() > 20);
+    let both = |responses: &&&Value| responses.get("429").is_some() == responses.get("421").is_some();
+    assert_eq!(responses.iter().filter(both).count(), responses.len());
+    assert!(responses.iter().any(|responses| responses.get("421").is_some()));
+}

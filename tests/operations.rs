@@ -169,3 +169,33 @@ fn unused_arguments_are_reported() {
     );
     assert!(found[0].render(&files).contains("= help: use the name of a field"));
 }
+
+/// Required times that no argument sets: all of one request are the same, and those of the last change change.
+#[test]
+fn filled_times_are_those_of_the_request() {
+    let schema = "
+        scalar DateTime
+        type Note {
+          id: ID! text: String! createdAt: DateTime! updatedAt: String! made: DateTime @createdAt changed: DateTime @updatedAt
+        }
+        type Query { notes: [Note!]! }
+        type Mutation { createNote(text: String!): Note! updateNote(id: ID!, text: String): Note! }";
+    let app = trefoil_application::App::from_schema("notes", schema);
+    let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::app(app), config);
+    let mut client = Client::of(&server);
+    let times = "{ createdAt updatedAt made changed }";
+    let made = client.graphql(&format!(
+        "mutation {{ a: createNote(text: \"a\") {times} b: createNote(text: \"b\") {times} }}"
+    ));
+    let first = made["data"]["a"]["made"].clone();
+    let all_equal = json!({ "createdAt": first, "updatedAt": first, "made": first, "changed": first });
+    assert_eq!(made["data"], json!({ "a": all_equal, "b": all_equal }));
+    let changed = client.graphql(&format!("mutation {{ updateNote(id: 1, text: \"c\") {times} }}"));
+    let changed = &changed["data"]["updateNote"];
+    assert_eq!((&changed["createdAt"], &changed["made"]), (&first, &first));
+    assert_ne!(changed["updatedAt"], first);
+    assert_eq!(changed["updatedAt"], changed["changed"]);
+    let unchanged = client.graphql(&format!("mutation {{ updateNote(id: 1) {times} }}"));
+    assert_eq!(unchanged["data"]["updateNote"], *changed, "nothing was changed");
+}

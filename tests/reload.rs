@@ -174,3 +174,58 @@ fn renames_fail_no_request_on_postgres() {
     let folder = tempfile::tempdir().expect("a folder");
     no_request_fails(folder.path(), &["--database", &postgres::patient_database()]);
 }
+
+/// The only thread for requests must not run the migration itself: it would answer nothing until all rows are rewritten.
+fn requests_are_answered_during(folder: &Path, arguments: &[&str], fill: impl FnOnce()) {
+    let write = |field: &str| {
+        let schema = format!(
+            "type Row {{ id: ID! {field} }} type Query {{ rows: [Row!]! }} type Mutation {{ deleteRow(id: ID!): Boolean }}"
+        );
+        fs::create_dir_all(folder.join("app/graphql")).expect("a folder");
+        fs::write(folder.join("app/graphql/schema.graphqls"), schema).expect("written");
+    };
+    write("title: String");
+    let arguments = [&["serve", "app", "--watch"], arguments].concat();
+    let process = Process::start_with(folder, &arguments, &[("TOKIO_WORKER_THREADS", "1")]);
+    fill();
+    let mut client = process.client();
+    let mut ask = || {
+        let begin = Instant::now();
+        assert_eq!(client.send("GET", "/health/live", &[], b"").status, 200);
+        begin.elapsed()
+    };
+    let usual = (0..20).map(|_| ask()).max().expect("some");
+    write("name: String @renamedFrom(name: \"title\") @unique");
+    let begin = Instant::now();
+    let mut longest = Duration::ZERO;
+    while !process.log().contains("reloaded the schema") {
+        longest = longest.max(ask());
+        assert!(begin.elapsed() < Duration::from_secs(120), "{}", process.log());
+        thread::sleep(Duration::from_millis(2));
+    }
+    let bound = (usual * 100).clamp(Duration::from_millis(100), begin.elapsed() / 3);
+    assert!(longest < bound, "{longest:?}, usually {usual:?}; reloaded in {:?}", begin.elapsed());
+}
+
+const MIGRATED_ROWS: usize = 300_000;
+
+#[test]
+fn migration_leaves_threads_to_requests_on_sqlite() {
+    let folder = tempfile::tempdir().expect("a folder");
+    requests_are_answered_during(folder.path(), &["--data", "data"], || {
+        let database = rusqlite::Connection::open(folder.path().join("data/trefoil.db")).expect("a file");
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
+                   INSERT INTO rows (title) SELECT 'title ' || i FROM n";
+        database.execute(sql, [MIGRATED_ROWS as i64]).expect("written");
+    });
+}
+
+#[test]
+fn migration_leaves_threads_to_requests_on_postgres() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = postgres::patient_database();
+    requests_are_answered_during(folder.path(), &["--database", &url], || {
+        let rows = format!("SELECT 'title ' || i FROM generate_series(1, {MIGRATED_ROWS}) i");
+        postgres::sql(&url, &format!("INSERT INTO rows (title) {rows}"));
+    });
+}

@@ -406,3 +406,42 @@ fn unique_values_differ_between_the_ways() {
         assert_eq!(json(&ways(client, "/members").rest).as_array().map(Vec::len), Some(3 * visit));
     }
 }
+
+/// Also where the key has another name or none, and where an operation needs what a page does not have.
+#[test]
+fn examples_fit_other_keys() {
+    let schema = "
+        type Pet { petId: ID! name: String! note: Note }
+        type Note { text: String! }
+        type Query {
+          petsByName(name: String!): [Pet!]!
+          pets: [Pet!]!
+          petNamed(name: String!): Pet
+          pet(petId: ID!): Pet
+          notes: [Note!]!
+        }
+        type Mutation {
+          createPetOf(owner: String!, name: String!): Pet!
+          createPet(name: String!): Pet!
+          createNote(text: String!): Note!
+        }";
+    let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::app(App::from_schema("pets", schema)), config);
+    let client = &mut Client::of(&server);
+    let made =
+        client.graphql(r#"mutation { createPet(name: "Rex") { petId } createNote(text: "one") { text } }"#);
+    assert_eq!(made["data"]["createPet"]["petId"], "1", "{made}");
+    for (path, root) in
+        [("/pets", "pets"), ("/pets/1", "pet"), ("/pets/new", "createPet"), ("/notes", "notes")]
+    {
+        let document = ways(client, path).graphql;
+        let answer = client.graphql(&document);
+        assert!(answer.get("errors").is_none(), "{path}: {document}\n{answer:#}");
+        assert!(answer["data"].get(root).is_some(), "{path}: {document}");
+    }
+    let tabs = client.send("GET", "/_/graphiql/tabs.json", &[], b"").text();
+    assert!(
+        tabs.contains("notes { text }") && tabs.contains("pet(petId: \\\"1\\\") { petId name }"),
+        "{tabs}"
+    );
+}

@@ -2,7 +2,12 @@
 
 use super::{Bench, Kind, both};
 
-both![existing_records_are_updated, key_is_compared_by_field_type, new_existing_and_bad_rows_may_be_mixed];
+both![
+    existing_records_are_updated,
+    id_means_the_key_of_each_type,
+    key_is_compared_by_field_type,
+    new_existing_and_bad_rows_may_be_mixed
+];
 
 fn existing_records_are_updated(kind: Kind) {
     let bench = Bench::new(kind);
@@ -86,4 +91,26 @@ fn new_existing_and_bad_rows_may_be_mixed(kind: Kind) {
     for row in ["\r\n1,N1,m1,", "\r\n300,P300,n300,", "\r\n900,N900,n2,", "\r\n1500,N1500,m1500,"] {
         assert!(csv.contains(row), "{row}");
     }
+}
+
+/// Whatever a type calls its key, and with rows of several types at once.
+fn id_means_the_key_of_each_type(kind: Kind) {
+    let bench = Bench::new(kind);
+    bench.write(
+        "app/graphql/schema.graphqls",
+        "type Pet { petId: ID! name: String } type Owner { id: Int! name: String } type Query { pets: [Pet] }",
+    );
+    let store = bench.store();
+    let rows = |name: &str| {
+        format!(
+            "{{\"resource\":\"pets\",\"record\":{{\"petId\":\"1\",\"name\":\"{name}\"}}}}\n\
+             {{\"resource\":\"owners\",\"record\":{{\"id\":1,\"name\":\"{name}\"}}}}\n"
+        )
+    };
+    for name in ["Rex", "Max"] {
+        let said = bench.pipe(&store, &["--by", "id"], rows(name));
+        assert!(said.succeeded, "{name}: {}", said.err);
+    }
+    assert_eq!(bench.csv(&store, "pets").replace('\r', ""), "petId,name\n1,Max\n");
+    assert_eq!(bench.csv(&store, "owners").replace('\r', ""), "id,name\n1,Max\n");
 }

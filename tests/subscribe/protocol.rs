@@ -378,3 +378,27 @@ async fn shutdown_closes_with_1001() {
     drop(line);
     stopping.join().expect("it ends");
 }
+
+/// The texts of messages are compared: serde_json would read these objects as numbers.
+#[tokio::test]
+async fn serde_json_reserved_keys_are_ordinary_keys() {
+    let schema = "scalar JSON type Note { id: ID! data: JSON } type Query { notes: [Note!]! }
+        type Mutation { createNote(data: JSON): Note }";
+    let server = Server::start(Trefoil::app(App::from_schema("notes", schema)), memory());
+    let mut line = Line::ready(&server).await;
+    for (id, data) in [
+        r#"{"$serde_json::private::Number":"any text"}"#,
+        r#"[{"a":{"$serde_json::private::Number":"1.5"}}]"#,
+        r#"{"$serde_json::private::RawValue":"[1]"}"#,
+    ]
+    .iter()
+    .enumerate()
+    {
+        let query = "mutation ($data: JSON) { createNote(data: $data) { data } }";
+        let payload = format!(r#"{{"query":"{query}","variables":{{"data":{data}}}}}"#);
+        line.send_text(&format!(r#"{{"id":"{id}","type":"subscribe","payload":{payload}}}"#)).await;
+        let answer = line.next().await.to_string();
+        assert!(answer.contains(&format!(r#"{{"createNote":{{"data":{data}}}}}"#)), "{answer}");
+        assert_eq!(line.receive().await["type"], "complete");
+    }
+}

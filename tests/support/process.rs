@@ -44,7 +44,13 @@ pub fn free_port() -> u16 {
 impl Process {
     /// `trefoil ARGUMENTS --port 0` in `folder`; returns when it listens.
     pub fn start(folder: &Path, arguments: &[&str]) -> Process {
+        Process::start_with(folder, arguments, &[])
+    }
+
+    /// The same with these variables of the environment.
+    pub fn start_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
         let mut command = command(folder, arguments);
+        command.envs(variables.iter().copied());
         let piped = command.args(["--port", "0", "--log-format", "json"]).stderr(Stdio::piped());
         let mut child = piped.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let log = Arc::new(Mutex::new(String::new()));

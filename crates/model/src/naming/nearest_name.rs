@@ -16,7 +16,7 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         .map(|(_, candidate)| candidate)
 }
 
-/// True if the names differ by case or one slip of the pen.
+/// True if the names differ by case or one typing mistake.
 pub fn differ_by_one_edit(one: &str, other: &str) -> bool {
     let is_near = |word: MisspeltWord| word.distance_to(other) <= 1;
     one.len().abs_diff(other.len()) <= 1 && MisspeltWord::new(one).is_some_and(is_near)
