@@ -127,9 +127,11 @@ impl DocumentRequest<'_> {
     fn unsupplied_count(&self, model: &Model, root: &RootField, builtin: &BuiltinOperation) -> usize {
         let required = root.arguments.iter().zip(&builtin.argument_roles);
         let required = required.filter(|(argument, _)| argument.ty.is_required());
-        let unsupplied = required.filter(|(argument, (_, role))| match role {
-            ArgumentRole::Field(id) => self.field_value(model.record(builtin.record), *id).is_none(),
-            role => self.argument_literal(model, builtin, argument, role).is_none(),
+        let unsupplied = required.filter(|(argument, (_, role))| {
+            if let ArgumentRole::Field(id) = role {
+                return self.field_value(model.record(builtin.record), *id).is_none();
+            }
+            self.argument_literal(model, builtin, argument, role).is_none()
         });
         unsupplied.count()
     }

@@ -69,11 +69,12 @@ pub fn depends_on_variables(model: &Model, document: &ExecutableDocument, operat
     operation.all_fields(document).any(|field| {
         let record = list_record(model, field);
         let is_variable = |value: &ast::Value| value.as_variable().is_some();
-        field.arguments.iter().any(|argument| match &*argument.value {
-            ast::Value::Object(members) => {
-                members.iter().any(|(name, value)| is_length_argument(record, name) && is_variable(value))
+        field.arguments.iter().any(|argument| {
+            if let ast::Value::Object(members) = &*argument.value {
+                let mut members = members.iter();
+                return members.any(|(name, value)| is_length_argument(record, name) && is_variable(value));
             }
-            value => is_variable(value) && may_hold_length(record, field, &argument.name),
+            is_variable(&argument.value) && may_hold_length(record, field, &argument.name)
         })
     })
 }
@@ -200,31 +201,25 @@ impl<'a> WeightCalculator<'a> {
     /// The length that an argument gives, by itself or inside an input object.
     fn argument_length(&self, record: Option<&RecordType>, name: &str, value: &ast::Value) -> Option<u64> {
         let is_length = is_length_argument(record, name);
-        match value {
-            ast::Value::Variable(variable) => match self.variables {
-                Some(variables) => {
-                    let mut definitions = self.variable_definitions.iter();
-                    let position = definitions.position(|definition| definition.name == *variable)?;
-                    value_length(record, is_length, variables.get(position)?)
-                }
-                None => is_length.then_some(1),
-            },
-            ast::Value::Object(members) => {
-                let lengths = members.iter().filter(|(name, _)| is_length_argument(record, name));
-                lengths.filter_map(|(name, value)| self.argument_length(record, name, value)).max()
-            }
-            value => value.to_i32().filter(|_| is_length).map(|number| u64::try_from(number).unwrap_or(0)),
+        if let ast::Value::Variable(variable) = value {
+            let Some(variables) = self.variables else { return is_length.then_some(1) };
+            let mut definitions = self.variable_definitions.iter();
+            let position = definitions.position(|definition| definition.name == *variable)?;
+            return value_length(record, is_length, variables.get(position)?);
         }
+        if let ast::Value::Object(members) = value {
+            let lengths = members.iter().filter(|(name, _)| is_length_argument(record, name));
+            return lengths.filter_map(|(name, value)| self.argument_length(record, name, value)).max();
+        }
+        value.to_i32().filter(|_| is_length).map(|number| u64::try_from(number).unwrap_or(0))
     }
 }
 
 /// The length in the value of a variable.
 fn value_length(record: Option<&RecordType>, is_length: bool, value: &Value) -> Option<u64> {
-    match value {
-        Value::Object(members) => {
-            let lengths = members.iter().filter(|(name, _)| is_length_argument(record, name));
-            lengths.filter_map(|(_, value)| value_length(record, true, value)).max()
-        }
-        value => value.as_i64().filter(|_| is_length).map(|number| u64::try_from(number).unwrap_or(0)),
+    if let Value::Object(members) = value {
+        let lengths = members.iter().filter(|(name, _)| is_length_argument(record, name));
+        return lengths.filter_map(|(_, value)| value_length(record, true, value)).max();
     }
+    value.as_i64().filter(|_| is_length).map(|number| u64::try_from(number).unwrap_or(0))
 }
