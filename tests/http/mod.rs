@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trefoil_config::{Config, ServerLimits};
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::host_check::AllowedHosts;
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::monitoring::{health, metrics};

@@ -12,7 +12,7 @@ use trefoil_engine::{
     PreparedSelection, Selection,
 };
 use trefoil_model::error::Error;
-use trefoil_model::values::thousands::group_thousands;
+use trefoil_model::values::digit_grouping::group_thousands;
 use trefoil_model::{FieldId, RecordId, RecordTypeId};
 
 use crate::export::error_text;

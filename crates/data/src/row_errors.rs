@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use trefoil_model::values::thousands::group_thousands;
+use trefoil_model::values::digit_grouping::group_thousands;
 
 use crate::import_source::ImportSource;
 

@@ -34,7 +34,7 @@ pub mod graphql_document;
 pub mod changes;
 
 // Reloading the schema while requests run.
-mod schema_gate;
+mod schema_swap_gate;
 
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};
@@ -53,7 +53,7 @@ pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};
 pub use crate::plan::{ImportRecord, Plan, PlanLimits, PreparedSelection};
 pub use crate::row::{Row, RowSink};
-pub use crate::schema_gate::{ClosedGate, SchemaGate, SchemaLease};
+pub use crate::schema_swap_gate::{ClosedGate, SchemaGate, SchemaLease};
 pub use crate::store::{
     BulkTransaction, CancelFlag, DanglingReference, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
     Store, StoreJob,

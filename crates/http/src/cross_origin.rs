@@ -21,11 +21,15 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const CROSS_SITE: &str = "CROSS_SITE";
 
 /// A method and an exact path.
-pub(crate) type Address = (Method, &'static str);
+pub(crate) type MethodAndPath = (Method, &'static str);
 
 /// Refuses writes that a page of another site made a browser send, unless `origins` lists its origin by name. With `*`
 /// in `origins`, requests to `checked_in_handler` pass, since they may be reads: those handlers call [`may_only_read`].
-pub fn refuse_forged_writes(router: Router, origins: &[String], checked_in_handler: Vec<Address>) -> Router {
+pub fn refuse_forged_writes(
+    router: Router,
+    origins: &[String],
+    checked_in_handler: Vec<MethodAndPath>,
+) -> Router {
     let layer = named(origins).fold(CsrfLayer::new(), |layer, origin| {
         layer.clone().add_trusted_origin(origin).unwrap_or_else(|error| {
             tracing::warn!(%error, "cors-origins");

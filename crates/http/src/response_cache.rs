@@ -144,7 +144,7 @@ struct VersionProbe {
 /// The responses of one data version; worthless once the version changes.
 struct CacheGeneration {
     data_version: Option<DataVersion>,
-    entries: Cache<OwnedKey, CacheEntry, EntryBytes>,
+    entries: Cache<OwnedKey, CacheEntry, EntryWeigher>,
 }
 
 struct CacheEntry {
@@ -152,9 +152,9 @@ struct CacheEntry {
     bytes: usize,
 }
 
-struct EntryBytes;
+struct EntryWeigher;
 
-impl Weighter<OwnedKey, CacheEntry> for EntryBytes {
+impl Weighter<OwnedKey, CacheEntry> for EntryWeigher {
     fn weight(&self, _key: &OwnedKey, entry: &CacheEntry) -> u64 {
         entry.bytes as u64
     }
@@ -224,7 +224,7 @@ impl ResponseCache {
 
 impl CacheGeneration {
     fn new(capacity: usize, data_version: Option<DataVersion>) -> CacheGeneration {
-        let entries = Cache::with_weighter(capacity / USUAL_ENTRY_BYTES, capacity as u64, EntryBytes);
+        let entries = Cache::with_weighter(capacity / USUAL_ENTRY_BYTES, capacity as u64, EntryWeigher);
         CacheGeneration { data_version, entries }
     }
 

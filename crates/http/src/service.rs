@@ -18,7 +18,7 @@ use tower_http::cors::CorsLayer;
 
 use trefoil_config::Config;
 
-use crate::client::ClientInfo;
+use crate::client_info::ClientInfo;
 use crate::errors::error_log::LogScope;
 use crate::errors::problem::Problem;
 use crate::errors::render::{FormatPolicy, render_error};

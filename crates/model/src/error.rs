@@ -256,15 +256,15 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Layer(&'static str, Option<Box<Layer>>);
+    struct ChainedError(&'static str, Option<Box<ChainedError>>);
 
-    impl fmt::Display for Layer {
+    impl fmt::Display for ChainedError {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str(self.0)
         }
     }
 
-    impl std::error::Error for Layer {
+    impl std::error::Error for ChainedError {
         fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
             let source: &(dyn std::error::Error + 'static) = self.1.as_deref()?;
             Some(source)
@@ -273,9 +273,9 @@ mod tests {
 
     #[test]
     fn display_hides_the_cause() {
-        let disk = Layer("no space left", None);
-        let file = Layer("writing failed: no space left", Some(Box::new(disk)));
-        let error = Error::internal(Layer("the page cannot be kept", Some(Box::new(file))));
+        let disk = ChainedError("no space left", None);
+        let file = ChainedError("writing failed: no space left", Some(Box::new(disk)));
+        let error = Error::internal(ChainedError("the page cannot be kept", Some(Box::new(file))));
         assert_eq!(error.full_text(), "the page cannot be kept: writing failed: no space left");
         assert_eq!(error.to_string(), "an unexpected error occurred");
         assert_eq!(

@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::header::{COOKIE, HeaderName, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 
 use trefoil_model::RecordId;
 

@@ -10,7 +10,7 @@ use http::request::Parts;
 use trefoil_engine::{
     CountMode, ListSlice, Listing, Operation, OperationVerb, Outcome, ResolverBinding, ResultShape,
 };
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::{RecordTypeId, RootKind};
 use trefoil_resources::ServedResources;

@@ -1,6 +1,6 @@
 //! Numbers and texts in sentences: grouped digits, plurals, shortened texts.
 
-pub use trefoil_model::values::thousands::group_thousands;
+pub use trefoil_model::values::digit_grouping::group_thousands;
 
 /// Records are counted up to this number; a longer list has "more than 1,000".
 pub const MAX_COUNT: u32 = 1_000;

@@ -5,7 +5,7 @@ use http::StatusCode;
 use http::request::Parts;
 
 use trefoil_engine::{Outcome, PlainListAction};
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::RecordId;

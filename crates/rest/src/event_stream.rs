@@ -13,7 +13,7 @@ use tokio::time::Interval;
 
 use trefoil_engine::changes::{FeedGeneration, image_cell};
 use trefoil_engine::{ChangeBatch, ChangeFeed, ChangeKind, RecordChange, Row};
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::error_log::{LogScope, StreamEnd};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::etags;

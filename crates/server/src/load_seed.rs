@@ -34,10 +34,10 @@ pub async fn load_seed(engine: &Engine, app: &App) -> Result<(), Vec<Diagnostic>
 /// One record or value of a seed file.
 struct SeedItem<'a> {
     file: &'a SeedFile,
-    content: Content<'a>,
+    content: SeedContent<'a>,
 }
 
-enum Content<'a> {
+enum SeedContent<'a> {
     Record(RecordTypeId, &'a SeedRecord),
     /// The value at this index of a plain list.
     Value(usize, &'a str),
@@ -49,12 +49,12 @@ fn seed_items<'a>(model: &Model, app: &'a App) -> Result<Vec<SeedItem<'a>>, Vec<
     for file in &app.seed.files {
         match (&file.rows, model.find_record_by_path(&file.collection)) {
             (SeedRows::Records(rows), Some(record)) => {
-                let item = |row| SeedItem { file, content: Content::Record(record, row) };
+                let item = |row| SeedItem { file, content: SeedContent::Record(record, row) };
                 items.extend(rows.iter().map(item));
             }
             (SeedRows::Records(_), None) => unknown.push(unknown_collection(model, file)),
             (SeedRows::Texts(values), _) => {
-                let item = |(index, value)| SeedItem { file, content: Content::Value(index, value) };
+                let item = |(index, value)| SeedItem { file, content: SeedContent::Value(index, value) };
                 items.extend(values.iter().map(String::as_str).enumerate().map(item));
             }
         }
@@ -74,20 +74,20 @@ fn unknown_collection(model: &Model, file: &SeedFile) -> Diagnostic {
 impl SeedItem<'_> {
     fn step(&self, model: &Model) -> Result<BulkStep> {
         match &self.content {
-            Content::Record(record, row) => create_operation(model, *record, row).map(BulkStep::Run),
-            Content::Value(_, value) => Ok(BulkStep::Run(append_operation(&self.file.collection, value))),
+            SeedContent::Record(record, row) => create_operation(model, *record, row).map(BulkStep::Run),
+            SeedContent::Value(_, value) => Ok(BulkStep::Run(append_operation(&self.file.collection, value))),
         }
     }
 
     fn seed_diagnostic(&self, app: &App, reason: &str) -> Diagnostic {
         match &self.content {
-            Content::Record(_, row) => {
+            SeedContent::Record(_, row) => {
                 let source = app.other_files.iter().find(|source| source.name == self.file.name);
                 let text = source.map_or("", |source| &source.text);
                 let diagnostic = Diagnostic::in_file(&self.file.name, seed::SEED_CODE, reason);
                 diagnostic.with_span(&self.file.name, text, row.span.clone())
             }
-            Content::Value(index, _) => {
+            SeedContent::Value(index, _) => {
                 Diagnostic::in_file(&self.file.name, seed::SEED_CODE, format!("value {index}: {reason}"))
             }
         }
@@ -143,10 +143,10 @@ impl SeedLoader<'_> {
         }
         for (number, outcome) in numbers.into_iter().zip(self.bulk_write.run(steps).await?) {
             match (&items[number].content, outcome) {
-                (Content::Record(record, _), Ok(Outcome::Created { id, .. })) => {
+                (SeedContent::Record(record, _), Ok(Outcome::Created { id, .. })) => {
                     self.created.push((*record, id, number));
                 }
-                (Content::Record(..) | Content::Value(..), Ok(_)) => {}
+                (SeedContent::Record(..) | SeedContent::Value(..), Ok(_)) => {}
                 (_, Err(error)) => self.failures.push((number, error.to_string())),
             }
         }
@@ -160,12 +160,12 @@ impl SeedLoader<'_> {
             .failures
             .iter()
             .filter_map(|(number, _)| match &items[*number].content {
-                Content::Record(record, row) => {
+                SeedContent::Record(record, row) => {
                     let record_type = model.record(*record);
                     let id = row.fields.get(&record_type.field(record_type.id_field()).name)?;
                     Some((*record, RecordId::from_value(record_type.key_form(), id).ok()?))
                 }
-                Content::Value(..) => None,
+                SeedContent::Value(..) => None,
             })
             .collect();
         let mut created = std::mem::take(&mut self.created);

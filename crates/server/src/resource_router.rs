@@ -17,7 +17,7 @@ use http_body::Body as _;
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_engine::{Engine, SchemaGate};
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, not_found};
 use trefoil_http::errors::render::{ErrorContext, FormatPolicy};
 use trefoil_http::negotiation::accept::AcceptHeader;

@@ -11,9 +11,9 @@ pub mod statements;
 mod change_log;
 mod idempotency_key;
 mod job_completion;
-mod move_record;
 mod options;
 mod plain_list;
+mod store_move;
 
 // The two stores, and the enum of both that the server uses.
 pub mod postgres;

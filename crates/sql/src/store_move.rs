@@ -15,24 +15,24 @@ pub const MOVE_TOKEN_KEY: &str = "came";
 
 /// Stored in both stores of a move, with the same token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoveRecord {
+pub struct StoreMove {
     /// Location of the other store, without a password.
     pub other: String,
     pub token: String,
     pub at: String,
 }
 
-impl MoveRecord {
-    pub fn begin(other: &str) -> MoveRecord {
+impl StoreMove {
+    pub fn begin(other: &str) -> StoreMove {
         let at = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
-        MoveRecord { other: other.to_owned(), token: random_tag(), at }
+        StoreMove { other: other.to_owned(), token: random_tag(), at }
     }
 
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("plain data has a JSON form")
     }
 
-    pub fn read(meta: &BTreeMap<String, String>, key: &str) -> Option<MoveRecord> {
+    pub fn read(meta: &BTreeMap<String, String>, key: &str) -> Option<StoreMove> {
         meta.get(key).and_then(|text| serde_json::from_str(text).ok())
     }
 }
@@ -41,7 +41,7 @@ impl MoveRecord {
 pub fn refuse_moved_store(
     read_meta: impl Fn(&str) -> Result<Option<String>, MigrateError>,
 ) -> Result<(), MigrateError> {
-    let parse = |text: String| serde_json::from_str::<MoveRecord>(&text).ok();
+    let parse = |text: String| serde_json::from_str::<StoreMove>(&text).ok();
     if let Some(text) = read_meta(MOVED_KEY)? {
         let (to, at) = parse(text).map_or_else(Default::default, |record| (record.other, record.at));
         return Err(MigrateError::Moved { to, at });

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
 use trefoil_application::shell_quoting;
 use trefoil_engine::ResolverRegistry;
-use trefoil_model::values::thousands::group_thousands;
+use trefoil_model::values::digit_grouping::group_thousands;
 use trefoil_sql::transfer;
 
 use crate::application_argument::folder_argument;

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_engine::ResolverRegistry;
-use trefoil_model::values::thousands::group_thousands;
+use trefoil_model::values::digit_grouping::group_thousands;
 use trefoil_server::lifecycle;
 use trefoil_sql::transfer::{self, ExpectedSchema, StoreContents, StoreLocation};
 

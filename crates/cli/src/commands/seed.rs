@@ -9,7 +9,7 @@ use trefoil_data::progress_line::{ProgressLine, ProgressTotal};
 use trefoil_engine::{BulkStep, BulkWrite, Engine, ResolverRegistry};
 use trefoil_fake::FakeRecords;
 use trefoil_model::error::Error;
-use trefoil_model::values::thousands::group_thousands;
+use trefoil_model::values::digit_grouping::group_thousands;
 use trefoil_server::lifecycle;
 use trefoil_sql::transfer::{self, StoreLocation};
 

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use trefoil_model::error::{Error, Result};
 
 use crate::changes::{ChangeBatch, ChangeLog, RecordChange, SharedComputation};
-use crate::schema_gate::SchemaGate;
+use crate::schema_swap_gate::SchemaGate;
 use crate::store::{LogReadLimits, Store};
 
 /// A batch ends at a multiple of this, so that followers that began at different numbers share later batches.

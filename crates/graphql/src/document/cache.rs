@@ -29,7 +29,7 @@ pub type DocumentResult = Result<ParsedDocument, Vec<ResponseError>>;
 
 /// The document cache of one schema. A hit takes a shared lock only.
 pub struct DocumentCache {
-    documents: Cache<Box<str>, CachedDocument, DocumentBytes>,
+    documents: Cache<Box<str>, CachedDocument, DocumentWeigher>,
     /// Held while the plans of a document are counted, so that none is missed.
     counting: Mutex<()>,
 }
@@ -41,9 +41,9 @@ struct CachedDocument {
 }
 
 #[derive(Clone)]
-struct DocumentBytes;
+struct DocumentWeigher;
 
-impl Weighter<Box<str>, CachedDocument> for DocumentBytes {
+impl Weighter<Box<str>, CachedDocument> for DocumentWeigher {
     fn weight(&self, _text: &Box<str>, document: &CachedDocument) -> u64 {
         document.bytes as u64
     }
@@ -58,7 +58,7 @@ impl DocumentCache {
         let options = options.build().expect("both capacities are set");
         let documents = Cache::with_options(
             options,
-            DocumentBytes,
+            DocumentWeigher,
             DefaultHashBuilder::default(),
             DefaultLifecycle::default(),
         );

@@ -15,7 +15,8 @@ use crate::plan::shape::{
 use crate::registered_resolvers::tree::ResolvedTree;
 
 /// Writes the current record in the shape of its argument.
-pub type WriteNode<'a> = dyn FnMut(&mut ResponseWriter, &Arc<ObjectShape>, &ResponsePath) -> WriteResult + 'a;
+pub type NodeWriter<'a> =
+    dyn FnMut(&mut ResponseWriter, &Arc<ObjectShape>, &ResponsePath) -> WriteResult + 'a;
 
 /// The results of registered resolvers of types around records: one for each, or one for each edge.
 #[derive(Default)]
@@ -72,7 +73,7 @@ impl ConnectionWriter {
         cursor: Option<(&CursorFormat, RowPosition)>,
         path: &ResponsePath,
         resolved: &ResolvedFields,
-        node: &mut WriteNode,
+        node: &mut NodeWriter,
     ) {
         let edge_cursor = cursor.as_ref().filter(|_| connection.needs_edge_cursors);
         let edge_cursor = edge_cursor.map(|(format, position)| format.encode(position.clone()));
@@ -281,7 +282,7 @@ fn write_edge(
     entries: &ConnectionEntries<EdgeField>,
     edge: EdgeRow<'_>,
     path: &ResponsePath,
-    node: &mut WriteNode,
+    node: &mut NodeWriter,
 ) -> WriteResult {
     write_entries(writer, entries, path, |writer, entry, at| match &entry.field {
         EdgeField::Typename(name) => write_literal(writer, name),

@@ -6,7 +6,8 @@ use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, Record
 use trefoil_model::error::{Error, Result};
 
 use crate::describe::introspection::Introspection;
-use crate::execute::response::{PendingRoot, ResponseBuilder};
+use crate::execute::pending_root::PendingRoot;
+use crate::execute::response::ResponseBuilder;
 use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;

@@ -3,7 +3,7 @@
 use trefoil_model::values::json_text;
 use trefoil_model::{PayloadPart, RecordId};
 
-use crate::execute::connection::{ResolvedFields, WriteNode, write_entries, write_literal};
+use crate::execute::connection::{NodeWriter, ResolvedFields, write_entries, write_literal};
 use crate::execute::path::ResponsePath;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::shape::{PayloadField, PayloadShape};
@@ -13,7 +13,7 @@ use crate::plan::shape::{PayloadField, PayloadShape};
 pub struct PayloadWriter(Vec<(ResponseWriter, WriteResult)>);
 
 impl PayloadWriter {
-    pub fn add_row(&mut self, payload: &PayloadShape, path: &ResponsePath, node: &mut WriteNode) {
+    pub fn add_row(&mut self, payload: &PayloadShape, path: &ResponsePath, node: &mut NodeWriter) {
         for entry in &payload.entries.list {
             if let PayloadField::Record(object) = &entry.field {
                 let mut writer = ResponseWriter::default();

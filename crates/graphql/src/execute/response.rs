@@ -6,15 +6,14 @@ use std::sync::atomic::Ordering;
 
 use apollo_compiler::executable::OperationType;
 
-use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
+use trefoil_engine::{OperationVerb, Outcome, Row, RowSink};
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
-use trefoil_model::{Model, RecordId};
 
-use crate::execute::connection::{ConnectionWriter, PageInfo, ResolvedFields, WriteNode};
+use crate::execute::connection::{ConnectionWriter, NodeWriter, PageInfo, ResolvedFields};
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::payload::PayloadWriter;
+use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::plan::shape::FieldShape;
@@ -28,7 +27,7 @@ const RESPONSE_START: &[u8] = b"{\"data\":{";
 pub struct ResponseBuilder {
     plan: Arc<OperationPlan>,
     writer: ResponseWriter,
-    spans: Vec<Option<RootSpan>>,
+    spans: Vec<Option<RootOutputRange>>,
     /// The operations passed to the store, by number.
     pending: Vec<PendingRoot>,
     open_root: Option<OpenRoot>,
@@ -40,25 +39,13 @@ pub struct ResponseBuilder {
 
 /// The output of one root field.
 #[derive(Debug, Clone)]
-struct RootSpan {
+struct RootOutputRange {
     /// Its range in the writer's bytes, including the key …
     bytes: Range<usize>,
     /// … and in the list of errors.
     errors: Range<usize>,
     /// The field is non-null but null, so `data` is null.
     null_propagated: bool,
-}
-
-/// An operation that was passed to the store, with the data needed to write its rows.
-pub struct PendingRoot {
-    /// Index of its root field.
-    root_position: usize,
-    /// The record of an update or a deletion.
-    record_id: Option<RecordId>,
-    cursors: Option<CursorFormat>,
-    has_previous: bool,
-    /// It failed before the store started, so `reset` keeps its error.
-    failed_early: bool,
 }
 
 /// The root field that is currently written.
@@ -80,54 +67,6 @@ struct BuilderCheckpoint {
     out: usize,
     error_count: usize,
     changed: bool,
-}
-
-impl PendingRoot {
-    pub fn new(model: &Model, root: usize, operation: &Result<Operation>) -> PendingRoot {
-        let mut pending = PendingRoot {
-            root_position: root,
-            record_id: None,
-            cursors: None,
-            has_previous: false,
-            failed_early: false,
-        };
-        match operation {
-            Ok(Operation::List { record, listing, .. }) => {
-                let format = || CursorFormat::of(model.record(*record), &listing.sort_keys);
-                pending.cursors = listing.with_cursors.then(format);
-                pending.has_previous = has_preceding(&listing.slice);
-            }
-            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => {
-                pending.record_id = Some(id.clone());
-            }
-            Ok(
-                Operation::Get { .. }
-                | Operation::Create { .. }
-                | Operation::CreateMany { .. }
-                | Operation::UpdateMany { .. }
-                | Operation::Upsert { .. }
-                | Operation::DeleteMany { .. }
-                | Operation::ReadImage { .. }
-                | Operation::PlainList(_),
-            )
-            | Err(_) => {}
-        }
-        pending
-    }
-
-    pub fn root_position(&self) -> usize {
-        self.root_position
-    }
-}
-
-/// True if there are records before this slice.
-fn has_preceding(slice: &ListSlice) -> bool {
-    match slice {
-        ListSlice::All => false,
-        ListSlice::Page { page, .. } => *page > 1,
-        ListSlice::First { after, .. } => after.is_some(),
-        ListSlice::Range { offset, .. } => *offset > 0,
-    }
 }
 
 impl ResponseBuilder {
@@ -173,7 +112,7 @@ impl ResponseBuilder {
     }
 
     fn close_root(&mut self, position: usize, start: usize, failures: usize, result: WriteResult) {
-        self.spans[position] = Some(RootSpan {
+        self.spans[position] = Some(RootOutputRange {
             bytes: start..self.writer.out.len(),
             errors: failures..self.writer.errors.len(),
             null_propagated: result.is_err(),
@@ -181,7 +120,7 @@ impl ResponseBuilder {
     }
 
     /// Writes one record of an operation; `node` writes it in a shape.
-    pub fn write_record(&mut self, number: usize, row: &dyn Row, node: &mut WriteNode) {
+    pub fn write_record(&mut self, number: usize, row: &dyn Row, node: &mut NodeWriter) {
         let ResponseBuilder { plan, writer, pending, open_root, resolved, .. } = self;
         let pending = &pending[number];
         let root = &plan.roots[pending.root_position];
@@ -272,7 +211,7 @@ impl ResponseBuilder {
         ExecutedResponse { body: out, error_free, data_version: None, replayed: false, causes }
     }
 
-    fn spans(&self) -> impl Iterator<Item = &RootSpan> {
+    fn spans(&self) -> impl Iterator<Item = &RootOutputRange> {
         self.spans.iter().flatten()
     }
 

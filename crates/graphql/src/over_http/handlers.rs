@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
 use trefoil_engine::Actor;
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_http::errors::problem::Problem;

@@ -18,7 +18,8 @@ use trefoil_model::values::json_text;
 use trefoil_model::{RecordId, Value};
 
 use crate::execute::execution::OperationExecution;
-use crate::execute::response::{PendingRoot, ResponseBuilder};
+use crate::execute::pending_root::PendingRoot;
+use crate::execute::response::ResponseBuilder;
 use crate::plan::input::FieldArguments;
 use crate::plan::roots::{RootAction, RootShape};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
@@ -72,7 +73,7 @@ impl<'a> ResolverExecution<'a> {
         let (pending, records) = records?;
         for (pending, (rows, outcome)) in pending.iter().zip(&records) {
             if outcome.is_ok() {
-                self.resolve_wrapper(builder, pending.root_position(), rows).await;
+                self.resolve_wrapper(builder, pending.root_position, rows).await;
             }
         }
         builder.set_pending(pending);
@@ -123,7 +124,7 @@ impl<'a> ResolverExecution<'a> {
         };
         let mut all = Vec::new();
         for (pending, collected) in pending.iter().zip(collector.operations) {
-            let shapes = self.record_shapes(pending.root_position());
+            let shapes = self.record_shapes(pending.root_position);
             let columns = shapes.iter().map(|shape| {
                 self.resolve_objects(shape, collected.rows.iter().cloned().map(NodeSource::Row).collect())
             });

@@ -14,7 +14,7 @@ use http::request::Parts;
 use tokio::time::{Interval, interval_at, timeout};
 
 use trefoil_engine::Actor;
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_http::errors::problem::Problem;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use trefoil_model::error::{PathSegment, Violation};
 
-use crate::client::ClientInfo;
+use crate::client_info::ClientInfo;
 use crate::errors::problem::{ErrorFormat, Problem, RequestPart};
 use crate::negotiation::accept::AcceptHeader;
 use crate::negotiation::format::{FormatChoice, chosen};

@@ -14,7 +14,7 @@ use http_body::{Body as _, Frame, SizeHint};
 
 use trefoil_model::error::error_chain;
 
-use crate::client::ClientInfo;
+use crate::client_info::ClientInfo;
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
 use crate::response_headers::RequestId;

@@ -7,7 +7,7 @@ use apollo_compiler::validation::{DiagnosticData, DiagnosticList};
 
 use crate::Scalar;
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
-use crate::sdl::directives::{self, declaration, foreign};
+use crate::sdl::directives::{self, declaration, foreign_directives};
 
 /// Reports errors of building the schema: duplicate names, queries among the types, …
 pub(crate) fn report_build_errors(log: &mut DiagnosticLog, errors: &DiagnosticList) {
@@ -69,7 +69,7 @@ fn report_unknown_directive(log: &mut DiagnosticLog, span: Option<SourceSpan>, m
     let name = quoted_names(message).next().unwrap_or_default().trim_start_matches('@');
     let report = log.error(span, "UNKNOWN_DIRECTIVE", format!("there is no directive `@{name}`"));
     report.label("unknown directive");
-    if let Some(builtin) = foreign::misspelt_builtin(name) {
+    if let Some(builtin) = foreign_directives::misspelt_builtin(name) {
         report.help(format!("did you mean `@{builtin}`?"));
     }
 }

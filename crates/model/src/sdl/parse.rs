@@ -9,7 +9,7 @@ use apollo_compiler::validation::{DiagnosticList, Valid};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::sdl::diagnostic_log::DiagnosticLog;
-use crate::sdl::directives::{self, foreign};
+use crate::sdl::directives::{self, foreign_directives};
 use crate::sdl::record_types::PartialModel;
 use crate::sdl::resource_paths::ReservedPath;
 use crate::sdl::{
@@ -74,7 +74,7 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     }
     let mut schema = build_schema(parsed, &mut log);
     let redeclared = schema_checks::redeclared_directives(&schema, parsed.builtin_file, &mut log);
-    foreign::remove_foreign_directives(&mut schema, parsed.builtin_file, &mut log);
+    foreign_directives::remove_foreign_directives(&mut schema, parsed.builtin_file, &mut log);
     let mut partial_model = record_types::read_record_types(&schema, &redeclared, &mut log);
     relations::resolve_relations(&mut partial_model, &schema, &mut log);
     let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);

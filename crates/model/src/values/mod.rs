@@ -16,8 +16,8 @@ pub mod scalars;
 
 // Output.
 pub mod csv_cell;
+pub mod digit_grouping;
 pub mod json_text;
-pub mod thousands;
 
 // Values for documentation and forms.
 pub mod example_values;

@@ -5,7 +5,7 @@ use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
 use trefoil_engine::{Operation, PreparedSelection, Selection};
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::{FormPairs, percent_encode};
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use trefoil_engine::graphql_document::{self, DocumentRequest, selection_text};
 use trefoil_engine::{Listing, OperationVerb};
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_model::naming::names;
 use trefoil_model::{Inverse, Model, RecordId, RecordTypeId};

@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
 use trefoil_engine::{MissingFields, Operation};
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::error::{Error, MissingItem, Violation};

@@ -9,7 +9,7 @@ use minijinja::Value;
 use minijinja::value::Serde;
 
 use trefoil_engine::OwnedRow;
-use trefoil_http::client::ClientInfo;
+use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 
 use crate::list::fragments::FragmentKey;

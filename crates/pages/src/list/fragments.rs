@@ -13,12 +13,12 @@ use crate::multi_read::FoundRows;
 
 /// Rendered fragments by their input, so that none is ever stale: a changed record has another key.
 pub struct FragmentCache {
-    fragments: RwLock<Cache<FragmentKey, Arc<str>, FragmentBytes>>,
+    fragments: RwLock<Cache<FragmentKey, Arc<str>, FragmentWeigher>>,
 }
 
-struct FragmentBytes;
+struct FragmentWeigher;
 
-impl Weighter<FragmentKey, Arc<str>> for FragmentBytes {
+impl Weighter<FragmentKey, Arc<str>> for FragmentWeigher {
     fn weight(&self, key: &FragmentKey, html: &Arc<str>) -> u64 {
         (key.byte_length() + html.len() + FRAGMENT_OVERHEAD) as u64
     }
@@ -33,7 +33,7 @@ const USUAL_FRAGMENT_BYTES: usize = 2 << 10;
 impl FragmentCache {
     pub fn new(max_bytes: usize) -> FragmentCache {
         let fragments =
-            Cache::with_weighter(max_bytes / USUAL_FRAGMENT_BYTES, max_bytes as u64, FragmentBytes);
+            Cache::with_weighter(max_bytes / USUAL_FRAGMENT_BYTES, max_bytes as u64, FragmentWeigher);
         FragmentCache { fragments: RwLock::new(fragments) }
     }
 
@@ -137,7 +137,7 @@ mod tests {
             };
             let fragment = cache.get_or_render(&key(number), render).expect("made");
             let cached = cache.fragments.read();
-            let sum: u64 = cached.iter().map(|(key, html)| FragmentBytes.weight(key, html)).sum();
+            let sum: u64 = cached.iter().map(|(key, html)| FragmentWeigher.weight(key, html)).sum();
             assert!(cached.weight() == sum && sum <= 10_000, "{sum}");
             assert!(fragment.starts_with(&number.to_string()) && fragment.len() > length);
         };

@@ -1,6 +1,6 @@
 //! Phrases that describe the steps of a migration.
 
-use trefoil_model::values::thousands::group_thousands;
+use trefoil_model::values::digit_grouping::group_thousands;
 
 use crate::migrate::model_pairs;
 use crate::migrate::stored_model::{ColumnDefault, DeleteAction, LoggedChanges, StoredIndex, StoredType};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use trefoil_model::values::thousands::group_thousands;
+use trefoil_model::values::digit_grouping::group_thousands;
 use trefoil_model::{Model, StoredValue};
 
 use crate::migrate::MigrateError;

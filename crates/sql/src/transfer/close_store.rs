@@ -1,7 +1,7 @@
 //! Closes a store that is moved, so that only the one that is live takes writes, and opens it again.
 
 use crate::migrate::{StoredModel, quote_name, quote_text};
-use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, MoveRecord};
+use crate::store_move::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, StoreMove};
 use crate::transfer::TransferError;
 use crate::transfer::store_handle::StoreHandle;
 
@@ -9,7 +9,7 @@ use crate::transfer::store_handle::StoreHandle;
 pub async fn close_store(
     store: &StoreHandle,
     stored_model: &StoredModel,
-    record: &MoveRecord,
+    record: &StoreMove,
 ) -> Result<(), TransferError> {
     store.put_meta(MOVED_KEY, &record.to_json()).await?;
     let message = quote_text(&format!("this store was moved to {}", record.other));

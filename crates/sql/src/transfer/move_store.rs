@@ -10,8 +10,8 @@ use trefoil_config::PostgresUrl;
 use crate::DataLock;
 use crate::migrate::postgres::lock_migration;
 use crate::migrate::quote_name;
-use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, MoveRecord};
 use crate::postgres::connect_for_maintenance;
+use crate::store_move::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, StoreMove};
 use crate::transfer::close_store::{close_store, reopen_store};
 use crate::transfer::copied_table::TableDigest;
 use crate::transfer::copy::{compare_digests, copy_store, count_records, digest_store};
@@ -53,7 +53,7 @@ pub async fn move_store(
     let source = lock_store(from).await?;
     let metadata = StoreMetadata::read(&source.store).await?;
     let metadata = metadata.ok_or_else(|| TransferError(format!("{from}: no store found")))?;
-    if let Some(record) = MoveRecord::read(&metadata.meta, MOVED_KEY) {
+    if let Some(record) = StoreMove::read(&metadata.meta, MOVED_KEY) {
         return finish_move(&record, to).await;
     }
     if metadata.meta.contains_key(ARRIVING_KEY) {
@@ -61,8 +61,8 @@ pub async fn move_store(
     }
     let fits = application.refuse_unfit_store(&source.store, advice).await;
     fits.map_err(|error| error.with_context(from))?;
-    let moved = MoveRecord::begin(&to.to_string());
-    let arriving = MoveRecord { other: from.to_string(), ..moved.clone() };
+    let moved = StoreMove::begin(&to.to_string());
+    let arriving = StoreMove { other: from.to_string(), ..moved.clone() };
     let written = match to {
         StoreLocation::File(path) => {
             move_into_file(&source.store, path, &metadata, &arriving, overwrite, progress).await
@@ -125,7 +125,7 @@ fn may_replace(
     location: &str,
 ) -> Result<(), TransferError> {
     if let Ok(Some(target)) = &existing {
-        let token = MoveRecord::read(&target.meta, MOVED_KEY).map(|record| record.token);
+        let token = StoreMove::read(&target.meta, MOVED_KEY).map(|record| record.token);
         let is_origin = token.is_some() && token.as_ref() == source.meta.get(MOVE_TOKEN_KEY);
         if target.meta.contains_key(ARRIVING_KEY) || is_origin {
             return Ok(());
@@ -138,7 +138,7 @@ async fn move_into_file(
     source: &StoreHandle,
     path: &Path,
     metadata: &StoreMetadata,
-    arriving: &MoveRecord,
+    arriving: &StoreMove,
     overwrite: bool,
     progress: &mut dyn TransferProgress,
 ) -> Result<(LockedStore, Vec<TableDigest>), TransferError> {
@@ -155,7 +155,7 @@ async fn write_file(
     source: &StoreHandle,
     partial: &PartialStoreFile,
     metadata: &StoreMetadata,
-    arriving: &MoveRecord,
+    arriving: &StoreMove,
     progress: &mut dyn TransferProgress,
 ) -> Result<Vec<TableDigest>, TransferError> {
     let read = match source {
@@ -189,7 +189,7 @@ async fn move_into_postgres(
     source: &StoreHandle,
     url: &PostgresUrl,
     metadata: &StoreMetadata,
-    arriving: &MoveRecord,
+    arriving: &StoreMove,
     overwrite: bool,
     progress: &mut dyn TransferProgress,
 ) -> Result<(LockedStore, Vec<TableDigest>), TransferError> {
@@ -212,7 +212,7 @@ async fn open_target(target: &StoreHandle, token: &str) -> Result<(), TransferEr
 }
 
 /// Finishes an interrupted move whose source is closed: opens the target, unless that is done too.
-async fn finish_move(record: &MoveRecord, to: &StoreLocation) -> Result<MoveResult, TransferError> {
+async fn finish_move(record: &StoreMove, to: &StoreLocation) -> Result<MoveResult, TransferError> {
     let already_moved =
         || TransferError(format!("the store was already moved to {} on {}", record.other, record.at));
     let (store, _lock) = match to {
@@ -225,7 +225,7 @@ async fn finish_move(record: &MoveRecord, to: &StoreLocation) -> Result<MoveResu
         }
     };
     let metadata = StoreMetadata::read(&store).await?.ok_or_else(already_moved)?;
-    match MoveRecord::read(&metadata.meta, ARRIVING_KEY) {
+    match StoreMove::read(&metadata.meta, ARRIVING_KEY) {
         Some(arriving) if arriving.token == record.token => open_target(&store, &record.token).await?,
         Some(_) | None => return Err(already_moved()),
     }
@@ -234,11 +234,11 @@ async fn finish_move(record: &MoveRecord, to: &StoreLocation) -> Result<MoveResu
 
 /// Makes a store live again that was moved away. It begins a new epoch of change ids, because the other store may have
 /// used those of the old one since.
-pub async fn undo_move(location: &StoreLocation) -> Result<MoveRecord, TransferError> {
+pub async fn undo_move(location: &StoreLocation) -> Result<StoreMove, TransferError> {
     let locked = lock_store(location).await?;
     let metadata = StoreMetadata::read(&locked.store).await?;
     let mut metadata = metadata.ok_or_else(|| TransferError(format!("{location}: no store found")))?;
-    let record = MoveRecord::read(&metadata.meta, MOVED_KEY);
+    let record = StoreMove::read(&metadata.meta, MOVED_KEY);
     let record = record.ok_or_else(|| TransferError(format!("{location}: this store was not moved away")))?;
     reopen_store(&locked.store, &metadata.stored_model).await?;
     metadata.begin_epoch(metadata.last_change)?;

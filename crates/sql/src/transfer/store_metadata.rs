@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::migrate::{MigrateError, STORE_FORMAT, StoredModel};
-use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, random_tag};
+use crate::store_move::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, random_tag};
 use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::{StoreLocation, TransferError};
 

@@ -2,8 +2,8 @@
 
 // Where they may stand, and what is suggested or done where they may not.
 pub(crate) mod declaration;
-pub(crate) mod foreign;
-pub(crate) mod places;
+pub(crate) mod foreign_directives;
+pub(crate) mod misplaced;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;

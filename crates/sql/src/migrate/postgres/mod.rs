@@ -6,8 +6,8 @@ pub(crate) mod catalog;
 pub(crate) mod database;
 pub(crate) mod ddl;
 pub(crate) mod indexes;
-pub(crate) mod list_tables;
 pub(crate) mod lock;
+pub(crate) mod plain_list_tables;
 pub(crate) mod sql_objects;
 pub(crate) mod triggers;
 
@@ -180,13 +180,13 @@ impl MigrationDatabase for PostgresMigration {
     }
 
     fn create_list_tables(&self) -> Result<(), MigrateError> {
-        self.execute_batch(list_tables::LIST_TABLES)
+        self.execute_batch(plain_list_tables::LIST_TABLES)
     }
 
     fn create_lists(&self, names: &[String]) -> Result<bool, MigrateError> {
         self.create_list_tables()?;
-        catalog::sync_functions(self, &list_tables::list_functions())?;
-        catalog::sync_triggers(self, &["trefoil_list_values"], &list_tables::list_triggers())?;
+        catalog::sync_functions(self, &plain_list_tables::list_functions())?;
+        catalog::sync_triggers(self, &["trefoil_list_values"], &plain_list_tables::list_triggers())?;
         let sql = "INSERT INTO \"trefoil_lists\" (\"name\") SELECT $1 \
                    WHERE NOT EXISTS (SELECT FROM \"trefoil_lists\" WHERE \"name\" = $1)";
         names.iter().try_for_each(|name| self.query(sql, &[StoredValue::Text(name.clone())]).map(drop))?;
