@@ -107,6 +107,7 @@ fn bound_meaning(model: &Model, binding: &ResolverBinding) -> Option<(&'static s
         OperationVerb::Subscribe(ChangeKind::Created) => "created",
         OperationVerb::Subscribe(ChangeKind::Updated) => "updated",
         OperationVerb::Subscribe(ChangeKind::Deleted) => "deleted",
+        OperationVerb::SubscribeAll => "changed",
     };
     Some((verb, model.record(builtin.record).name.clone()))
 }

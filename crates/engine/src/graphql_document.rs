@@ -129,6 +129,7 @@ impl DocumentRequest<'_> {
                     | OperationVerb::Upsert => self.values.get(&field.input_name).cloned(),
                     OperationVerb::List
                     | OperationVerb::Subscribe(_)
+                    | OperationVerb::SubscribeAll
                     | OperationVerb::Get
                     | OperationVerb::Delete
                     | OperationVerb::DeleteMany => self.equality_value(*id),

@@ -19,6 +19,7 @@ mod field_kind;
 mod scalar;
 
 // Queries on the finished model.
+mod change_wrapper;
 mod list_wrapper;
 mod payload;
 
@@ -34,6 +35,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
 
+pub use crate::change_wrapper::ChangePart;
 pub use crate::diagnostic::{Diagnostic, Severity};
 pub use crate::field_kind::{
     FieldId, FieldKind, Inverse, KeyForm, Link, ListItem, OnDelete, RecordTypeId, Reference, Relation,

@@ -177,7 +177,7 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::List => "lists every",
         OperationVerb::Get => "gets one",
         OperationVerb::Create => "creates one",
-        OperationVerb::CreateMany => "creates many:",
+        OperationVerb::CreateMany => "creates each given",
         OperationVerb::Update => "updates one",
         OperationVerb::UpdateMany => "updates every matching",
         OperationVerb::Save => "saves one",
@@ -187,6 +187,7 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::Subscribe(ChangeKind::Created) => "sends each new",
         OperationVerb::Subscribe(ChangeKind::Updated) => "sends each changed",
         OperationVerb::Subscribe(ChangeKind::Deleted) => "sends each deleted",
+        OperationVerb::SubscribeAll => "sends every change of a",
     };
     format!("{verb} {record}")
 }

@@ -90,7 +90,9 @@ impl BuiltinOperation {
             OperationVerb::DeleteMany => {
                 Ok(Operation::DeleteMany { record, conditions: parsed.required_conditions(limits)? })
             }
-            OperationVerb::Subscribe(_) => Err(Error::internal("a subscription is followed, not run")),
+            OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
+                Err(Error::internal("a subscription is followed, not run"))
+            }
         }
     }
 
@@ -174,7 +176,10 @@ impl ParsedArguments {
                 self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
             }
             ArgumentRole::Field(field) => match verb {
-                OperationVerb::List | OperationVerb::Get | OperationVerb::Subscribe(_) => {
+                OperationVerb::List
+                | OperationVerb::Get
+                | OperationVerb::Subscribe(_)
+                | OperationVerb::SubscribeAll => {
                     self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
                 OperationVerb::Create
@@ -318,7 +323,8 @@ fn is_write(verb: OperationVerb) -> bool {
         | OperationVerb::Get
         | OperationVerb::Delete
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     }
 }
 
@@ -335,7 +341,7 @@ pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb,
             format!("{record} has no field `{name}` that can be set")
         }
         OperationVerb::DeleteMany => format!("`{name}` is not known; use `where`"),
-        OperationVerb::List | OperationVerb::Subscribe(_) => {
+        OperationVerb::List | OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
             format!("{record} has no field `{name}` to filter by")
         }
         OperationVerb::Get | OperationVerb::Delete => {

@@ -54,11 +54,13 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
         OperationVerb::List => {
             filter_field(record, name).map_or_else(|| listing_role(name), ArgumentRole::Field)
         }
-        OperationVerb::Get | OperationVerb::Subscribe(_) => match filter_field(record, name) {
-            Some(field) => ArgumentRole::Field(field),
-            None if name == "where" => ArgumentRole::Where,
-            None => ArgumentRole::Unknown,
-        },
+        OperationVerb::Get | OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
+            match filter_field(record, name) {
+                Some(field) => ArgumentRole::Field(field),
+                None if name == "where" => ArgumentRole::Where,
+                None => ArgumentRole::Unknown,
+            }
+        }
         OperationVerb::Create if is_key() => ArgumentRole::Id,
         OperationVerb::Create
         | OperationVerb::CreateMany
@@ -82,7 +84,8 @@ fn is_key_alias(record: &RecordType, verb: OperationVerb, name: &str) -> bool {
         | OperationVerb::UpdateMany
         | OperationVerb::Upsert
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     };
     let is_written = matches!(verb, OperationVerb::Update | OperationVerb::Save);
     let is_field = record.find_input_field(name).is_some();
@@ -102,7 +105,8 @@ fn is_input_object(verb: OperationVerb, argument: &Argument) -> bool {
         OperationVerb::List
         | OperationVerb::Get
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     };
     let is_many = verb == OperationVerb::CreateMany;
     is_write && !argument.fields.is_empty() && argument.ty.is_list() == is_many

@@ -119,7 +119,8 @@ impl CheckedField<'_> {
             | OperationVerb::Save
             | OperationVerb::Upsert
             | OperationVerb::DeleteMany
-            | OperationVerb::Subscribe(_) => false,
+            | OperationVerb::Subscribe(_)
+            | OperationVerb::SubscribeAll => false,
         };
         let message = || format!("`{}` has no argument that identifies the record", self.field);
         (needs_id && !takes_id(record, builtin.verb, &root.arguments))
@@ -156,7 +157,8 @@ fn argument_help(verb: OperationVerb) -> &'static str {
         | OperationVerb::UpdateMany
         | OperationVerb::Save
         | OperationVerb::Upsert
-        | OperationVerb::Subscribe(_) => "use the name of a field, or remove it",
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => "use the name of a field, or remove it",
         OperationVerb::Get | OperationVerb::Delete | OperationVerb::DeleteMany => "remove it",
     }
 }

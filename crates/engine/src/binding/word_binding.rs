@@ -188,7 +188,7 @@ pub(super) fn can_work(record: &RecordType, verb: OperationVerb, root: &RootFiel
             understood && has_role(&|role| *role == ArgumentRole::Where)
         }
         OperationVerb::Upsert => understood && has_role(&|role| *role == ArgumentRole::UniqueFields),
-        OperationVerb::Subscribe(_) => understood,
+        OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => understood,
     }
 }
 

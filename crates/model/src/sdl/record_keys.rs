@@ -6,6 +6,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::ObjectType;
 
+use crate::change_wrapper::changed_type;
 use crate::naming::names::{is_key_name, snake_words};
 use crate::naming::operation_words::{NamedVerb, NounFit, noun_fit, read_operation_name};
 use crate::sdl::root_fields::root_types;
@@ -36,7 +37,7 @@ pub(crate) fn record_keys<'a>(
 ) -> HashMap<&'a str, RecordKey<'a>> {
     let named = types_of_operations(schema);
     let key = |ty: &&'a ObjectType| {
-        if is_embedded(ty, redeclared) {
+        if is_embedded(ty, redeclared) || changed_type(schema, ty).is_some() {
             return None;
         }
         let hidden = || (is_stored_by_operations(ty, &named)).then_some(RecordKey::Hidden);

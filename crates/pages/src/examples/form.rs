@@ -212,7 +212,8 @@ impl ExampleBuilder<'_> {
             | OperationVerb::DeleteMany
             | OperationVerb::Get
             | OperationVerb::List
-            | OperationVerb::Subscribe(_) => ("", self.collection_path(record).to_owned()),
+            | OperationVerb::Subscribe(_)
+            | OperationVerb::SubscribeAll => ("", self.collection_path(record).to_owned()),
         };
         let url = shell_quote(&format!("{}{path}", self.origin));
         let mut controls = String::new();

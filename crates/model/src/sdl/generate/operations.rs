@@ -7,7 +7,7 @@ use crate::sdl::generate::input_types::{
     FieldTypes, comparable_fields, create_name, update_name, where_name, writable_fields,
 };
 use crate::sdl::generate::request::GenerationFlags;
-use crate::sdl::generate::result_types::connection_name;
+use crate::sdl::generate::result_types::{change_name, connection_name};
 use crate::sdl::record_types::PartialModel;
 use crate::{RecordType, RootKind};
 
@@ -172,6 +172,14 @@ impl OperationList<'_> {
             let (arguments, types) = self.where_argument("");
             let result = format!("{}!", self.record.name);
             self.add(RootKind::Subscription, name, arguments, result, &types);
+        }
+        // A field of the change must not have the name of the field with the record.
+        let [_, record_field] = &names.get;
+        if self.key.is_some() && !matches!(record_field.as_str(), "kind" | "id" | "version" | "changed") {
+            let (arguments, mut types) = self.where_argument("");
+            types.push(change_name(self.record));
+            let result = format!("{}!", change_name(self.record));
+            self.add(RootKind::Subscription, names.changed, arguments, result, &types);
         }
     }
 }
