@@ -38,7 +38,12 @@ async fn sessions_that_upsert_the_same_record_create_one(bench: Bench) {
                 versions.push(version);
             }
             Outcome::Updated { version, .. } => versions.push(version),
-            other => panic!("{other:?}"),
+            other @ (Outcome::Found
+            | Outcome::NotFound
+            | Outcome::Listed { .. }
+            | Outcome::Deleted { .. }
+            | Outcome::ChangedMany { .. }
+            | Outcome::PlainList { .. }) => panic!("{other:?}"),
         }
     }
     versions.sort();

@@ -258,7 +258,10 @@ impl RecordType {
 
     /// The field that a client names in a write: a reference is also found as `userId`, a link as `courseIds`.
     pub fn find_input_field(&self, name: &str) -> Option<FieldId> {
-        self.fields.iter().position(|field| field.name == name || field.input_name == name).map(FieldId)
+        let is_named = |field: &Field| field.name == name || field.input_name == name;
+        // `addressId` may be declared beside the reference `address`, which stores it.
+        let stored = self.fields.iter().position(|field| is_named(field) && !field.kind.is_unstored());
+        stored.or_else(|| self.fields.iter().position(is_named)).map(FieldId)
     }
 
     /// The id field. Every record type has one: parsing makes sure of it.

@@ -132,10 +132,22 @@ impl OperationList<'_> {
         let (create, update) = (create_name(record), update_name(record));
         if has_input {
             let input = self.input_argument(format!("{create}!"));
-            self.add(RootKind::Mutation, names.create, vec![input], result.clone(), &[create.clone()]);
+            self.add(
+                RootKind::Mutation,
+                names.create,
+                vec![input],
+                result.clone(),
+                std::slice::from_ref(&create),
+            );
             let inputs = self.input_argument(format!("[{create}!]!"));
             let results = format!("[{}!]!", record.name);
-            self.add(RootKind::Mutation, names.create_many, vec![inputs], results, &[create.clone()]);
+            self.add(
+                RootKind::Mutation,
+                names.create_many,
+                vec![inputs],
+                results,
+                std::slice::from_ref(&create),
+            );
         } else {
             self.add(RootKind::Mutation, names.create, Vec::new(), result.clone(), &[]);
         }
@@ -144,7 +156,13 @@ impl OperationList<'_> {
         let (matching, where_types) = self.where_argument("!");
         if let Some(key) = self.key.clone().filter(|_| has_input) {
             let arguments = vec![key, update_input.clone(), expected_version()];
-            self.add(RootKind::Mutation, names.update, arguments, result.clone(), &[update.clone()]);
+            self.add(
+                RootKind::Mutation,
+                names.update,
+                arguments,
+                result.clone(),
+                std::slice::from_ref(&update),
+            );
         }
         if has_input && !matching.is_empty() {
             let arguments = [matching.clone(), vec![update_input]].concat();
