@@ -131,6 +131,7 @@ impl DocumentRequest<'_> {
                     | OperationVerb::Count
                     | OperationVerb::Exists
                     | OperationVerb::Subscribe(_)
+                    | OperationVerb::SubscribeAll
                     | OperationVerb::Get
                     | OperationVerb::Delete
                     | OperationVerb::DeleteMany => self.equality_value(*id),
@@ -315,7 +316,8 @@ fn find_builtin(
         | OperationVerb::Upsert
         | OperationVerb::Delete
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => required_filters(root, builtin),
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => required_filters(root, builtin),
     })
 }
 

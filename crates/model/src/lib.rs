@@ -19,6 +19,7 @@ mod field_kind;
 mod scalar;
 
 // Queries on the finished model.
+mod change_wrapper;
 mod list_wrapper;
 mod payload;
 
@@ -34,6 +35,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
 
+pub use crate::change_wrapper::ChangePart;
 pub use crate::diagnostic::{Diagnostic, Severity};
 pub use crate::field_kind::{
     FieldId, FieldKind, Inverse, KeyForm, KeySource, Link, ListItem, OnDelete, RecordTypeId, Reference,
@@ -260,7 +262,10 @@ impl RecordType {
 
     /// The field that a client names in a write: a reference is also found as `userId`, a link as `courseIds`.
     pub fn find_input_field(&self, name: &str) -> Option<FieldId> {
-        self.fields.iter().position(|field| field.name == name || field.input_name == name).map(FieldId)
+        let is_named = |field: &Field| field.name == name || field.input_name == name;
+        // `addressId` may be declared beside the reference `address`, which stores it.
+        let stored = self.fields.iter().position(|field| is_named(field) && !field.kind.is_unstored());
+        stored.or_else(|| self.fields.iter().position(is_named)).map(FieldId)
     }
 
     /// The id field. Every record type has one: parsing makes sure of it.

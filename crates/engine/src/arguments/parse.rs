@@ -103,7 +103,9 @@ impl BuiltinOperation {
             OperationVerb::DeleteMany => {
                 Ok(Operation::DeleteMany { record, conditions: parsed.required_conditions(limits)? })
             }
-            OperationVerb::Subscribe(_) => Err(Error::internal("a subscription is followed, not run")),
+            OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
+                Err(Error::internal("a subscription is followed, not run"))
+            }
         }
     }
 
@@ -191,7 +193,8 @@ impl ParsedArguments {
                 | OperationVerb::Get
                 | OperationVerb::Count
                 | OperationVerb::Exists
-                | OperationVerb::Subscribe(_) => {
+                | OperationVerb::Subscribe(_)
+                | OperationVerb::SubscribeAll => {
                     self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
                 OperationVerb::Create
@@ -341,7 +344,8 @@ fn is_write(verb: OperationVerb) -> bool {
         | OperationVerb::Exists
         | OperationVerb::Delete
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     }
 }
 
@@ -358,7 +362,11 @@ pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb,
             format!("{record} has no field `{name}` that can be set")
         }
         OperationVerb::DeleteMany => format!("`{name}` is not known; use `where`"),
-        OperationVerb::List | OperationVerb::Count | OperationVerb::Exists | OperationVerb::Subscribe(_) => {
+        OperationVerb::List
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => {
             format!("{record} has no field `{name}` to filter by")
         }
         OperationVerb::Get | OperationVerb::Delete => {

@@ -81,7 +81,7 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
             let is_filter = matches!(role, ArgumentRole::Where | ArgumentRole::Ids | ArgumentRole::Search);
             if is_filter { role } else { ArgumentRole::Unknown }
         }),
-        OperationVerb::Get | OperationVerb::Subscribe(_) => {
+        OperationVerb::Get | OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
             match any_case_field(record, name, filter_field) {
                 Some(field) => ArgumentRole::Field(field),
                 None if name == "where" => ArgumentRole::Where,
@@ -124,7 +124,8 @@ fn needs_key(verb: OperationVerb) -> bool {
         | OperationVerb::UpdateMany
         | OperationVerb::Upsert
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     }
 }
 
@@ -142,7 +143,7 @@ fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument
         OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
             argument.fields.iter().all(is_known)
         }
-        OperationVerb::DeleteMany | OperationVerb::Subscribe(_) => false,
+        OperationVerb::DeleteMany | OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => false,
     };
     let is_many = verb == OperationVerb::CreateMany;
     holds_arguments && !argument.fields.is_empty() && argument.ty.is_list() == is_many

@@ -132,7 +132,8 @@ fn argument_help(verb: OperationVerb) -> &'static str {
         | OperationVerb::UpdateMany
         | OperationVerb::Save
         | OperationVerb::Upsert
-        | OperationVerb::Subscribe(_) => "use the name of a field, or remove it",
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => "use the name of a field, or remove it",
         OperationVerb::Get | OperationVerb::Delete | OperationVerb::DeleteMany => "remove it",
     }
 }

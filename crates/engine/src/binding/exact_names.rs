@@ -28,11 +28,12 @@ pub fn bind_root_fields(model: &Model, registry: &ResolverRegistry) -> Vec<Resol
 pub fn subscribed_changes(bindings: &[ResolverBinding]) -> Vec<(RecordTypeId, ChangeKind)> {
     let mut pairs = Vec::new();
     for binding in bindings {
-        if let ResolverBinding::Builtin(builtin) = binding
-            && let OperationVerb::Subscribe(kind) = builtin.verb
-            && !pairs.contains(&(builtin.record, kind))
-        {
-            pairs.push((builtin.record, kind));
+        let ResolverBinding::Builtin(builtin) = binding else { continue };
+        let kinds = ChangeKind::ALL.into_iter().filter(|kind| builtin.verb.follows(*kind));
+        for pair in kinds.map(|kind| (builtin.record, kind)) {
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
         }
     }
     pairs
@@ -138,6 +139,7 @@ impl ExactNames {
                 (operations.created, OperationVerb::Subscribe(ChangeKind::Created)),
                 (operations.updated, OperationVerb::Subscribe(ChangeKind::Updated)),
                 (operations.deleted, OperationVerb::Subscribe(ChangeKind::Deleted)),
+                (operations.changed, OperationVerb::SubscribeAll),
             ] {
                 known.entry((verb.root_kind(), name)).or_default().push((RecordTypeId(position), verb));
             }

@@ -39,7 +39,8 @@ fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]
         | OperationVerb::UpdateMany
         | OperationVerb::Delete
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     };
     if !may_create {
         return Vec::new();

@@ -115,7 +115,10 @@ impl<'a> NamedArguments<'a> {
         let understood = unclear.clone().next().is_none();
         let mut can_ignore_rest = || !is_loose && unclear.all(|argument| self.may_be_ignored(argument));
         match self.verb {
-            OperationVerb::List | OperationVerb::Count | OperationVerb::Subscribe(_) => understood,
+            OperationVerb::List
+            | OperationVerb::Count
+            | OperationVerb::Subscribe(_)
+            | OperationVerb::SubscribeAll => understood,
             OperationVerb::Get => understood && (self.takes_id() || self.has_filter()),
             OperationVerb::Exists => understood && self.has_filter(),
             OperationVerb::Create => understood || can_ignore_rest(),

@@ -18,7 +18,7 @@ use crate::plan::Predicate;
 pub struct ChangeFilter {
     pub record: RecordTypeId,
     type_name: String,
-    kind: ChangeKind,
+    verb: OperationVerb,
     terms: Vec<FilterTerm>,
 }
 
@@ -34,9 +34,9 @@ impl BuiltinOperation {
     /// The filter for the arguments of a subscription field, given by position; absent arguments are not in the
     /// list.
     pub fn change_filter(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<ChangeFilter> {
-        let OperationVerb::Subscribe(kind) = self.verb else {
+        if !ChangeKind::ALL.into_iter().any(|kind| self.verb.follows(kind)) {
             return Err(Error::internal("only a subscription follows changes"));
-        };
+        }
         let record = model.record(self.record);
         let mut terms = Vec::new();
         for (id, predicate) in self.subscription_predicates(model, arguments)? {
@@ -44,13 +44,13 @@ impl BuiltinOperation {
             let is_decimal = field.kind.scalar() == Some(Scalar::Decimal);
             terms.push(FilterTerm { column: field.column.clone(), predicate, is_decimal });
         }
-        Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), kind, terms })
+        Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), verb: self.verb, terms })
     }
 }
 
 impl ChangeFilter {
     pub fn matches(&self, change: &RecordChange) -> bool {
-        change.kind == self.kind
+        self.verb.follows(change.kind)
             && change.type_name == self.type_name
             && self.terms.iter().all(|term| term.matches(image_cell(&change.image, &term.column)))
     }
@@ -141,6 +141,29 @@ mod tests {
         ] {
             let found = compare_cells(is_decimal, left, right) == Some(Ordering::Equal);
             assert_eq!(found, expected, "{left:?} and {right:?}");
+        }
+    }
+
+    #[test]
+    fn operators_match_queries() {
+        let text = CellValue::Text;
+        for (op, left, right, expected) in [
+            (ComparisonOp::Eq, text("1.5"), text("1.50"), true),
+            (ComparisonOp::Ne, text("1.5"), text("1.50"), false),
+            (ComparisonOp::Ne, CellValue::Null, text("1"), true),
+            (ComparisonOp::Lt, text("9"), text("10"), true),
+            (ComparisonOp::Lt, text("10"), text("10.0"), false),
+            (ComparisonOp::Lte, text("10"), text("10.0"), true),
+            (ComparisonOp::Gt, text("10"), text("9"), true),
+            (ComparisonOp::Gte, text("9"), text("10"), false),
+            (ComparisonOp::Gte, CellValue::Null, text("10"), false),
+            (ComparisonOp::Gt, CellValue::Int(2), CellValue::Real(1.5), true),
+            (ComparisonOp::Contains, text("a teapot"), text("tea"), true),
+            (ComparisonOp::Contains, text("a Teapot"), text("tea"), false),
+            (ComparisonOp::Contains, CellValue::Null, text("tea"), false),
+        ] {
+            let term = FilterTerm { column: String::new(), predicate: Predicate::Never, is_decimal: true };
+            assert_eq!(term.compare(op, left, right), expected, "{left:?} {op:?} {right:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use trefoil_model::{Model, RecordId};
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
 use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::payload::PayloadWriter;
+use crate::execute::payload::{ChangeFacts, PayloadFacts, PayloadWriter};
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::reply::ExecutedResponse;
@@ -54,6 +54,8 @@ pub struct PendingRoot {
     record_id: Option<RecordId>,
     cursors: Option<CursorFormat>,
     has_previous: bool,
+    /// The change, for a subscription that tells about it.
+    pub change: Option<ChangeFacts>,
     /// It failed before the store started, so `reset` keeps its error.
     failed_early: bool,
 }
@@ -86,6 +88,7 @@ impl PendingRoot {
             record_id: None,
             cursors: None,
             has_previous: false,
+            change: None,
             failed_early: false,
         };
         match operation {
@@ -389,7 +392,8 @@ fn finish_root(
                 | OperationVerb::UpdateMany
                 | OperationVerb::Upsert
                 | OperationVerb::DeleteMany
-                | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
+                | OperationVerb::Subscribe(_)
+                | OperationVerb::SubscribeAll => writer.write_null(root.required, at),
                 OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
                     let type_name = builtin.record_name.clone();
                     let what = match pending.record_id.clone() {
@@ -412,7 +416,13 @@ fn finish_root(
             Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
         ) => {
             let payload_writer = std::mem::take(&mut open.payload);
-            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, &id))
+            let facts = PayloadFacts { id: Some(&id), change: None };
+            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, facts))
+        }
+        (RootShape::Payload(payload), Outcome::Found) => {
+            let payload_writer = std::mem::take(&mut open.payload);
+            let facts = PayloadFacts { id: None, change: pending.change.as_ref() };
+            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, facts))
         }
         (RootShape::List(..), _) => {
             if open.rows == 0 {

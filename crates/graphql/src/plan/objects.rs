@@ -8,7 +8,7 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, PageField, PayloadPart, RecordTypeId, Relation, Scalar};
+use trefoil_model::{ChangePart, FieldId, PageField, PayloadPart, RecordTypeId, Relation, Scalar};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -303,9 +303,15 @@ impl<'a> OperationPlanner<'a> {
         group: &FieldGroup<'a>,
     ) -> PayloadShape {
         let (mut reads, mut uses_resolvers) = (RecordReads::default(), false);
+        let is_change = self.engine.model().change_record(type_name).is_some();
         let entries = self.plan_entries(type_name, group, |planner, group| {
             let name = group.nodes[0].name.as_str();
-            match planner.engine.model().payload_part(type_name, name) {
+            let model = planner.engine.model();
+            let change_part = model.change_part(type_name, name).filter(|_| is_change);
+            if let Some(part) = change_part.filter(|part| *part != ChangePart::Record) {
+                return PayloadField::Change(part);
+            }
+            match model.payload_part(type_name, name) {
                 Some(PayloadPart::Record) => {
                     let object = planner.plan_object(record_name, group, &mut reads);
                     uses_resolvers |= object.uses_resolvers;

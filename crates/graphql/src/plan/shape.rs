@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, PayloadPart, RecordTypeId, ValueType};
+use trefoil_model::{ChangePart, FieldId, PayloadPart, RecordTypeId, ValueType};
 
 use crate::plan::input::FieldArguments;
 use crate::response_error::{DocumentLocation, ResponseError};
@@ -172,7 +172,7 @@ pub struct ConnectionShape {
     pub uses_resolvers: bool,
 }
 
-/// The result of a write that is wrapped in a type of its own.
+/// The result of a write or a change that is wrapped in a type of its own.
 pub struct PayloadShape {
     pub entries: ConnectionEntries<PayloadField>,
     /// The columns and children for all fields that select the record.
@@ -184,6 +184,8 @@ pub enum PayloadField {
     Typename(Vec<u8>),
     Record(Arc<ObjectShape>),
     Part(PayloadPart),
+    /// Of a change, not of a write.
+    Change(ChangePart),
     Missing(String),
 }
 
@@ -199,7 +201,10 @@ impl PayloadField {
     fn record_shape(&self) -> Option<Arc<ObjectShape>> {
         match self {
             PayloadField::Record(object) => Some(object.clone()),
-            PayloadField::Typename(_) | PayloadField::Part(_) | PayloadField::Missing(_) => None,
+            PayloadField::Typename(_)
+            | PayloadField::Part(_)
+            | PayloadField::Change(_)
+            | PayloadField::Missing(_) => None,
         }
     }
 }

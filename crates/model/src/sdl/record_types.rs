@@ -7,6 +7,7 @@ use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::{ExtendedType, ObjectType};
 use indexmap::IndexMap;
 
+use crate::change_wrapper::changed_type;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
 use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive};
@@ -104,7 +105,7 @@ pub(crate) fn read_record_types(
         if reader.record_ids.contains_key(ty.name.as_str()) {
             continue;
         }
-        if !is_embedded(ty, redeclared) {
+        if !is_embedded(ty, redeclared) && changed_type(schema, ty).is_none() {
             reader.warn_almost_record(ty);
         }
         reader.report_misplaced_directives(ty);

@@ -33,6 +33,9 @@ pub fn describe_logging(logged: LoggedChanges) -> String {
     let names: Vec<_> = kinds.into_iter().filter(|(is_logged, _)| *is_logged).map(|(_, name)| name).collect();
     match names.is_empty() {
         true => "changes are no longer logged".to_owned(),
+        false if logged.changed_columns => {
+            format!("logged changes: {}, with the changed fields", names.join(", "))
+        }
         false => format!("logged changes: {}", names.join(", ")),
     }
 }

@@ -155,6 +155,9 @@ pub struct LoggedChanges {
     pub created: bool,
     pub updated: bool,
     pub deleted: bool,
+    /// The columns that an update changed are logged, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed_columns: bool,
 }
 
 impl StoredModel {
@@ -175,7 +178,7 @@ impl StoredModel {
             key: StoredKey::of(record),
             columns: stored_columns(model, record),
             indexes: stored_indexes(record, &mut names),
-            logged: LoggedChanges::for_record(RecordTypeId(position), logged),
+            logged: LoggedChanges::for_record(model, RecordTypeId(position), logged),
             renamed_from: record.renamed_from.clone(),
         });
         StoredModel {
@@ -253,12 +256,13 @@ impl StoredTable {
 }
 
 impl LoggedChanges {
-    fn for_record(record: RecordTypeId, logged: &[(RecordTypeId, ChangeKind)]) -> Self {
+    fn for_record(model: &Model, record: RecordTypeId, logged: &[(RecordTypeId, ChangeKind)]) -> Self {
         let is_logged = |kind| logged.contains(&(record, kind));
         LoggedChanges {
             created: is_logged(ChangeKind::Created),
             updated: is_logged(ChangeKind::Updated),
             deleted: is_logged(ChangeKind::Deleted),
+            changed_columns: is_logged(ChangeKind::Updated) && model.tells_changed_fields(record),
         }
     }
 }
