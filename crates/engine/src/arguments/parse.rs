@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::{FieldId, Model, RecordType, Value};
+use trefoil_model::naming::names::snake_words;
+use trefoil_model::{Field, FieldId, Model, RecordType, Scalar, Value, ValueType};
 
 use crate::arguments::roles::{self, filter_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
@@ -63,8 +64,8 @@ impl BuiltinOperation {
                 };
                 Ok(Operation::List { record, listing, selection })
             }
-            OperationVerb::Create => Ok(self.create_operation(parsed, selection)),
-            OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(parsed, selection)),
+            OperationVerb::Create => Ok(self.create_operation(model, parsed, selection)),
+            OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(model, parsed, selection)),
             OperationVerb::Update | OperationVerb::Save => {
                 let id = parsed.required_id()?;
                 let fields = parsed.fields;
@@ -84,11 +85,17 @@ impl BuiltinOperation {
         }
     }
 
-    fn create_operation(&self, parsed: ParsedArguments, selection: Arc<PreparedSelection>) -> Operation {
+    fn create_operation(
+        &self,
+        model: &Model,
+        parsed: ParsedArguments,
+        selection: Arc<PreparedSelection>,
+    ) -> Operation {
         let ParsedArguments { id, mut fields, .. } = parsed;
         for (field, value) in &self.filled_fields {
             if !fields.iter().any(|(given, _)| given == field) {
-                fields.push((*field, filled_value(*value)));
+                let field_type = model.record(self.record).field(*field);
+                fields.push((*field, filled_value(model, field_type, *value)));
             }
         }
         Operation::Create { record: self.record, id, fields, selection }
@@ -111,6 +118,7 @@ impl BuiltinOperation {
         let record = model.record(self.record);
         for (position, value) in arguments {
             let (name, role) = &self.argument_roles[position];
+            let value = number_for_field(record, role, value);
             if let Err(violation) = parsed.accept(record, self.verb, name, role, value) {
                 violations.extend(violation);
             }
@@ -119,14 +127,37 @@ impl BuiltinOperation {
     }
 }
 
-fn filled_value(value: FillValue) -> Value {
+fn filled_value(model: &Model, field: &Field, value: FillValue) -> Value {
     match value {
         FillValue::CurrentTime => {
             Value::String(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
         }
         FillValue::CurrentDate => Value::String(jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()),
         FillValue::False => Value::Bool(false),
+        FillValue::Zero => Value::Int(0),
         FillValue::EmptyList => Value::List(Vec::new()),
+        FillValue::FirstValue => {
+            let enum_type = field.kind.own_value().and_then(ValueType::enum_name);
+            let values =
+                enum_type.and_then(|name| model.enums.get(name)).map(|found| found.values.as_slice());
+            values.and_then(<[String]>::first).map_or(Value::Null, |first| Value::String(first.clone()))
+        }
+    }
+}
+
+/// An `ID` that is compared with a number, or set as one, is its digits.
+fn number_for_field(record: &RecordType, role: &ArgumentRole, value: Value) -> Value {
+    let (ArgumentRole::Field(field) | ArgumentRole::Compare(field, _)) = role else { return value };
+    let is_number = record.field(*field).kind.scalar() == Some(Scalar::Int);
+    match &value {
+        Value::String(text) if is_number => text.parse().map_or(value, Value::Int),
+        Value::String(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::List(_)
+        | Value::Object(_) => value,
     }
 }
 
@@ -200,6 +231,8 @@ impl ParsedArguments {
             ArgumentRole::Search => self.search = Some(expect_text(name, value)?),
             // An input often has what only a resolver would use: a password, a token. `check` warns about it.
             ArgumentRole::Unknown if is_write(verb) => {}
+            // The record's own id says which one to delete, whoever it belongs to.
+            ArgumentRole::Unknown if verb == OperationVerb::Delete && is_id_name(name) => {}
             ArgumentRole::Unknown => {
                 return Err(vec![Violation::new(
                     name,
@@ -293,6 +326,11 @@ fn is_write(verb: OperationVerb) -> bool {
         | OperationVerb::Delete
         | OperationVerb::Subscribe(_) => false,
     }
+}
+
+/// `userId` in `deleteNote(userId: ID!, id: ID!)`.
+fn is_id_name(name: &str) -> bool {
+    snake_words(name).ends_with("_id")
 }
 
 /// The message for an argument without a role.

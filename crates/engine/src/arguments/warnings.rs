@@ -6,7 +6,7 @@ use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 use crate::arguments::parse;
 use crate::arguments::roles::argument_roles;
 use crate::binding::impossible_fields;
-use crate::{ArgumentRole, OperationVerb, ResolverBinding};
+use crate::{ArgumentRole, BuiltinOperation, OperationVerb, ResolverBinding};
 
 /// Warnings about arguments of built-in operations and of relations.
 pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<SchemaWarning> {
@@ -17,7 +17,7 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
             let checked = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
             let roles = &builtin.argument_roles;
             checked.check_arguments(record, builtin.verb, &root.arguments, roles, &mut warnings);
-            warnings.extend(checked.impossible_create_warning(record, builtin.verb, root));
+            warnings.extend(checked.impossible_create_warning(record, builtin, root));
         }
     }
     for owner in &model.records {
@@ -103,10 +103,10 @@ impl CheckedField<'_> {
     fn impossible_create_warning(
         &self,
         record: &RecordType,
-        verb: OperationVerb,
+        builtin: &BuiltinOperation,
         root: &RootField,
     ) -> Option<SchemaWarning> {
-        let impossible = impossible_fields(record, verb, &root.arguments);
+        let impossible = impossible_fields(record, builtin.verb, &root.arguments, &builtin.argument_roles);
         let first = impossible.first()?;
         let message = format!(
             "`{}` can never succeed: `{}.{}` is required and no argument sets it",

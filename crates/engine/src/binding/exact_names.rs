@@ -87,10 +87,10 @@ fn builtin_binding(
     ResolverBinding::Builtin(Arc::new(BuiltinOperation {
         record,
         verb,
+        filled_fields: filled_fields(record_type, verb, &root.arguments, &argument_roles),
         argument_roles,
         result_shape,
         is_singleton: is_singleton(model, root, record, verb),
-        filled_fields: filled_fields(record_type, verb, &root.arguments),
     }))
 }
 

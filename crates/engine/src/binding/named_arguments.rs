@@ -2,7 +2,7 @@
 
 use trefoil_model::naming::names::{is_key_name, snake_words};
 use trefoil_model::naming::operation_words::{NameReading, NamedVerb, TypeNoun};
-use trefoil_model::{Argument, Field, FieldId, Model, RecordType, RecordTypeId, RootKind};
+use trefoil_model::{Argument, Field, FieldId, Model, RecordType, RecordTypeId};
 
 use crate::arguments::roles::{argument_roles, member_role};
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
@@ -26,7 +26,8 @@ impl<'a> NamedArguments<'a> {
         let record = model.record(record);
         let roles = argument_roles(record, verb, arguments);
         let mut named = NamedArguments { model, record, verb, arguments, roles };
-        if verb.root_kind() == RootKind::Query {
+        // A deletion takes nothing but the id.
+        if !matches!(verb, OperationVerb::Delete | OperationVerb::Subscribe(_)) {
             named.accept_references();
         }
         named
@@ -39,6 +40,7 @@ impl<'a> NamedArguments<'a> {
             if self.roles[position].1 == ArgumentRole::Unknown
                 && let Some(target) = words.strip_suffix("_id")
                 && let Some(field) = self.find_reference(target)
+                && !self.roles.iter().any(|(_, role)| *role == ArgumentRole::Field(field))
             {
                 self.roles[position].1 = ArgumentRole::Field(field);
             }
@@ -115,8 +117,14 @@ impl<'a> NamedArguments<'a> {
             OperationVerb::Exists => understood && self.has_filter(),
             // An argument that is no field may belong to the work of a resolver that is yet to be written.
             OperationVerb::Create => understood || !is_loose,
-            OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                self.takes_id() && (understood || !is_loose)
+            OperationVerb::Update | OperationVerb::Save => self.takes_id() && (understood || !is_loose),
+            // The owner's id beside the record's own is ignored.
+            OperationVerb::Delete => {
+                let is_id = |argument: &Argument| snake_words(&argument.name).ends_with("_id");
+                let mut arguments = self.arguments.iter().zip(&self.roles);
+                let is_precise =
+                    arguments.all(|(argument, (_, role))| is_understood(argument, role) || is_id(argument));
+                self.takes_id() && is_precise && (understood || !is_loose)
             }
         }
     }

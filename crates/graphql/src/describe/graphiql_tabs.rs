@@ -26,9 +26,9 @@ pub fn example_tabs(engine: &Engine) -> Json {
 
 fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let model = engine.model();
-    let fields = &model.record(record).fields;
-    let (selection, values) =
-        (selection_text(model, fields, &|_| None), example_values::example_input(model, fields));
+    let record_type = model.record(record);
+    let selection = selection_text(model, record_type, &|_| None);
+    let values = example_values::example_input(model, &record_type.fields);
     let values = values.unwrap_or_default();
     let operations = TAB_VERBS.iter().filter_map(|verb| {
         let request = DocumentRequest { record, verb: *verb, id: 1, values: &values, listing: None };

@@ -8,7 +8,9 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, PageField, PayloadPart, RecordTypeId, Relation, Scalar};
+use trefoil_model::{
+    FieldId, KeyForm, PageField, PayloadPart, RecordType, RecordTypeId, Relation, Scalar, ValueType,
+};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -140,11 +142,13 @@ impl<'a> OperationPlanner<'a> {
                 Err(error) => (relation_slot(ty, object), FieldSource::Invalid(Arc::new(error))),
             };
         }
-        let source = match field.kind.value_type() {
-            Some(value_type) => {
+        let shown = owner.find_shown_reference(&first.name).filter(|_| field.kind.is_unstored());
+        let source = match (field.kind.value_type(), shown) {
+            (Some(value_type), _) => {
                 FieldSource::Column { position: reads.add_column(id), value_type: value_type.clone() }
             }
-            None => missing(&first.name),
+            (None, Some(reference)) => shown_key(owner, reference, ty, reads),
+            (None, None) => missing(&first.name),
         };
         (self.plan_slot(ty, group), source)
     }
@@ -398,4 +402,16 @@ fn leaf_type(name: &str) -> LeafType {
             _ => LeafType::Custom,
         },
     }
+}
+
+/// The key of a reference, as a field `userId` beside `user` shows it.
+fn shown_key(owner: &RecordType, reference: FieldId, ty: &Type, reads: &mut RecordReads) -> FieldSource {
+    let position = reads.add_column(reference);
+    let form = if ty.inner_named_type() == "Int" { KeyForm::Number } else { KeyForm::Text };
+    let own = owner.field(reference).kind.value_type().cloned();
+    let value_type = match own {
+        Some(value_type) if !matches!(value_type, ValueType::Key(_)) => value_type,
+        Some(_) | None => ValueType::Key(form),
+    };
+    FieldSource::Column { position, value_type }
 }

@@ -33,7 +33,8 @@ pub fn example_input(model: &Model, fields: &[Field]) -> Option<Json> {
     for field in fields.iter().filter(|field| field.is_writable()) {
         match example_value(model, field) {
             Some(value) => drop(object.insert(field.input_name.clone(), value)),
-            None if field.required && field.default.is_none() => return None,
+            // A list of links may be empty.
+            None if field.required && field.default.is_none() && !field.kind.is_link() => return None,
             None => {}
         }
     }

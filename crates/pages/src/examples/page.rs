@@ -105,7 +105,7 @@ impl ExampleBuilder<'_> {
             let title = title.map(|title| self.model().record(target).field(title).name.as_str());
             Some(title.map_or_else(|| "id".to_owned(), |title| format!("id {title}")))
         };
-        selection_text(self.model(), &self.model().record(record).fields, &related)
+        selection_text(self.model(), self.model().record(record), &related)
     }
 
     pub fn operation_text(&self, document: &DocumentRequest<'_>) -> Option<String> {
