@@ -50,7 +50,6 @@ fn call_all(database: impl Fn() -> DatabaseLocation) {
         );
     }
     let working = called - failures.len().min(called);
-    println!("{working} of {called} called operations work\n{}", failures.join("\n"));
     let share = working * 100 / called;
     assert!(share >= MIN_WORKING, "{working} of {called} work, {share} %:\n{}", failures.join("\n"));
 }

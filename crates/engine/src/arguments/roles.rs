@@ -19,12 +19,8 @@ pub fn argument_roles(
     let role = |argument: &Argument| {
         let role = typed_role(named_role(record, verb, &argument.name), argument);
         // `author: ID!` for the field `authorId`.
-        let role = match role {
-            ArgumentRole::Unknown if argument.fields.is_empty() => {
-                named_role(record, verb, &format!("{}_id", argument.name))
-            }
-            role => role,
-        };
+        let is_value = role == ArgumentRole::Unknown && argument.fields.is_empty();
+        let role = if is_value { named_role(record, verb, &format!("{}_id", argument.name)) } else { role };
         let may_be_key = !has_key && matches!(role, ArgumentRole::Unknown | ArgumentRole::Field(_));
         if may_be_key && is_key_alias(record, verb, &argument.name) {
             ArgumentRole::Id
