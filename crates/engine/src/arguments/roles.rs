@@ -34,8 +34,8 @@ pub fn argument_roles(
     };
     let mut roles: Vec<(String, ArgumentRole)> =
         arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect();
-    if !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
-        accept_key_part(record, verb, &mut roles);
+    if needs_key(verb) && !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
+        accept_key_part(record, &mut roles);
     }
     roles
 }
@@ -57,7 +57,7 @@ fn typed_role(role: ArgumentRole, argument: &Argument) -> ArgumentRole {
 }
 
 /// `listId` is the key of a MovieList if no other argument is, and the type has no such field.
-fn accept_key_part(record: &RecordType, verb: OperationVerb, roles: &mut [(String, ArgumentRole)]) {
+fn accept_key_part(record: &RecordType, roles: &mut [(String, ArgumentRole)]) {
     let noun = TypeNoun::new(&record.name, |_| false);
     let is_part = |(name, role): &&mut (String, ArgumentRole)| {
         let words = names::snake_words(name);
@@ -65,7 +65,7 @@ fn accept_key_part(record: &RecordType, verb: OperationVerb, roles: &mut [(Strin
         let part = words.strip_suffix("_id").filter(|_| *role == ArgumentRole::Unknown && !is_field);
         part.is_some_and(|part| noun.ends_with(part))
     };
-    let mut parts = roles.iter_mut().filter(is_part).filter(|_| needs_key(verb));
+    let mut parts = roles.iter_mut().filter(is_part);
     if let (Some((_, role)), None) = (parts.next(), parts.next()) {
         *role = ArgumentRole::Id;
     }

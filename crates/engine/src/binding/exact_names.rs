@@ -71,7 +71,7 @@ fn bind_root_field(
     ResolverBinding::Missing(match (fitting, candidates.first()) {
         (Some((record, verb, _)), _) => explain_arguments(model, root, record, verb),
         (None, Some((record, _))) => explain_wrong_type(model, root, *record),
-        (None, None) => explain_missing(model, root, names.known(root.root_kind)),
+        (None, None) => explain_missing(model, root, words, names.known(root.root_kind)),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use trefoil_model::naming::names::{is_key_name, snake_words};
 use trefoil_model::naming::operation_words::{NameReading, NamedVerb, TypeNoun};
-use trefoil_model::{Argument, Field, FieldId, Model, RecordType, RecordTypeId};
+use trefoil_model::{Argument, Field, FieldId, Model, RecordType, RecordTypeId, RootKind};
 
 use crate::arguments::roles::{argument_roles, member_role};
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
@@ -26,8 +26,8 @@ impl<'a> NamedArguments<'a> {
         let record = model.record(record);
         let roles = argument_roles(record, verb, arguments);
         let mut named = NamedArguments { model, record, verb, arguments, roles };
-        // A deletion takes nothing but the id.
-        if !matches!(verb, OperationVerb::Delete | OperationVerb::Subscribe(_)) {
+        // In an update it could be the id of the one who asks.
+        if verb.root_kind() == RootKind::Query || verb == OperationVerb::Create {
             named.accept_references();
         }
         named
@@ -181,9 +181,13 @@ impl<'a> NamedArguments<'a> {
         let key_name = snake_words(&self.record.field(self.record.id_field()).name);
         let names_key =
             matches!(by, "id" | "pk" | "key") || key_name == by || is_key_name(&self.record.name, by);
+        let range = by.strip_suffix("_range").or_else(|| by.strip_suffix("_between"));
         let is_named = |(name, role): &(String, ArgumentRole)| {
             if let ArgumentRole::Field(field) = role {
                 return self.is_called(*field, by);
+            }
+            if let ArgumentRole::Compare(field, _) = role {
+                return range.is_some_and(|range| self.is_called(*field, range));
             }
             let is_same = snake_words(name) == by;
             (*role == ArgumentRole::Id && (names_key || is_same))

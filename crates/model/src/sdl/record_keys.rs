@@ -44,8 +44,9 @@ pub(crate) fn record_keys<'a>(
         let hidden = || (is_stored_by_operations(ty, &named)).then_some(RecordKey::Hidden);
         // `customers: [CustomerResponse]` lists what is stored, if there is no Customer.
         let is_result = is_result_name(&ty.name) && !(named.contains(ty.name.as_str()) && noun.has_ending());
-        let field = key_field(ty, is_result).or_else(|| part_key(ty, is_result, &noun, &nouns));
-        Some((ty.name.as_str(), field.or_else(hidden)?))
+        let is_listed = || !is_result && is_listed(schema, &ty.name);
+        let part = || part_key(ty, &noun, &nouns).filter(|_| is_listed());
+        Some((ty.name.as_str(), key_field(ty, is_result).or_else(hidden).or_else(part)?))
     };
     types.iter().filter_map(key).collect()
 }
@@ -77,15 +78,7 @@ fn key_field(ty: &ObjectType, is_result: bool) -> Option<RecordKey<'_>> {
 }
 
 /// `accountId: ID!` in BankAccountDTO, unless there is a type Account, which it would refer to.
-fn part_key<'a>(
-    ty: &'a ObjectType,
-    is_result: bool,
-    noun: &TypeNoun,
-    nouns: &HashSet<String>,
-) -> Option<RecordKey<'a>> {
-    if is_result || ty.fields.contains_key("id") {
-        return None;
-    }
+fn part_key<'a>(ty: &'a ObjectType, noun: &TypeNoun, nouns: &HashSet<String>) -> Option<RecordKey<'a>> {
     let mut fields = ty.fields.iter().filter(|(name, field)| {
         let words = snake_words(name);
         let part = words.strip_suffix("_id").filter(|part| noun.ends_with(part) && !nouns.contains(*part));
@@ -93,6 +86,15 @@ fn part_key<'a>(
     });
     let (name, field) = fields.next().filter(|_| fields.next().is_none())?;
     Some(RecordKey::Field(name, key_form(field)?))
+}
+
+/// True if a query lists values of the type.
+fn is_listed(schema: &Schema, type_name: &str) -> bool {
+    let lists = |field: &FieldDefinition| field.ty.is_list() && field.ty.inner_named_type() == type_name;
+    let mut roots = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Query);
+    roots.any(|(_, name)| {
+        schema.get_object(name).is_some_and(|query| query.fields.values().any(|field| lists(field)))
+    })
 }
 
 /// The form of a key of this type; `None` if the store cannot count it up.
