@@ -134,7 +134,7 @@ fn with_a_hole() -> Value {
 }
 
 fn record(type_name: &str, id: i64) -> ResolverResult {
-    ResolverResult::Record { type_name: type_name.to_owned(), id }
+    ResolverResult::Record { type_name: type_name.to_owned(), id: id.into() }
 }
 
 fn text(object: &Value, field: &str) -> String {

@@ -27,7 +27,7 @@ async fn main() -> Result<(), StartError> {
             let users = call.engine.list("User", Default::default()).await?;
             let newest = users.iter().filter_map(|user| user.get("id")?.as_i64()).max();
             Ok(match newest {
-                Some(id) => ResolverResult::Record { type_name: "User".into(), id },
+                Some(id) => ResolverResult::Record { type_name: "User".into(), id: id.into() },
                 None => ResolverResult::Value(Value::Null),
             })
         })

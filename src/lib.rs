@@ -7,7 +7,7 @@ pub use trefoil_application::App;
 pub use trefoil_config::Config;
 pub use trefoil_engine::{Actor, Engine, ResolverCall, ResolverRegistry, ResolverResult};
 pub use trefoil_model::error::Error;
-pub use trefoil_model::{SourceFile, Value};
+pub use trefoil_model::{RecordId, SourceFile, Value};
 pub use trefoil_server::embed::Trefoil;
 pub use trefoil_server::{Running, StartError};
 

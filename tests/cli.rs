@@ -287,3 +287,48 @@ fn settings_page_documents_every_setting() {
         .collect();
     assert_eq!(rows, expected, "docs/settings.md should have these rows:\n{}", expected.join("\n"));
 }
+
+#[test]
+fn schema_prints_and_writes_the_generated_operations() {
+    let folder = empty();
+    let types = "type Book { id: ID! title: String! }\ntype Note { id: ID! text: String, book: Book }\n";
+    put(folder.path(), "app/graphql/types.graphqls", types);
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let printed = trefoil(&folder, &["schema", "app"], &[]);
+    assert_eq!((printed.code, printed.err.as_str()), (0, ""));
+    for line in ["  book(id: ID!): Book", "  createNote(input: NoteCreate!): Note!", "  bookId: ID"] {
+        assert!(printed.out.lines().any(|found| found == line), "{line}:\n{}", printed.out);
+    }
+    let file = folder.path().join("app/graphql/generated.graphqls");
+    assert!(!file.exists());
+    let written = trefoil(&folder, &["schema", "app", "--write"], &[]);
+    assert_eq!((written.code, written.err.as_str()), (0, ""));
+    let generated = fs::read_to_string(&file).expect("it was written");
+    let owned = trefoil(&folder, &["schema", "app"], &[]);
+    assert_eq!(sorted(&owned.out), sorted(&printed.out));
+    let again = trefoil(&folder, &["schema", "app", "--write"], &[]);
+    again.refused_with(
+        "app/graphql/generated.graphqls already exists; add --force to replace it with what its types give now",
+    );
+    put(folder.path(), "app/graphql/generated.graphqls", "type Query { book(id: ID!): Book }\n");
+    let forced = trefoil(&folder, &["schema", "app", "--write", "--force"], &[]);
+    assert_eq!((forced.code, forced.err.as_str()), (0, ""));
+    assert_eq!(fs::read_to_string(&file).expect("it was written"), generated);
+}
+
+#[test]
+fn schema_without_anything_to_generate_writes_nothing() {
+    let folder = with_manifest("");
+    trefoil(&folder, &["schema", "app", "--write"], &[]).refused_with(
+        "nothing is generated, because the schema declares its operations; add `extend schema @generate`",
+    );
+    let sample = trefoil(&folder, &["schema", "--write"], &[]);
+    assert!(sample.err.contains("the built-in sample has no folder to write to"), "{}", sample.err);
+    put(folder.path(), "app/graphql/a.graphqls", "type A { id: Nothing! }\n");
+    let wrong = trefoil(&folder, &["schema", "app"], &[]);
+    assert!(wrong.code != 0 && wrong.err.contains("there is no type `Nothing`"), "{}", wrong.err);
+}

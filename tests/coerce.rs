@@ -5,7 +5,8 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::values::json_text::{UnreadableCellError, write_cell, write_text};
 use trefoil_model::{
-    CellValue, Field, KeyForm, Model, Scalar, SourceFile, StoredValue, Value, ValueType, parse_schema,
+    CellValue, Field, KeyForm, Model, RecordId, Scalar, SourceFile, StoredValue, Value, ValueType,
+    parse_schema,
 };
 
 const LONG: &str = " TYPE Long must be a whole number between -9223372036854775808 and 9223372036854775807";
@@ -299,9 +300,13 @@ fn filter_values_check_types_but_no_rules() {
 fn link_fields_take_lists_of_ids() {
     let model = model();
     let tags = field(&model, "Owner.tags");
-    assert_eq!(coerce::link_ids(tags, &value(r#"[3, "1", 3]"#)), Ok(vec![3, 1]));
-    assert_eq!(said(&coerce::link_ids(tags, &value("[1, null, {}]")).unwrap_err()).len(), 2);
-    assert_eq!(coerce::link_ids(tags, &Value::Null).unwrap_err()[0].code, "TYPE");
+    let link = tags.kind.link().expect("a link");
+    assert_eq!(
+        coerce::link_ids(link, tags, &value(r#"[3, "1", 3]"#)),
+        Ok(vec![RecordId::Number(3), RecordId::Number(1)])
+    );
+    assert_eq!(said(&coerce::link_ids(link, tags, &value("[1, null, {}]")).unwrap_err()).len(), 2);
+    assert_eq!(coerce::link_ids(link, tags, &Value::Null).unwrap_err()[0].code, "TYPE");
     for not in ["9223372036854775808", " 1", "+1", "1.0", ""] {
         assert_eq!(Value::from(not).as_i64(), None, "{not}");
     }
@@ -332,8 +337,8 @@ fn cells_written_by_other_programs() {
         (scalar(Scalar::String), CellValue::Int(1), None),
         (scalar(Scalar::String), CellValue::Unreadable, None),
         (scalar(Scalar::String), CellValue::Null, Some("null")),
-        (ValueType::Key(KeyForm::Text), CellValue::Int(-5), Some(r#""-5""#)),
-        (ValueType::Key(KeyForm::Text), CellValue::Int(i64::MIN), Some(r#""-9223372036854775808""#)),
+        (ValueType::Key(KeyForm::Digits), CellValue::Int(-5), Some(r#""-5""#)),
+        (ValueType::Key(KeyForm::Digits), CellValue::Int(i64::MIN), Some(r#""-9223372036854775808""#)),
     ] {
         let mut out = Vec::new();
         let written = write_cell(&mut out, &value_type, cell);

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod errors;
+mod generated;
 mod links;
 mod metrics;
 mod operation_words;

@@ -30,7 +30,7 @@ const SCHEMA: &str = r#"
 
 fn record(type_name: &str, object: &Value) -> ResolverResult {
     let id = object.get("id").and_then(Value::as_i64).expect("a record has an id");
-    ResolverResult::Record { type_name: type_name.into(), id }
+    ResolverResult::Record { type_name: type_name.into(), id: id.into() }
 }
 
 fn server() -> Server {

@@ -100,7 +100,7 @@ fn relations(model: &Model) -> Vec<String> {
                     format!("-> {} {on_delete:?} in {}", model.record(*target).name, field.column)
                 }
                 Some(Relation::Inverse(inverse)) => format!("<- {}", name(inverse.target, inverse.field)),
-                Some(Relation::Link(Link { target, table, own_column, other_column })) => {
+                Some(Relation::Link(Link { target, table, own_column, other_column, .. })) => {
                     format!("<> {} {table}({own_column}, {other_column})", model.record(*target).name)
                 }
                 None if field.kind.is_unstored() => "unstored".to_owned(),

@@ -41,6 +41,7 @@ impl ArgumentValues<'_> {
             | ArgumentRole::SortDirection
             | ArgumentRole::Where
             | ArgumentRole::ExpectedVersion
+            | ArgumentRole::UniqueFields
             | ArgumentRole::Unknown => None,
         };
         // Related records inside an input object are written by nobody yet.
@@ -74,7 +75,12 @@ impl ArgumentValues<'_> {
         let field = self.model.record(self.builtin.record).field(field);
         let is_write = matches!(
             self.builtin.verb,
-            OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete
+            OperationVerb::Create
+                | OperationVerb::CreateMany
+                | OperationVerb::Update
+                | OperationVerb::UpdateMany
+                | OperationVerb::Upsert
+                | OperationVerb::Save
         );
         if !is_write {
             return self.stored.get(&field.input_name).cloned().filter(|value| !value.is_null());

@@ -104,9 +104,9 @@ impl OperationCaller {
 
     /// A body with example values, and references to the first records.
     fn example_body(&self, record: RecordTypeId) -> Option<Json> {
-        let fields = &self.model.record(record).fields;
-        let mut body = example_input(&self.model, fields)?;
-        for field in fields.iter().filter(|field| field.kind.is_reference()) {
+        let record = self.model.record(record);
+        let mut body = example_input(&self.model, record)?;
+        for field in record.fields.iter().filter(|field| field.kind.is_reference()) {
             let target = field.kind.relation()?.target();
             match self.paths[target.0].as_deref().map(last_segment) {
                 Some(id) => body[&field.input_name] = json!(id),
@@ -160,7 +160,10 @@ impl OperationCaller {
             OperationVerb::Get => !data.is_null(),
             OperationVerb::Count => *data != json!(0) && *data != json!("0"),
             OperationVerb::Exists => *data == json!(true),
-            OperationVerb::Create => self.count_records(builtin.record) == count + 1,
+            OperationVerb::Create | OperationVerb::CreateMany => {
+                self.count_records(builtin.record) == count + 1
+            }
+            OperationVerb::Upsert | OperationVerb::UpdateMany | OperationVerb::DeleteMany => !data.is_null(),
             OperationVerb::Update | OperationVerb::Save => has_changed(&variables, &after),
             OperationVerb::Delete => after.status == 404,
             OperationVerb::Subscribe(_) => true,

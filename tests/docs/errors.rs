@@ -19,6 +19,8 @@ const OTHERS: &[&[&str]] = &[
     &["BOOL", "FIELD", "FOLDER", "FORMAT", "HOST", "NAME", "PORT", "RATE", "SIZE", "TIME"],
     // Variables of the environment, and formats.
     &["DATABASE_URL", "RUST_LOG", "CSV", "NDJSON"],
+    // The kinds of `@key`; `UUID` is also an error code.
+    &["COUNT"],
 ];
 
 #[test]

@@ -15,7 +15,7 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/errors.md", &["console"]),
     ("docs/graphql.md", &["graphql", "js", "json", "sh", "text"]),
     ("docs/operating.md", &["console"]),
-    ("docs/operations.md", &["graphql", "json"]),
+    ("docs/operations.md", &["graphql", "graphqls", "json"]),
     ("docs/pages.md", &["console", "html", "toml"]),
     ("docs/rest.md", &["console", "toml", "ts"]),
     ("docs/schema.md", &["graphqls"]),

@@ -9,6 +9,8 @@ on_both!(
     removed_type_needs_allow_drop_and_frees_its_name,
     database_of_another_program_is_left_alone,
     newer_or_damaged_store_is_refused,
+    change_of_key_is_refused,
+    columns_beside_a_text_key_are_converted,
 );
 
 pub const OLD: &str = "type User { id: ID! name: String! note: String age: Int }";
@@ -125,4 +127,33 @@ fn newer_or_damaged_store_is_refused(on: On) {
     store.run("ALTER TABLE users DROP COLUMN age");
     let error = store.start(OLD).unwrap_err().to_string();
     assert!(error.contains("users has no column age"), "{error}");
+}
+
+fn change_of_key_is_refused(on: On) {
+    let changed = "type User { id: UUID! name: String! note: String age: Int }";
+    check_refused(
+        on,
+        changed,
+        &["User: the ids change from counted integers to UUIDs", "export the records, begin a new store"],
+    );
+    let store = Store::with(on, OLD, DATA);
+    let error = store.apply(changed, &[]).expect_err("no command converts ids");
+    assert!(error.to_string().contains("the ids change from counted integers to UUIDs"), "{error}");
+}
+
+fn columns_beside_a_text_key_are_converted(on: On) {
+    for key in ["UUID!", "ID! @key(kind: TEXT)"] {
+        let old = format!("type Shelf {{ id: {key} name: String! parent: Shelf }}");
+        let [one, two] = ["0190163d-8694-739b-aea5-966c26f8ad91", "0190163d-8694-739b-aea5-966c26f8ad92"];
+        let data = format!(
+            "INSERT INTO shelves (id, name) VALUES ('{one}', '12'); \
+             INSERT INTO shelves (id, name, \"parentId\") VALUES ('{two}', '7', '{one}')"
+        );
+        let store = Store::with(on, &old, &data);
+        let new =
+            format!("type Shelf {{ id: {key} name: Int! parent: Shelf size: Int! @default(value: 3) }}");
+        store.apply(&new, &[]).expect("numbers in texts fit");
+        let rows = store.rows("SELECT id, name + 1, \"parentId\", size FROM shelves ORDER BY id");
+        assert_eq!(rows, [format!("{one}|13|null|3"), format!("{two}|8|{one}|3")], "{key}");
+    }
 }

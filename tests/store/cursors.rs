@@ -68,7 +68,7 @@ async fn forged_cursor_does_not_reveal_others_children(bench: Bench) {
         let selection = Selection::new(vec![bench.field("Order", "id")], Vec::new());
         let child = ChildSelection { field: bench.field("User", "orders"), listing, selection };
         let selection = PreparedSelection::new(Selection::new(vec![bench.field("User", "id")], vec![child]));
-        let get = Operation::Get { record: bench.record("User").0, id: own, selection };
+        let get = Operation::Get { record: bench.record("User").0, id: own.into(), selection };
         found.push(show(&bench.rows(get).await));
     }
     assert_eq!(found[0], found[1], "a hidden record is told from none at all");

@@ -151,7 +151,7 @@ async fn version_includes_updates_by_triggers() {
     let (outcome, rows) = bench.one(bench.create("User", &[("name", text("ADA"))], "name")).await.unwrap();
     let Outcome::Created { id, version } = outcome else { panic!("{outcome:?}") };
     assert_eq!((show(&rows).as_str(), version), ("ada", 2));
-    let (outcome, _) = bench.one(bench.update("User", id, &[], Some(version))).await.unwrap();
+    let (outcome, _) = bench.one(bench.update("User", number(&id), &[], Some(version))).await.unwrap();
     assert!(matches!(outcome, Outcome::Updated { version: 2, .. }), "{outcome:?}");
 }
 

@@ -26,7 +26,9 @@ use trefoil_engine::{
     StoreJob,
 };
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, SourceFile, StoredValue, Value, parse_schema};
+use trefoil_model::{
+    FieldId, Model, RecordId, RecordType, RecordTypeId, SourceFile, StoredValue, Value, parse_schema,
+};
 use trefoil_sql::migrate::MigrationMode;
 use trefoil_sql::{PostgresStore, SqlStore, SqliteOptions, SqliteStore};
 
@@ -239,7 +241,11 @@ impl Bench {
     }
 
     fn get(&self, record: &str, id: i64, select: &str) -> Operation {
-        Operation::Get { record: self.record(record).0, id, selection: self.select(record, select) }
+        Operation::Get {
+            record: self.record(record).0,
+            id: id.into(),
+            selection: self.select(record, select),
+        }
     }
 
     fn list(&self, record: &str, listing: Listing, select: &str) -> Operation {
@@ -254,7 +260,7 @@ impl Bench {
     fn update(&self, record: &str, id: i64, fields: &[(&str, Value)], version: Option<i64>) -> Operation {
         Operation::Update {
             record: self.record(record).0,
-            id,
+            id: id.into(),
             fields: self.fields(record, fields),
             missing_fields: MissingFields::Keep,
             expected_version: version,
@@ -264,7 +270,7 @@ impl Bench {
 
     fn delete(&self, record: &str, id: i64, select: &str) -> Operation {
         let selection = self.select(record, select);
-        Operation::Delete { record: self.record(record).0, id, expected_version: None, selection }
+        Operation::Delete { record: self.record(record).0, id: id.into(), expected_version: None, selection }
     }
 
     fn order(&self, record: &str, words: &[&str]) -> Vec<SortKey> {
@@ -334,7 +340,7 @@ impl Bench {
     async fn make(&self, record: &str, fields: &[(&str, Value)]) -> i64 {
         let outcome = self.one(self.create(record, fields, "id")).await.unwrap().0;
         let Outcome::Created { id, version: 1 } = outcome else { panic!("{outcome:?}") };
-        id
+        number(&id)
     }
 
     async fn user(&self, name: &str) -> i64 {
@@ -362,11 +368,14 @@ fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         }
         Operation::Get { selection, .. }
         | Operation::Create { selection, .. }
+        | Operation::CreateMany { selection, .. }
+        | Operation::Upsert { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
         | Operation::ReadImage { selection, .. } => (selection.clone(), 0),
         // A text and nothing else.
         Operation::PlainList(_) => (Arc::default(), 1),
+        Operation::UpdateMany { .. } | Operation::DeleteMany { .. } => (Arc::default(), 0),
     }
 }
 
@@ -470,4 +479,9 @@ fn complaints(error: &Error) -> Vec<String> {
     };
     let line = |violation| format!("{} {}: {}", path(violation), violation.code, violation.message);
     error.violations().iter().map(line).collect()
+}
+
+/// An id that was counted.
+fn number(id: &RecordId) -> i64 {
+    id.as_cell().to_i64().expect("a number")
 }

@@ -141,7 +141,7 @@ fn values(bound: &[SqlParameter<'_>]) -> Vec<rusqlite::types::Value> {
         SqlParameter::Cell(CellValue::Text(text)) => (*text).to_owned().into(),
         other @ (SqlParameter::Cell(CellValue::Null | CellValue::Real(_) | CellValue::Unreadable)
         | SqlParameter::List(_)
-        | SqlParameter::Integers(_)) => panic!("{other:?}"),
+        | SqlParameter::Keys(_)) => panic!("{other:?}"),
     };
     bound.iter().map(value).collect()
 }

@@ -105,12 +105,12 @@ async fn id_is_never_given_twice_whoever_chooses() {
                 let id = 3 + 4 * n * 5 + i;
                 let operation = Operation::Create {
                     record: bench.record("User").0,
-                    id: Some(id),
+                    id: Some(id.into()),
                     fields: bench.fields("User", &[("name", text("chosen"))]),
                     selection: bench.select("User", "id"),
                 };
                 match bench.one(operation).await {
-                    Ok((outcome, _)) => assert_eq!(outcome, Outcome::Created { id, version: 1 }),
+                    Ok((outcome, _)) => assert_eq!(outcome, Outcome::Created { id: id.into(), version: 1 }),
                     // Drawn by someone before: then it is taken, and told so.
                     Err(error) => assert_eq!(complaints(&error), ["id UNIQUE: Id is already taken"]),
                 }

@@ -38,11 +38,11 @@ async fn values_round_trip_exactly(bench: Bench) {
 
 async fn write_returns_the_record_or_not_found(bench: Bench) {
     let (outcome, rows) = bench.one(bench.create("User", &[("name", text("Ada"))], "name id")).await.unwrap();
-    assert_eq!((outcome, show(&rows)), (Outcome::Created { id: 1, version: 1 }, "Ada 1".into()));
+    assert_eq!((outcome, show(&rows)), (Outcome::Created { id: 1.into(), version: 1 }, "Ada 1".into()));
     let (outcome, rows) = bench.one(bench.update("User", 1, &[("name", text("Bo"))], None)).await.unwrap();
-    assert_eq!((outcome, show(&rows)), (Outcome::Updated { id: 1, version: 2 }, "1".into()));
+    assert_eq!((outcome, show(&rows)), (Outcome::Updated { id: 1.into(), version: 2 }, "1".into()));
     let (outcome, rows) = bench.one(bench.delete("User", 1, "name")).await.unwrap();
-    assert_eq!((outcome, show(&rows)), (Outcome::Deleted { id: 1 }, "Bo".into()));
+    assert_eq!((outcome, show(&rows)), (Outcome::Deleted { id: 1.into() }, "Bo".into()));
     for operation in [
         bench.get("User", 1, "id"),
         bench.update("User", 1, &[("name", text("x"))], None),
@@ -62,7 +62,7 @@ async fn stale_expected_version_is_refused(bench: Bench) {
     let stale = [bench.update("User", id, &name, Some(1)), bench.update("User", id, &[], Some(1)), {
         let record = bench.record("User").0;
         let selection = bench.select("User", "id");
-        Operation::Delete { record, id, expected_version: Some(1), selection }
+        Operation::Delete { record, id: id.into(), expected_version: Some(1), selection }
     }];
     for operation in stale {
         let error = bench.one(operation).await.unwrap_err();
@@ -71,7 +71,7 @@ async fn stale_expected_version_is_refused(bench: Bench) {
     let (outcome, rows) = bench.one(bench.update("User", id, &[], Some(2))).await.unwrap();
     assert_eq!(
         (outcome, show(&rows)),
-        (Outcome::Updated { id, version: 2 }, "1".into()),
+        (Outcome::Updated { id: id.into(), version: 2 }, "1".into()),
         "no field, no change"
     );
 }
@@ -109,11 +109,11 @@ async fn unique_conflict_names_every_field(bench: Bench) {
 async fn chosen_id_is_kept_or_refused(bench: Bench) {
     let chosen = |id: i64| Operation::Create {
         record: bench.record("User").0,
-        id: Some(id),
+        id: Some(id.into()),
         fields: bench.fields("User", &[("name", text("Ada"))]),
         selection: bench.select("User", "id"),
     };
-    assert_eq!(bench.one(chosen(70)).await.unwrap().0, Outcome::Created { id: 70, version: 1 });
+    assert_eq!(bench.one(chosen(70)).await.unwrap().0, Outcome::Created { id: 70.into(), version: 1 });
     let error = bench.one(chosen(70)).await.unwrap_err();
     assert!(matches!(error, Error::Conflict(_)), "{error:?}");
     assert_eq!(complaints(&error), ["id UNIQUE: Id is already taken"]);
@@ -192,7 +192,7 @@ async fn links_are_replaced_and_seen_from_both_sides(bench: Bench) {
     assert_eq!(show(&rows), "Sam [one | three]");
     let courses = [("courses", Value::List(vec![int(2), int(3)]))];
     let (outcome, _) = bench.one(bench.update("Student", 1, &courses, None)).await.unwrap();
-    assert_eq!(outcome, Outcome::Updated { id: 1, version: 2 });
+    assert_eq!(outcome, Outcome::Updated { id: 1.into(), version: 2 });
     let rows = bench.rows(bench.list("Course", Listing::default(), "title students(name)")).await;
     assert_eq!(show(&rows), "one [] | two [Sam] | three [Sam]");
     let none = [("courses", Value::List(vec![]))];
@@ -223,7 +223,7 @@ async fn one_bad_write_in_a_hundred_spares_the_others(bench: Bench) {
 async fn job_plans_run_in_order_and_independently(bench: Bench) {
     let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
     let told = bench.all(vec![user("a"), user("a"), user("b"), bench.get("User", 2, "name")]).await;
-    assert!(matches!(told.outcomes[&0], Ok(Outcome::Created { id: 1, .. })));
+    assert!(matches!(told.outcomes[&0], Ok(Outcome::Created { id: RecordId::Number(1), .. })));
     assert!(matches!(told.outcomes[&1], Err(Error::Conflict(_))));
     assert!(matches!(told.outcomes[&2], Ok(Outcome::Created { .. })));
     assert_eq!(bench.count("User").await, 2);

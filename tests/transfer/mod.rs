@@ -6,6 +6,7 @@ mod backups;
 mod fakes;
 mod full;
 mod gate;
+mod keys;
 mod killed;
 mod moves;
 mod resets;

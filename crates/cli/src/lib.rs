@@ -24,7 +24,7 @@ use clap::{ArgMatches, Command};
 use trefoil_engine::ResolverRegistry;
 
 use crate::commands::{
-    backup, check, export, import, migrate, move_store, new_app, reset, restore, seed, serve, views,
+    backup, check, export, import, migrate, move_store, new_app, reset, restore, schema, seed, serve, views,
 };
 
 pub use crate::command_error::CommandError;
@@ -58,6 +58,7 @@ fn dispatch(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), Comm
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches, registry),
         Some(("check", matches)) => check::run(matches, &registry),
+        Some(("schema", matches)) => schema::run(matches, &registry),
         Some(("new", matches)) => new_app::run(matches),
         Some(("migrate", matches)) => migrate::run(matches, &registry),
         Some(("views", matches)) => views::run(matches),
@@ -77,7 +78,7 @@ fn command() -> Command {
     Command::new("trefoil")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves GraphQL, REST and web pages from a GraphQL schema. Without a command, serves the current folder or the built-in sample.")
-        .subcommands([serve::command(), check::command(), new_app::command(), migrate::command(), views::command()])
+        .subcommands([serve::command(), check::command(), schema::command(), new_app::command(), migrate::command(), views::command()])
         .subcommands([export::command(), import::command()])
         .subcommands([backup::command(), restore::command(), move_store::command(), seed::command(), reset::command()])
         .disable_help_subcommand(true)

@@ -13,7 +13,7 @@ use trefoil_engine::{
 };
 use trefoil_model::error::Error;
 use trefoil_model::values::thousands::group_thousands;
-use trefoil_model::{FieldId, RecordTypeId};
+use trefoil_model::{FieldId, RecordId, RecordTypeId};
 
 use crate::export::error_text;
 use crate::import_source::ImportSource;
@@ -104,10 +104,10 @@ struct ImportPass<'a> {
     row_errors: RowErrors,
     progress: ProgressLine,
     /// Records with references to records that do not exist yet.
-    dangling_records: Vec<(RecordTypeId, i64, RowLocation)>,
+    dangling_records: Vec<(RecordTypeId, RecordId, RowLocation)>,
     /// Ids of rejected records, so that rows referencing them are not reported too. Empty with `--skip-bad`, where the
     /// set could be unbounded.
-    rejected_ids: HashSet<(RecordTypeId, i64)>,
+    rejected_ids: HashSet<(RecordTypeId, RecordId)>,
     /// The number of imported rows by resource.
     counts: BTreeMap<String, u64>,
     /// Lists already checked for existing values.
@@ -343,16 +343,16 @@ impl<'a> ImportPass<'a> {
         &mut self,
         bulk_write: &mut BulkWrite<'_>,
         record: RecordTypeId,
-        imported: &[(i64, RowLocation)],
+        imported: &[(RecordId, RowLocation)],
     ) -> Result<(), String> {
         if imported.is_empty() || !self.job.catalog.model.has_outgoing_relations(record) {
             return Ok(());
         }
-        let ids = imported.iter().map(|(id, _)| *id).collect();
+        let ids = imported.iter().map(|(id, _)| id.clone()).collect();
         let references = bulk_write.dangling_references(record, ids).await.map_err(error_text)?;
-        let dangling: HashSet<i64> = references.iter().map(|reference| reference.id).collect();
+        let dangling: HashSet<&RecordId> = references.iter().map(|reference| &reference.id).collect();
         let found = imported.iter().filter(|(id, _)| dangling.contains(id));
-        self.dangling_records.extend(found.map(|(id, location)| (record, *id, *location)));
+        self.dangling_records.extend(found.map(|(id, location)| (record, id.clone(), *location)));
         if self.dangling_records.len() > MAX_DANGLING_RECORDS {
             return Err(format!(
                 "more than {MAX_DANGLING_RECORDS} records refer to records that were not imported yet; import those first, or all files together as a folder"
@@ -373,11 +373,11 @@ impl<'a> ImportPass<'a> {
             dangling.chunk_by(|one, other| one.0 == other.0).flat_map(|same| same.chunks(MAX_BATCH_ROWS))
         {
             let record = batch[0].0;
-            let ids: BTreeSet<i64> = batch.iter().map(|(_, id, _)| *id).collect();
-            let references = bulk_write.dangling_references(record, ids.into_iter().collect()).await;
+            let ids: BTreeSet<&RecordId> = batch.iter().map(|(_, id, _)| id).collect();
+            let references = bulk_write.dangling_references(record, ids.into_iter().cloned().collect()).await;
             for reference in references.map_err(|error| vec![error_text(error)])? {
                 let (target, reason) = reference.describe(&self.job.catalog.model, record);
-                let is_known = self.rejected_ids.contains(&(target, reference.missing_id));
+                let is_known = self.rejected_ids.contains(&(target, reference.missing_id.clone()));
                 for (_, _, location) in batch.iter().filter(|(_, id, _)| *id == reference.id && !is_known) {
                     found.entry(*location).or_insert_with(|| reason.clone());
                 }
@@ -388,9 +388,9 @@ impl<'a> ImportPass<'a> {
 }
 
 /// The id that a step sets or changes.
-fn chosen_id(step: &BulkStep) -> Option<i64> {
+fn chosen_id(step: &BulkStep) -> Option<RecordId> {
     match step {
-        BulkStep::Import(record) => record.id,
+        BulkStep::Import(record) => record.id.clone(),
         BulkStep::Run(_) => None,
     }
 }

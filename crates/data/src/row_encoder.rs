@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{Listing, Operation, PlainListAction, PlainListOperation, Row};
 use trefoil_model::values::{csv_cell, json_text};
-use trefoil_model::{CellValue, Field, Model, RecordTypeId, ValueType};
+use trefoil_model::{CellValue, Field, Model, RecordId, RecordTypeId, ValueType};
 
 use crate::file_columns::{ColumnSource, FileColumn, FileColumns};
 use crate::{DataFormat, DataResource};
@@ -214,10 +214,9 @@ fn push_ids(out: &mut Vec<u8>, child: usize, row: &dyn Row) {
     out.push(b'[');
     let mut is_first = true;
     row.each_child(child, &mut |linked| {
-        if let Some(id) = linked.cell(0).to_i64() {
-            out.extend_from_slice(if std::mem::take(&mut is_first) { b"\"" } else { b",\"" });
-            json_text::write_int(out, id);
-            out.push(b'"');
+        if let Some(id) = RecordId::from_cell(linked.cell(0)) {
+            out.extend_from_slice(if std::mem::take(&mut is_first) { b"" } else { b"," });
+            json_text::write_id(out, &id);
         }
     });
     out.push(b']');

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use trefoil_model::values::csv_cell as cells;
 use trefoil_model::values::csv_cell::{BYTE_ORDER_MARK, DecimalPoint};
-use trefoil_model::{FieldId, Model, RecordType, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
 
 use crate::csv_reader::{self, CsvError};
 use crate::file_columns::{ColumnMeaning, column_meaning};
@@ -32,7 +32,7 @@ pub struct ParsedRow {
 /// The content of a row: a record, or a value of a plain list.
 #[derive(Debug, PartialEq)]
 pub enum RowContent {
-    Record { id: Option<i64>, fields: Vec<(FieldId, Value)> },
+    Record { id: Option<RecordId>, fields: Vec<(FieldId, Value)> },
     Value(String),
 }
 
@@ -205,7 +205,7 @@ fn row_content(model: &Model, resource: &DataResource, json: Value) -> Result<Ro
             let (mut id, mut fields) = (None, Vec::with_capacity(object.len()));
             for (name, value) in object {
                 match column_meaning(record, &name)? {
-                    ColumnMeaning::Id => id = parse_id(&value)?,
+                    ColumnMeaning::Id => id = parse_id(record, &value)?,
                     ColumnMeaning::Field(field) => fields.push((field, value)),
                     ColumnMeaning::Ignored => {}
                 }
@@ -216,12 +216,17 @@ fn row_content(model: &Model, resource: &DataResource, json: Value) -> Result<Ro
     }
 }
 
-fn parse_id(value: &Value) -> Result<Option<i64>, String> {
+fn parse_id(record: &RecordType, value: &Value) -> Result<Option<RecordId>, String> {
     if value.is_null() {
         return Ok(None);
     }
-    let id = value.as_i64().filter(|id| *id > 0);
-    id.map(Some).ok_or_else(|| "an id must be a positive 64-bit integer".to_owned())
+    match RecordId::from_value(record.key_form(), value) {
+        Ok(id) if id > RecordId::Number(0) => Ok(Some(id)),
+        Err(help) if !record.key_form().is_integer() => {
+            Err(format!("`{}` {help}", record.field(record.id_field()).name))
+        }
+        Ok(_) | Err(_) => Err("an id must be a positive 64-bit integer".to_owned()),
+    }
 }
 
 /// Reads CSV.
@@ -391,7 +396,7 @@ impl<'a> CsvTable<'a> {
                     let text = text?;
                     match meaning {
                         ColumnMeaning::Id if text.is_empty() => {}
-                        ColumnMeaning::Id => id = parse_id(&Value::from(text))?,
+                        ColumnMeaning::Id => id = parse_id(record, &Value::from(text))?,
                         ColumnMeaning::Field(field) => {
                             let value = cells::parse_cell(record.field(*field), text, self.decimal_point)?;
                             fields.push((*field, value));

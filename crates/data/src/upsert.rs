@@ -7,7 +7,9 @@ use trefoil_engine::{
     PreparedSelection, Selection,
 };
 use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Scalar, StoredValue, Value, ValueSource};
+use trefoil_model::{
+    FieldId, Model, RecordId, RecordType, RecordTypeId, Scalar, StoredValue, Value, ValueSource,
+};
 
 use crate::export::error_text;
 use crate::row_parser::RowContent;
@@ -45,7 +47,7 @@ impl UpsertKey {
         let RowContent::Record { id, fields } = content else { return None };
         let field = model.record(self.record).field(self.field);
         let value = match field.kind.is_id() {
-            true => Value::Int((*id)?),
+            true => id.as_ref()?.to_value(),
             false => fields.iter().find(|(field, _)| *field == self.field)?.1.clone(),
         };
         let stored = coerce::coerce_comparable(model, field, &value).ok()?;
@@ -82,7 +84,7 @@ impl UpsertKey {
         model: &Model,
         bulk_write: &mut BulkWrite<'_>,
         rows: &[&RowContent],
-    ) -> Result<HashMap<String, i64>, String> {
+    ) -> Result<HashMap<String, RecordId>, String> {
         let values: Vec<Value> =
             rows.iter().filter_map(|content| self.row_key(model, content)).map(|(value, _)| value).collect();
         if values.is_empty() {
@@ -95,7 +97,7 @@ impl UpsertKey {
         let operation = Operation::List { record: self.record, listing, selection: selection.clone() };
         let found = bulk_write.read(operation, selection).await.map_err(error_text)?;
         let pair = |row: OwnedRow| match row.cells.as_slice() {
-            [StoredValue::Int(id), key] => Some((self.comparison_text(model, key), *id)),
+            [id, key] => Some((self.comparison_text(model, key), RecordId::from_cell(id.as_cell())?)),
             _ => None,
         };
         Ok(found.into_iter().filter_map(pair).collect())
@@ -105,13 +107,13 @@ impl UpsertKey {
     pub fn bulk_step(
         self,
         model: &Model,
-        existing: &HashMap<String, i64>,
+        existing: &HashMap<String, RecordId>,
         row: ImportRecord,
     ) -> Result<BulkStep, String> {
-        let content = RowContent::Record { id: row.id, fields: row.fields };
+        let content = RowContent::Record { id: row.id.clone(), fields: row.fields };
         let found = self
             .row_key(model, &content)
-            .and_then(|(_, key)| existing.get(&self.comparison_text(model, &key)).copied());
+            .and_then(|(_, key)| existing.get(&self.comparison_text(model, &key)).cloned());
         let RowContent::Record { id, fields } = content else { return Err("expected a record".to_owned()) };
         let Some(existing_id) = found else { return Ok(BulkStep::Import(ImportRecord { fields, ..row })) };
         if let Some(id) = id.filter(|id| *id != existing_id) {

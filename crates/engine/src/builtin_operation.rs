@@ -28,10 +28,17 @@ pub enum OperationVerb {
     /// Whether a list has any record.
     Exists,
     Create,
+    CreateMany,
     Update,
+    /// Changes all records that match.
+    UpdateMany,
     /// Updates the record whose id is given, else creates one.
     Save,
+    /// Updates the record with the same unique values, else creates one.
+    Upsert,
     Delete,
+    /// Deletes all records that match.
+    DeleteMany,
     Subscribe(ChangeKind),
 }
 
@@ -57,6 +64,7 @@ pub enum ResultShape {
     Payload,
     Id,
     Boolean,
+    /// A number of records: how many there are, or how many were changed.
     Count,
 }
 
@@ -70,8 +78,10 @@ pub enum ArgumentRole {
     Field(FieldId),
     /// Filters by another comparison: `minPrice`, `titleContains`.
     Compare(FieldId, ComparisonOp),
-    /// An object with what could also be separate arguments.
+    /// An object with what could also be separate arguments; a list of them where many records are created.
     Input,
+    /// The unique fields by which the record to update is found.
+    UniqueFields,
     ExpectedVersion,
     /// Counts from 1.
     Page,
@@ -98,9 +108,14 @@ impl OperationVerb {
             OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
                 RootKind::Query
             }
-            OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                RootKind::Mutation
-            }
+            OperationVerb::Create
+            | OperationVerb::CreateMany
+            | OperationVerb::Update
+            | OperationVerb::UpdateMany
+            | OperationVerb::Save
+            | OperationVerb::Upsert
+            | OperationVerb::Delete
+            | OperationVerb::DeleteMany => RootKind::Mutation,
             OperationVerb::Subscribe(_) => RootKind::Subscription,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Model, RecordTypeId};
+use trefoil_model::{Model, RecordId, RecordTypeId};
 
 use crate::engine::{Engine, downcast_sink};
 use crate::operation::{Operation, Outcome};
@@ -62,7 +62,7 @@ impl BulkWrite<'_> {
     pub async fn dangling_references(
         &mut self,
         record: RecordTypeId,
-        ids: Vec<i64>,
+        ids: Vec<RecordId>,
     ) -> Result<Vec<DanglingReference>> {
         self.transaction.dangling_references(record, ids).await
     }

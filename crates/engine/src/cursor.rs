@@ -5,7 +5,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
-use trefoil_model::{CellValue, FieldKind, RecordType, StorageClass, StoredValue, ValueType};
+use trefoil_model::{
+    CellValue, FieldKind, KeyForm, RecordId, RecordType, StorageClass, StoredValue, ValueType,
+};
 
 use crate::operation::SortKey;
 use crate::row::Row;
@@ -23,7 +25,7 @@ const _: () = assert!(decimal::MAX_DIGITS + "-0.".len() < MAX_TEXT_BYTES);
 pub struct CursorPosition {
     /// The values of the sort keys.
     pub values: Vec<CursorValue>,
-    pub id: i64,
+    pub id: RecordId,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +73,8 @@ pub fn decode(record: &RecordType, order: &[SortKey], text: &str) -> Result<Curs
             .ok_or_else(invalid_cursor)
     };
     let values = values.iter().zip(order).map(cursor_value).collect::<Result<_>>()?;
-    Ok(CursorPosition { values, id: id.as_i64().ok_or_else(invalid_cursor)? })
+    let id = id_from_json(record.key_form(), id).ok_or_else(invalid_cursor)?;
+    Ok(CursorPosition { values, id })
 }
 
 fn invalid_cursor() -> Error {
@@ -140,6 +143,14 @@ fn cell_to_json(cell: CellValue<'_>) -> serde_json::Value {
             serde_json::json!({ "b": &text[..text.floor_char_boundary(PREFIX_BYTES)] })
         }
         CellValue::Text(text) => text.into(),
+    }
+}
+
+fn id_from_json(form: KeyForm, id: &serde_json::Value) -> Option<RecordId> {
+    match id {
+        serde_json::Value::Number(number) if form.is_integer() => number.as_i64().map(RecordId::Number),
+        serde_json::Value::String(text) if !form.is_integer() => RecordId::from_text(form, text).ok(),
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::{Model, Value};
+use trefoil_model::{Model, RecordId, Value};
 
 use crate::builtin_operation::BuiltinOperation;
 use crate::changes::{ChangeFeed, ImageRow};
@@ -190,7 +190,7 @@ pub enum ResolverResult {
     /// A value; objects have their fields by name, and `__typename` where the type is an interface or union.
     Value(Value),
     /// A record of the store, read with the fields that the request selects.
-    Record { type_name: String, id: i64 },
+    Record { type_name: String, id: RecordId },
     /// A list of values or records.
     List(Vec<ResolverResult>),
 }

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use trefoil_model::values::example_values;
 use trefoil_model::{
-    Argument, Field, FieldId, Model, RecordType, RecordTypeId, RootField, RootKind, ValueType,
+    Argument, Field, FieldId, Model, RecordId, RecordType, RecordTypeId, RootField, RootKind, ValueType,
 };
 
 use crate::arguments::FilterOperator;
@@ -19,7 +19,7 @@ pub struct DocumentRequest<'w> {
     pub record: RecordTypeId,
     pub verb: OperationVerb,
     /// The record, for operations on one.
-    pub id: i64,
+    pub id: Option<&'w RecordId>,
     /// The values to write, by their JSON names.
     pub values: &'w Json,
     /// The part of a list; what the operation has no argument for is left out.
@@ -77,8 +77,8 @@ impl DocumentRequest<'_> {
             ListingPart::Condition(Condition { field, op, .. }) => {
                 let is_argument =
                     *op == ComparisonOp::Eq && position_of(ArgumentRole::Field(*field)).is_some();
-                let key = condition_key(record, *field, *op);
-                is_argument || where_fields.iter().any(|argument| argument.name == key)
+                let keys = condition_keys(record, *field, *op);
+                is_argument || where_fields.iter().any(|argument| keys.contains(&argument.name))
             }
             ListingPart::Search => position_of(ArgumentRole::Search).is_some(),
             ListingPart::Order => position_of(ArgumentRole::OrderBy).is_some(),
@@ -117,19 +117,23 @@ impl DocumentRequest<'_> {
         let record = model.record(builtin.record);
         let literal = |value: Json| graphql_literal(model, argument.ty.inner_name(), None, &value);
         match role {
-            ArgumentRole::Id => Some(literal(json!(self.id.to_string()))),
+            ArgumentRole::Id => self.id_text(record).map(|id| literal(json!(id))),
             ArgumentRole::Field(id) => {
                 let field = record.field(*id);
                 let value = match self.verb {
-                    OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
-                        self.values.get(&field.input_name).cloned()
-                    }
+                    OperationVerb::Create
+                    | OperationVerb::CreateMany
+                    | OperationVerb::Update
+                    | OperationVerb::UpdateMany
+                    | OperationVerb::Save
+                    | OperationVerb::Upsert => self.values.get(&field.input_name).cloned(),
                     OperationVerb::List
                     | OperationVerb::Count
                     | OperationVerb::Exists
                     | OperationVerb::Subscribe(_)
                     | OperationVerb::Get
-                    | OperationVerb::Delete => self.equality_value(*id),
+                    | OperationVerb::Delete
+                    | OperationVerb::DeleteMany => self.equality_value(*id),
                 };
                 let required_example =
                     || example_values::example_value(model, field).filter(|_| argument.ty.is_required());
@@ -155,9 +159,21 @@ impl DocumentRequest<'_> {
             }
             ArgumentRole::Ids
             | ArgumentRole::Compare(..)
+            | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
             | ArgumentRole::Unknown => None,
+        }
+    }
+
+    /// The id of the record, or one for a new record whose id the client gives.
+    fn id_text(&self, record: &RecordType) -> Option<String> {
+        match self.verb {
+            OperationVerb::Create => {
+                let name = &record.field(record.id_field()).input_name;
+                self.values.get(name).and_then(Json::as_str).map(str::to_owned)
+            }
+            _ => self.id.map(RecordId::to_string),
         }
     }
 
@@ -166,9 +182,9 @@ impl DocumentRequest<'_> {
         let mut members = Vec::new();
         for inner in &argument.fields {
             let value = match record.find_input_field(&inner.name).map(|id| record.field(id)) {
-                Some(field) if field.kind.is_id() && self.verb != OperationVerb::Create => {
-                    Some(graphql_literal(model, inner.ty.inner_name(), None, &json!(self.id.to_string())))
-                }
+                Some(field) if field.kind.is_id() => self
+                    .id_text(record)
+                    .map(|id| graphql_literal(model, inner.ty.inner_name(), None, &json!(id))),
                 Some(field) => self.values.get(&field.input_name).map(|value| {
                     graphql_literal(model, inner.ty.inner_name(), field.kind.value_type(), value)
                 }),
@@ -192,8 +208,8 @@ impl DocumentRequest<'_> {
 
     fn where_literal(&self, model: &Model, record: &RecordType, argument: &Argument) -> Option<String> {
         let members = self.listing?.conditions.iter().filter_map(|condition| {
-            let key = condition_key(record, condition.field, condition.op);
-            let declared = argument.fields.iter().find(|declared| declared.name == key)?;
+            let keys = condition_keys(record, condition.field, condition.op);
+            let declared = argument.fields.iter().find(|declared| keys.contains(&declared.name))?;
             let kind = &record.field(condition.field).kind;
             let value = graphql_literal(
                 model,
@@ -201,7 +217,7 @@ impl DocumentRequest<'_> {
                 kind.value_type(),
                 &condition.value.to_json(),
             );
-            Some(format!("{key}: {value}"))
+            Some(format!("{}: {value}", declared.name))
         });
         let members: Vec<String> = members.collect();
         (!members.is_empty()).then(|| format!("{{ {} }}", members.join(", ")))
@@ -293,8 +309,12 @@ fn find_builtin(
         | OperationVerb::Count
         | OperationVerb::Exists
         | OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::UpdateMany
         | OperationVerb::Save
+        | OperationVerb::Upsert
         | OperationVerb::Delete
+        | OperationVerb::DeleteMany
         | OperationVerb::Subscribe(_) => required_filters(root, builtin),
     })
 }
@@ -316,10 +336,10 @@ fn required_filters(root: &RootField, builtin: &BuiltinOperation) -> usize {
     reads.filter(|(argument, (_, role))| argument.ty.is_required() && is_filter(role)).count()
 }
 
-/// The member of `where` for a condition: `price_gte`.
-fn condition_key(record: &RecordType, field: FieldId, op: ComparisonOp) -> String {
-    let name = &record.field(field).name;
-    match op {
+/// The members of `where` for a condition: `price_gte`; `user_ne` or `userId_ne` for a reference.
+fn condition_keys(record: &RecordType, field: FieldId, op: ComparisonOp) -> [String; 2] {
+    let field = record.field(field);
+    [&field.name, &field.input_name].map(|name| match op {
         ComparisonOp::Eq => name.clone(),
         ComparisonOp::Ne
         | ComparisonOp::Lt
@@ -330,7 +350,7 @@ fn condition_key(record: &RecordType, field: FieldId, op: ComparisonOp) -> Strin
         | ComparisonOp::In => {
             format!("{name}_{}", FilterOperator::Compare(op).name())
         }
-    }
+    })
 }
 
 /// The stored fields as a selection, with embedded values. `reference_selection` gives the selection of a

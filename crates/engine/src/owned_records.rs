@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{CellValue, FieldId, Model, RecordType, RecordTypeId, StoredValue, Value};
+use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value};
 
 use crate::arguments::fields_from_object;
 use crate::engine::{Engine, EngineRequest, downcast_sink};
@@ -80,10 +80,11 @@ impl RowSink for RowCollector {
 
 impl Engine {
     /// Reads a record with its stored fields by name.
-    pub async fn get(&self, type_name: &str, id: i64) -> Result<Option<Value>> {
+    pub async fn get(&self, type_name: &str, id: impl Into<RecordId>) -> Result<Option<Value>> {
         let (record, selection) = self.select_all_stored(type_name)?;
-        let rows =
-            self.collect(Operation::Get { record, id, selection: selection.clone() }, selection).await?;
+        let rows = self
+            .collect(Operation::Get { record, id: id.into(), selection: selection.clone() }, selection)
+            .await?;
         Ok(rows.rows.first().map(|row| row_to_object(self.model().record(record), &rows.selection, row)))
     }
 
@@ -99,18 +100,18 @@ impl Engine {
     /// Creates a record from an object of fields and returns it as stored.
     pub async fn create(&self, type_name: &str, fields: Value) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
-        let fields = fields_from_object(self.model().record(record), fields)?;
-        let operation = Operation::Create { record, id: None, fields, selection: selection.clone() };
+        let (id, fields) = fields_from_object(self.model().record(record), fields)?;
+        let operation = Operation::Create { record, id, fields, selection: selection.clone() };
         self.run_write(record, type_name, operation, selection).await
     }
 
     /// Changes the given fields and returns the record.
-    pub async fn update(&self, type_name: &str, id: i64, fields: Value) -> Result<Value> {
+    pub async fn update(&self, type_name: &str, id: impl Into<RecordId>, fields: Value) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
-        let fields = fields_from_object(self.model().record(record), fields)?;
+        let (_, fields) = fields_from_object(self.model().record(record), fields)?;
         let operation = Operation::Update {
             record,
-            id,
+            id: id.into(),
             fields,
             missing_fields: MissingFields::Keep,
             expected_version: None,
@@ -120,10 +121,10 @@ impl Engine {
     }
 
     /// Deletes a record and returns it as it was.
-    pub async fn delete(&self, type_name: &str, id: i64) -> Result<Value> {
+    pub async fn delete(&self, type_name: &str, id: impl Into<RecordId>) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
         let operation =
-            Operation::Delete { record, id, expected_version: None, selection: selection.clone() };
+            Operation::Delete { record, id: id.into(), expected_version: None, selection: selection.clone() };
         self.run_write(record, type_name, operation, selection).await
     }
 

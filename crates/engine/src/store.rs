@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names;
-use trefoil_model::{FieldId, Model, RecordTypeId};
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 
 use crate::changes::{ChangeLog, RecordChange};
 use crate::plan::{Plan, relation_target};
@@ -71,7 +71,7 @@ pub trait BulkTransaction: Send {
     fn dangling_references(
         &mut self,
         record: RecordTypeId,
-        ids: Vec<i64>,
+        ids: Vec<RecordId>,
     ) -> BoxFuture<'_, Result<Vec<DanglingReference>>>;
 
     /// Commits to disk. Refused if a reference still points to a missing record.
@@ -79,11 +79,11 @@ pub trait BulkTransaction: Send {
 }
 
 /// A reference or link to a missing record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DanglingReference {
-    pub id: i64,
+    pub id: RecordId,
     pub field: FieldId,
-    pub missing_id: i64,
+    pub missing_id: RecordId,
 }
 
 impl DanglingReference {

@@ -21,8 +21,8 @@ use trefoil_engine::Operation;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
 use trefoil_model::{
-    Field, FieldId, FieldRule, ListItem, Model, OnDelete, RecordType, RecordTypeId, Reference, Relation,
-    Scalar, Value, ValueType,
+    Field, FieldId, FieldRule, KeyForm, ListItem, Model, OnDelete, RecordId, RecordType, RecordTypeId,
+    Reference, Relation, Scalar, Value, ValueType,
 };
 
 use crate::plausible_text::typical_range;
@@ -39,7 +39,7 @@ pub struct FakeRecords<'m> {
     model: &'m Model,
     seed: u64,
     count: i64,
-    /// The last existing id of each type, by position.
+    /// The last existing id of each type, by position; of types without counted ids any number not used before.
     last_ids: Vec<i64>,
     /// Types in the order of creation: each before those that refer to it.
     pub creation_order: Vec<RecordTypeId>,
@@ -50,8 +50,18 @@ impl<'m> FakeRecords<'m> {
         Ok(FakeRecords { model, seed, count, last_ids, creation_order: creation_order(model)? })
     }
 
-    pub fn last_id_before(&self, record: RecordTypeId) -> i64 {
-        self.last_ids[record.0]
+    /// The id of the record with this number of its type.
+    pub fn record_id(&self, record: RecordTypeId, number: i64) -> RecordId {
+        let (ty, number) = (self.model.record(record), self.last_ids[record.0] + number);
+        match ty.key_form() {
+            KeyForm::Digits | KeyForm::Number => RecordId::Number(number),
+            KeyForm::Text => RecordId::from(format!("{}-{number}", ty.path).as_str()),
+            KeyForm::Uuid => {
+                let random = SeededRandom(self.seed).derive(&ty.name).derive_number(number.unsigned_abs());
+                let halves = ["high", "low"].map(|half| random.derive(half).below(u64::MAX));
+                RecordId::from(uuid::Uuid::from_u64_pair(halves[0], halves[1]))
+            }
+        }
     }
 
     /// Creates the record with this number of its type, from 1 on.
@@ -74,7 +84,8 @@ impl<'m> FakeRecords<'m> {
             };
             fields.extend(value.map(|value| (FieldId(position), value)));
         }
-        Ok(Operation::Create { record, id: Some(id), fields, selection: Arc::default() })
+        let id = Some(self.record_id(record, number));
+        Ok(Operation::Create { record, id, fields, selection: Arc::default() })
     }
 
     fn is_created_before(&self, one: RecordTypeId, other: RecordTypeId) -> bool {
@@ -102,7 +113,7 @@ impl<'m> FakeRecords<'m> {
             (true, Ok(_)) => return None,
             (false, Ok(max)) => 1 + random.below(max) as i64,
         };
-        Some(Value::Int(self.last_ids[target.0] + picked))
+        Some(self.record_id(target, picked).to_value())
     }
 
     fn link_values(&self, from: RecordTypeId, target: RecordTypeId, random: SeededRandom) -> Option<Value> {
@@ -111,11 +122,11 @@ impl<'m> FakeRecords<'m> {
         }
         let pick_number =
             |number: u64| 1 + random.derive_number(number).below(self.count.unsigned_abs()) as i64;
-        let mut ids: Vec<i64> =
-            (1..=random.below(4)).map(|number| self.last_ids[target.0] + pick_number(number)).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        Some(Value::List(ids.into_iter().map(Value::Int).collect()))
+        let mut numbers: Vec<i64> = (1..=random.below(4)).map(pick_number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let ids = numbers.into_iter().map(|number| self.record_id(target, number).to_value());
+        Some(Value::List(ids.collect()))
     }
 
     /// A value that satisfies all rules; sometimes none if the field is optional.

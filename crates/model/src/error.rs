@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::RecordId;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason why an operation failed. Its `Display` text is safe to show to any client.
@@ -42,7 +44,7 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MissingItem {
     /// The record that a write names; `type_name` is the label for people.
-    Record { type_name: String, id: i64 },
+    Record { type_name: String, id: RecordId },
     /// Anything else, described in words.
     Named(String),
 }

@@ -40,21 +40,42 @@ pub enum ValueType {
     List(Box<ListItem>),
 }
 
-/// How ids are written in JSON. The store counts them up as integers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The values that ids of a record type have, and how they are written in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyForm {
-    /// Digits in a text, for `ID` and `Long`.
-    Text,
-    /// A number, for `Int`.
+    /// An integer, as digits in a text: for `ID` and `Long`.
+    Digits,
+    /// An integer, as a number: for `Int`.
     Number,
+    Uuid,
+    /// A text of at most [`crate::MAX_KEY_BYTES`].
+    Text,
+}
+
+/// Where the id of a new record comes from, if the client gives none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySource {
+    /// The store counts it up.
+    Counter,
+    /// The server generates a UUID of version 7.
+    Generator,
+    /// Nowhere: the client must give it.
+    Client,
 }
 
 impl KeyForm {
     const fn value_type(self) -> &'static ValueType {
         match self {
-            KeyForm::Text => &ValueType::Key(KeyForm::Text),
+            KeyForm::Digits => &ValueType::Key(KeyForm::Digits),
             KeyForm::Number => &ValueType::Key(KeyForm::Number),
+            KeyForm::Uuid => &ValueType::Key(KeyForm::Uuid),
+            KeyForm::Text => &ValueType::Key(KeyForm::Text),
         }
+    }
+
+    /// True if the ids are integers.
+    pub const fn is_integer(self) -> bool {
+        matches!(self, KeyForm::Digits | KeyForm::Number)
     }
 }
 
@@ -101,6 +122,8 @@ pub struct Inverse {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
     pub target: RecordTypeId,
+    /// That of the target.
+    pub key_form: KeyForm,
     pub table: String,
     pub own_column: String,
     pub other_column: String,
@@ -134,6 +157,11 @@ impl FieldKind {
 
     pub const fn is_id(&self) -> bool {
         matches!(self, FieldKind::Id(_))
+    }
+
+    /// The form of the record's own id.
+    pub const fn key_form(&self) -> Option<KeyForm> {
+        if let FieldKind::Id(form) = self { Some(*form) } else { None }
     }
 
     pub const fn is_unstored(&self) -> bool {
@@ -230,7 +258,8 @@ impl ValueType {
 
     pub const fn storage_class(&self) -> StorageClass {
         match self {
-            ValueType::Key(_) => StorageClass::Integer,
+            ValueType::Key(form) if form.is_integer() => StorageClass::Integer,
+            ValueType::Key(_) => StorageClass::Text,
             ValueType::Scalar(scalar) => scalar.storage_class(),
             ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_) => StorageClass::Text,
         }

@@ -36,8 +36,8 @@ use indexmap::IndexMap;
 
 pub use crate::diagnostic::{Diagnostic, Severity};
 pub use crate::field_kind::{
-    FieldId, FieldKind, Inverse, KeyForm, Link, ListItem, OnDelete, RecordTypeId, Reference, Relation,
-    ValueType,
+    FieldId, FieldKind, Inverse, KeyForm, KeySource, Link, ListItem, OnDelete, RecordTypeId, Reference,
+    Relation, ValueType,
 };
 pub use crate::list_wrapper::PageField;
 pub use crate::payload::PayloadPart;
@@ -46,6 +46,7 @@ pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::source_file::SourceFile;
 pub use crate::values::json_number::JsonNumber;
+pub use crate::values::record_id::{MAX_KEY_BYTES, RecordId};
 pub use crate::values::value::{CellValue, StoredValue, Value};
 
 /// The whole schema. A reload replaces it as a whole; a request uses one model from start to end.
@@ -63,6 +64,8 @@ pub struct Model {
     pub sdl: String,
     /// Hash of `sdl`: equal for equal schemas, however they are split into files.
     pub hash: u64,
+    /// The part of the schema that was generated from its types, as a file of its own; empty without one.
+    pub generated: String,
 }
 
 #[derive(Debug)]
@@ -73,6 +76,7 @@ pub struct RecordType {
     pub table: String,
     pub description: Option<String>,
     pub fields: Vec<Field>,
+    pub key_source: KeySource,
     /// The fields of each `@index`.
     pub indexes: Vec<Vec<FieldId>>,
     pub renamed_from: Option<String>,
@@ -270,6 +274,17 @@ impl RecordType {
     /// The id field. Every record type has one: parsing makes sure of it.
     pub fn id_field(&self) -> FieldId {
         FieldId(self.fields.iter().position(|field| field.kind.is_id()).expect("a record type has an id"))
+    }
+
+    /// The fields that clients set in a new record: the writable ones, and the id if the client must give it.
+    pub fn is_set_on_create(&self, field: &Field) -> bool {
+        field.is_writable() || (field.kind.is_id() && self.key_source == KeySource::Client)
+    }
+
+    /// The form of its ids.
+    pub fn key_form(&self) -> KeyForm {
+        let mut forms = self.fields.iter().filter_map(|field| field.kind.key_form());
+        forms.next().expect("a record type has an id")
     }
 }
 

@@ -6,6 +6,10 @@ use http::{HeaderMap, HeaderValue};
 
 use trefoil_http::client::ClientInfo;
 
+use trefoil_model::RecordId;
+
+use trefoil_resources::collection::record_path;
+
 use crate::Pages;
 use crate::view::{FlashView, PageLink};
 
@@ -44,16 +48,17 @@ pub fn set_cookie(
     client: Option<&ClientInfo>,
     kind: FlashKind,
     path: &str,
-    id: i64,
+    id: &RecordId,
 ) {
     let name = path.trim_start_matches('/');
     // Cookies allow no other characters: without a message for such a path.
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_/~".contains(&byte)) {
         return;
     }
+    let segment = record_path("", id).replacen('/', ".", 1);
     let secure = if client.is_some_and(|client| client.secure) { "; Secure" } else { "" };
     let cookie = format!(
-        "flash={}.{name}.{id}; Path=/; Max-Age={MAX_AGE_SECONDS}; HttpOnly; SameSite=Lax{secure}",
+        "flash={}.{name}{segment}; Path=/; Max-Age={MAX_AGE_SECONDS}; HttpOnly; SameSite=Lax{secure}",
         kind.code()
     );
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -85,9 +90,12 @@ impl Pages {
     /// The message for a code; `None` if the code is not valid here.
     pub fn flash_view(&self, code: &str) -> Option<FlashView> {
         let (kind, rest) = code.split_once('.')?;
-        let (name, id) = rest.rsplit_once('.')?;
+        let (name, segment) = rest.split_once('.')?;
+        let is_segment = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte));
+        if !is_segment {
+            return None;
+        }
         let kind = FlashKind::ALL.into_iter().find(|known| known.code() == kind)?;
-        let id: i64 = id.parse().ok()?;
         let path = format!("/{name}");
         if kind == FlashKind::Added {
             let list = self.site_view.nav.iter().find(|link| link.href == path)?;
@@ -97,7 +105,7 @@ impl Pages {
         let (label, noun) = (&labels.resource.label, &labels.resource.noun);
         // A changed record is on the page that shows the message.
         let link = (kind == FlashKind::Created)
-            .then(|| PageLink { label: format!("View the new {noun}"), href: format!("{path}/{id}") });
+            .then(|| PageLink { label: format!("View the new {noun}"), href: format!("{path}/{segment}") });
         Some(FlashView { text: format!("{label} {}.", kind.code()), link })
     }
 }
@@ -123,8 +131,8 @@ mod tests {
     #[test]
     fn flash_cookie_has_code_and_safe_path() {
         let mut response = Response::default();
-        set_cookie(&mut response, None, FlashKind::Created, "/users", 12);
-        set_cookie(&mut response, None, FlashKind::Created, "/us;ers", 12);
+        set_cookie(&mut response, None, FlashKind::Created, "/users", &RecordId::Number(12));
+        set_cookie(&mut response, None, FlashKind::Created, "/us;ers", &RecordId::Number(12));
         let cookies: Vec<&HeaderValue> = response.headers().get_all(SET_COOKIE).iter().collect();
         assert_eq!(cookies, ["flash=created.users.12; Path=/; Max-Age=30; HttpOnly; SameSite=Lax"]);
     }

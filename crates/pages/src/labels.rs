@@ -1,7 +1,7 @@
 //! Names for people: of record types and fields, and which field is the title of a record.
 
 use trefoil_model::naming::names;
-use trefoil_model::{Field, FieldId, FieldRule, RecordType, Scalar};
+use trefoil_model::{Field, FieldId, FieldRule, RecordId, RecordType, Scalar};
 
 use crate::view::ResourceView;
 
@@ -34,7 +34,7 @@ impl ResourceLabels {
     }
 
     /// The name of a record: "Ada Lovelace", or "Order 7" if its title is empty or missing.
-    pub fn record_name(&self, id: i64, title: Option<&str>) -> String {
+    pub fn record_name(&self, id: &RecordId, title: Option<&str>) -> String {
         match title.map(str::trim).filter(|title| !title.is_empty()) {
             Some(title) => title.to_owned(),
             None => format!("{} {id}", self.resource.label),

@@ -44,6 +44,8 @@ fn row_layout(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         }
         Operation::Get { selection, .. }
         | Operation::Create { selection, .. }
+        | Operation::CreateMany { selection, .. }
+        | Operation::Upsert { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
         | Operation::ReadImage { selection, .. } => {
@@ -51,6 +53,7 @@ fn row_layout(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         }
         // One text per row.
         Operation::PlainList(_) => (Arc::default(), 1),
+        Operation::UpdateMany { .. } | Operation::DeleteMany { .. } => (Arc::default(), 0),
     }
 }
 

@@ -8,6 +8,7 @@ use trefoil_engine::{Outcome, PlainListAction};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::FormPairs;
+use trefoil_model::RecordId;
 use trefoil_model::error::Error;
 use trefoil_resources::ServedResources;
 use trefoil_resources::form_input::KEY_CONTROL;
@@ -72,7 +73,7 @@ impl Pages {
                     head.extensions.get::<ClientInfo>(),
                     FlashKind::Added,
                     &list.path,
-                    0,
+                    &RecordId::Number(0),
                 );
                 Ok(response)
             }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, OwnedRow, PreparedSelection, Selection};
-use trefoil_model::{CellValue, Field, FieldId, Model, RecordType, RecordTypeId};
+use trefoil_model::{CellValue, Field, FieldId, Model, RecordId, RecordType, RecordTypeId};
+
+use trefoil_resources::collection::record_path;
 
 use crate::detail::display::{DisplaySize, display_cell, fit_text};
 use crate::labels::{ResourceLabels, field_label, is_long_text};
@@ -76,7 +78,7 @@ impl RecordReading {
     }
 
     /// Id and name of the record in a row.
-    pub fn record_name(&self, all_labels: &[ResourceLabels], row: &OwnedRow) -> (i64, String) {
+    pub fn record_name(&self, all_labels: &[ResourceLabels], row: &OwnedRow) -> (RecordId, String) {
         record_name(&all_labels[self.record.0], row, self.has_title)
     }
 
@@ -130,8 +132,9 @@ pub fn name_selection(model: &Model, all_labels: &[ResourceLabels], record: Reco
 }
 
 /// Id and name in a row that begins with id and title.
-pub fn record_name(labels: &ResourceLabels, row: &OwnedRow, has_title: bool) -> (i64, String) {
-    let id = row.cells[0].as_cell().to_i64().unwrap_or_default();
+pub fn record_name(labels: &ResourceLabels, row: &OwnedRow, has_title: bool) -> (RecordId, String) {
+    // Another program may have written something that is no id.
+    let id = RecordId::from_cell(row.cells[0].as_cell()).unwrap_or(RecordId::Number(0));
     let title = match row.cells.get(1).map(|cell| cell.as_cell()) {
         Some(CellValue::Text(text)) if has_title => Some(text),
         Some(
@@ -143,7 +146,8 @@ pub fn record_name(labels: &ResourceLabels, row: &OwnedRow, has_title: bool) -> 
         )
         | None => None,
     };
-    (id, labels.record_name(id, title))
+    let name = labels.record_name(&id, title);
+    (id, name)
 }
 
 /// A link to the record that a reference points to, or its id if another program has removed the record.
@@ -154,13 +158,13 @@ fn display_reference(
     found: Option<&OwnedRow>,
     size: DisplaySize,
 ) -> DisplayValue {
-    match (field.kind.reference(), found, cell.to_i64()) {
+    match (field.kind.reference(), found, RecordId::from_cell(cell)) {
         (Some(reference), Some(row), _) => {
             let labels = &all_labels[reference.target.0];
             let (id, text) = record_name(labels, row, labels.title_field.is_some());
             let (text, is_cut) = fit_text(&text, size);
             let text = if is_cut { format!("{text}…") } else { text };
-            DisplayValue::Record { href: format!("{}/{id}", labels.resource.path), text }
+            DisplayValue::Record { href: record_path(&labels.resource.path, &id), text }
         }
         (_, None, Some(id)) => DisplayValue::Code { text: id.to_string() },
         (_, _, _) => DisplayValue::Nothing,

@@ -1,9 +1,11 @@
 //! The collection of one record type: its settings, prepared at start, and the paths below it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::HeaderValue;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use trefoil_application::{ResourceSettings, TextList};
 use trefoil_engine::{ChangeKind, ComparisonOp, Condition, Engine, binding};
@@ -12,7 +14,7 @@ use trefoil_http::negotiation::format::{
     TEXT_COLLECTION_FORMATS,
 };
 use trefoil_model::naming::names;
-use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Value};
+use trefoil_model::{FieldId, KeyForm, Model, RecordId, RecordType, RecordTypeId};
 
 use crate::record_shape::RecordShape;
 
@@ -46,9 +48,34 @@ pub struct NestedCollection {
 }
 
 /// The condition that an id or reference field equals `id`.
-pub fn equals_id(field: FieldId, id: i64) -> Condition {
-    Condition { field, op: ComparisonOp::Eq, value: Value::Int(id) }
+pub fn equals_id(field: FieldId, id: &RecordId) -> Condition {
+    Condition { field, op: ComparisonOp::Eq, value: id.to_value() }
 }
+
+/// The path of a record: that of its collection and its id.
+pub fn record_path(collection: &str, id: &RecordId) -> String {
+    match id {
+        RecordId::Number(number) => format!("{collection}/{number}"),
+        RecordId::Text(text) => format!("{collection}/{}", utf8_percent_encode(text, ENCODED_IN_SEGMENT)),
+    }
+}
+
+/// The id in a segment of a path; the error says what it must be.
+pub fn id_from_segment(form: KeyForm, segment: &str) -> Result<RecordId, &'static str> {
+    // Digits need no encoding, and an id has only one address.
+    if form.is_integer() {
+        return RecordId::from_text(form, segment);
+    }
+    RecordId::from_text(form, &decode_segment(segment))
+}
+
+/// A segment of a path without its percent signs.
+pub fn decode_segment(segment: &str) -> Cow<'_, str> {
+    percent_decode_str(segment).decode_utf8_lossy()
+}
+
+/// The characters that a segment of a path does not contain as they are.
+const ENCODED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A path below a collection, with unparsed ids.
 #[derive(Clone, Copy)]

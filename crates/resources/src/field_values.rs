@@ -3,7 +3,7 @@
 use trefoil_model::error::Violation;
 use trefoil_model::naming::names::{display_label, nearest_name};
 use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, RecordType, Value, ValueSource};
+use trefoil_model::{FieldId, KeySource, RecordId, RecordType, Value, ValueSource};
 
 use crate::parsed_body::RecordObject;
 
@@ -11,18 +11,18 @@ pub type FieldValues = Vec<(FieldId, Value)>;
 
 /// The kind of write that a body is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteMode {
+pub enum WriteMode<'a> {
     Create,
     /// The whole record with this id. Fields that the server fills are ignored, since a client may send back what it read.
-    Replace(i64),
-    Patch(i64),
+    Replace(&'a RecordId),
+    Patch(&'a RecordId),
 }
 
 /// The known fields, and violations for the other names. Values are checked by the engine.
 pub fn resolve_object(
     record: &RecordType,
     object: RecordObject,
-    mode: WriteMode,
+    mode: WriteMode<'_>,
 ) -> (FieldValues, Vec<Violation>) {
     let mut fields = FieldValues::with_capacity(object.len());
     let mut violations = Vec::new();
@@ -43,7 +43,7 @@ fn resolve_name(
     record: &RecordType,
     name: &str,
     value: &Value,
-    mode: WriteMode,
+    mode: WriteMode<'_>,
 ) -> Result<Option<FieldId>, Violation> {
     let Some(id) = record.find_input_field(name) else {
         let writable = record.fields.iter().filter(|field| field.is_writable());
@@ -64,8 +64,13 @@ fn resolve_name(
         return read_only("cannot be set");
     }
     match mode {
-        WriteMode::Create => read_only("is assigned by the store and cannot be set"),
-        WriteMode::Replace(id) | WriteMode::Patch(id) if value.as_i64() == Some(id) => Ok(None),
-        WriteMode::Replace(_) | WriteMode::Patch(_) => read_only("cannot be changed"),
+        WriteMode::Create if record.key_source == KeySource::Counter => {
+            read_only("is assigned by the store and cannot be set")
+        }
+        WriteMode::Create => Ok(Some(id)),
+        WriteMode::Replace(own) | WriteMode::Patch(own) => {
+            let is_own = RecordId::from_value(record.key_form(), value).as_ref() == Ok(own);
+            if is_own { Ok(None) } else { read_only("cannot be changed") }
+        }
     }
 }

@@ -152,7 +152,7 @@ fn drop_blank_groups(node: &mut ControlNode) {
 /// The field of a control; `None` for unknown names.
 pub fn control_field(record: &RecordType, name: &str) -> Option<FieldId> {
     let (first, inside) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
-    let id = record.find_input_field(first).filter(|id| record.field(*id).is_writable())?;
+    let id = record.find_input_field(first).filter(|id| record.is_set_on_create(record.field(*id)))?;
     // Only fields with parts have dotted names: `name.txt` may be plain text.
     let has_parts = record.field(id).kind.value_type().is_some_and(ValueType::has_parts);
     (inside.is_none() || has_parts).then_some(id)

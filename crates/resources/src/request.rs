@@ -12,10 +12,10 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format::{self, FormatChoice};
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::naming::names;
-use trefoil_model::{RecordType, RecordTypeId};
+use trefoil_model::{KeyForm, RecordId, RecordType, RecordTypeId};
 
 use crate::ServedResources;
-use crate::collection::Collection;
+use crate::collection::{Collection, decode_segment, id_from_segment};
 use crate::list_query::{ListQuery, ParamSet};
 use crate::parsed_body::BodyKind;
 use crate::record_shape::RecordShape;
@@ -43,9 +43,21 @@ impl ResourceRequest<'_> {
     }
 
     /// Parses an id of the path; the record need not exist.
-    pub fn parse_id(&self, text: &str) -> Result<i64, Problem> {
-        let id = text.parse().ok().filter(|_| !text.starts_with('+'));
-        id.ok_or_else(|| Problem::bad_request("MALFORMED_ID", "the id in the path must be a 64-bit integer"))
+    pub fn parse_id(&self, text: &str) -> Result<RecordId, Problem> {
+        self.parse_id_of(self.collection.record, text)
+    }
+
+    /// The same for the id of a nested record.
+    pub fn parse_id_of(&self, record: RecordTypeId, text: &str) -> Result<RecordId, Problem> {
+        let form = self.resources.engine.model().record(record).key_form();
+        let malformed =
+            |what| Problem::bad_request("MALFORMED_ID", format!("the id in the path must be {what}"));
+        id_from_segment(form, text).map_err(|_| match form {
+            KeyForm::Digits | KeyForm::Number => malformed("a 64-bit integer"),
+            KeyForm::Uuid => malformed("a UUID"),
+            // No record has such an id.
+            KeyForm::Text => self.not_found(record, &RecordId::from(&*decode_segment(text))),
+        })
     }
 
     /// The response format that the query of a list asks for.
@@ -113,13 +125,13 @@ impl ResourceRequest<'_> {
         }
     }
 
-    pub fn not_found(&self, record: RecordTypeId, id: i64) -> Problem {
+    pub fn not_found(&self, record: RecordTypeId, id: &RecordId) -> Problem {
         self.not_found_error(record, id).into()
     }
 
-    pub fn not_found_error(&self, record: RecordTypeId, id: i64) -> Error {
+    pub fn not_found_error(&self, record: RecordTypeId, id: &RecordId) -> Error {
         let type_name = names::display_label(&self.resources.engine.model().record(record).name);
-        Error::NotFound { what: MissingItem::Record { type_name, id } }
+        Error::NotFound { what: MissingItem::Record { type_name, id: id.clone() } }
     }
 }
 

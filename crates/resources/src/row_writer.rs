@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{Outcome, Row, RowSink};
-use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
+use trefoil_model::{CellValue, KeyForm, RecordId};
 
 use crate::record_shape::RecordShape;
 
@@ -43,7 +43,7 @@ pub struct RowWriter {
     version: Option<i64>,
     last_cursor: Option<String>,
     /// The id and version of each row, if needed.
-    versions: Option<Vec<(i64, i64)>>,
+    versions: Option<Vec<(RecordId, i64)>>,
     outcomes: Vec<(usize, Result<Outcome>)>,
     /// Number of outcomes from before the store started, which `reset` keeps.
     early_outcomes: usize,
@@ -57,7 +57,7 @@ pub struct EncodedRows {
     pub version: Option<i64>,
     pub last_cursor: Option<String>,
     /// Ids and versions of the rows, see [`RowWriter::with_versions`].
-    pub versions: Vec<(i64, i64)>,
+    pub versions: Vec<(RecordId, i64)>,
 }
 
 impl RowWriter {
@@ -160,7 +160,7 @@ impl RowSink for RowWriter {
         self.row_count += 1;
         self.version = self.shape.version(row);
         if let (Some(versions), Some(version)) = (&mut self.versions, self.version)
-            && let CellValue::Int(id) = row.cell(self.shape.cell_count())
+            && let Some(id) = RecordId::from_cell(row.cell(self.shape.cell_count()))
         {
             versions.push((id, version));
         }
@@ -182,16 +182,20 @@ impl RowSink for RowWriter {
         let mut last = None;
         for (_, outcome) in &self.outcomes {
             last = Some(match outcome {
-                Ok(Outcome::Created { id, version } | Outcome::Updated { id, version }) => (*id, *version),
-                Ok(Outcome::Deleted { id }) => (*id, 0),
+                Ok(Outcome::Created { id, version } | Outcome::Updated { id, version }) => (id, *version),
+                Ok(Outcome::Deleted { id }) => (id, 0),
                 Ok(
-                    Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. },
+                    Outcome::Found
+                    | Outcome::NotFound
+                    | Outcome::Listed { .. }
+                    | Outcome::ChangedMany { .. }
+                    | Outcome::PlainList { .. },
                 )
                 | Err(_) => return None,
             });
         }
         let (id, version) = last?;
-        Some([&id.to_be_bytes(), &version.to_be_bytes(), self.out.as_slice()].concat())
+        Some(WrittenRecord::to_replay(id, version, &self.out))
     }
 
     fn reset(&mut self) {
@@ -205,19 +209,36 @@ impl RowSink for RowWriter {
 /// The result of a successful write.
 #[derive(Debug)]
 pub struct WrittenRecord {
-    pub id: i64,
+    pub id: RecordId,
     pub version: i64,
     /// The encoded record or records.
     pub bytes: Vec<u8>,
 }
 
 impl WrittenRecord {
+    /// The bytes that a later request with the same idempotency key is answered from: the id (a number, or the length of
+    /// a text and the text), the version and the encoded records.
+    fn to_replay(id: &RecordId, version: i64, encoded: &[u8]) -> Vec<u8> {
+        let (number, text) = match id {
+            RecordId::Number(number) => (*number, ""),
+            RecordId::Text(text) => (text.len() as i64, &**text),
+        };
+        [&number.to_be_bytes(), text.as_bytes(), &version.to_be_bytes(), encoded].concat()
+    }
+
     /// Decodes the bytes of [`RowSink::bytes_to_replay`].
-    pub fn from_replay(bytes: &[u8]) -> Result<WrittenRecord> {
+    pub fn from_replay(form: KeyForm, bytes: &[u8]) -> Result<WrittenRecord> {
         let cut_off = || Error::internal("a kept answer is cut off");
-        let (id, rest) = bytes.split_first_chunk().ok_or_else(cut_off)?;
+        let (number, rest) = bytes.split_first_chunk().ok_or_else(cut_off)?;
+        let number = i64::from_be_bytes(*number);
+        let (id, rest) = if form.is_integer() {
+            (RecordId::Number(number), rest)
+        } else {
+            let length = usize::try_from(number).map_err(|_| cut_off())?;
+            let (text, rest) = rest.split_at_checked(length).ok_or_else(cut_off)?;
+            (RecordId::from(std::str::from_utf8(text).map_err(Error::internal)?), rest)
+        };
         let (version, bytes) = rest.split_first_chunk().ok_or_else(cut_off)?;
-        let (id, version) = (i64::from_be_bytes(*id), i64::from_be_bytes(*version));
-        Ok(WrittenRecord { id, version, bytes: bytes.to_vec() })
+        Ok(WrittenRecord { id, version: i64::from_be_bytes(*version), bytes: bytes.to_vec() })
     }
 }

@@ -12,6 +12,7 @@ use trefoil_engine::{
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::{etags, idempotency};
 use trefoil_model::error::{Error, Result};
+use trefoil_model::{KeyForm, RecordId};
 
 use crate::body_text;
 use crate::field_values::FieldValues;
@@ -33,18 +34,18 @@ impl ResourceRequest<'_> {
     /// The operation that changes a record; `missing_fields` says what happens to absent fields.
     pub fn update_operation(
         &self,
-        id: i64,
+        id: &RecordId,
         fields: FieldValues,
         missing_fields: MissingFields,
         expected_version: Option<i64>,
     ) -> Operation {
         let (record, selection) = (self.collection.record, self.collection.full_shape.selection.clone());
-        Operation::Update { record, id, fields, missing_fields, expected_version, selection }
+        Operation::Update { record, id: id.clone(), fields, missing_fields, expected_version, selection }
     }
 
-    pub fn delete_operation(&self, id: i64, expected_version: Option<i64>) -> Operation {
+    pub fn delete_operation(&self, id: &RecordId, expected_version: Option<i64>) -> Operation {
         let (record, selection) = (self.collection.record, self.collection.full_shape.selection.clone());
-        Operation::Delete { record, id, expected_version, selection }
+        Operation::Delete { record, id: id.clone(), expected_version, selection }
     }
 
     /// Runs a write whose result is only the record's id and version.
@@ -63,7 +64,7 @@ impl ResourceRequest<'_> {
 
     /// The version that If-Match and If-None-Match require. If they allow none, it is [`IMPOSSIBLE_VERSION`] and not an
     /// error, because the store must first look for the result of an earlier request with the same idempotency key.
-    pub async fn expected_version(&self, id: i64) -> Result<Option<i64>, Problem> {
+    pub async fn expected_version(&self, id: &RecordId) -> Result<Option<i64>, Problem> {
         let listed = etags::expected_versions(self.headers(), etag_version);
         let excludes = self.headers().contains_key(IF_NONE_MATCH);
         if let (None | Some([_]), false) = (listed.as_deref(), excludes) {
@@ -77,9 +78,9 @@ impl ResourceRequest<'_> {
     }
 
     /// `None` if there is no such record.
-    async fn current_version(&self, id: i64) -> Result<Option<i64>, Problem> {
+    async fn current_version(&self, id: &RecordId) -> Result<Option<i64>, Problem> {
         let (record, shape) = (self.collection.record, &self.collection.full_shape);
-        let operation = Operation::Get { record, id, selection: shape.selection.clone() };
+        let operation = Operation::Get { record, id: id.clone(), selection: shape.selection.clone() };
         let (encoded, _) =
             self.read_rows(vec![operation], RowWriter::new(shape, RowEncoding::SingleObject)).await?;
         Ok(encoded.version)
@@ -97,9 +98,9 @@ impl ResourceRequest<'_> {
         rows: RowWriter,
         key: Option<IdempotencyKey>,
     ) -> Result<CompletedWrite> {
-        let target_id = operation.as_ref().ok().and_then(Operation::id);
+        let target_id = operation.as_ref().ok().and_then(Operation::id).cloned();
         match self.run_atomically(vec![operation], rows, key).await? {
-            JobResult::Replayed(bytes) => CompletedWrite::replayed(&bytes),
+            JobResult::Replayed(bytes) => CompletedWrite::replayed(self.record().key_form(), &bytes),
             JobResult::Completed(sink) => {
                 let (encoded, mut outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
                 let outcome = outcomes
@@ -110,9 +111,12 @@ impl ResourceRequest<'_> {
                     Outcome::Deleted { id } => (id, 0),
                     Outcome::NotFound => {
                         let id = target_id.ok_or_else(|| Error::internal("a creation found no record"))?;
-                        return Err(self.not_found_error(self.collection.record, id));
+                        return Err(self.not_found_error(self.collection.record, &id));
                     }
-                    other @ (Outcome::Found | Outcome::Listed { .. } | Outcome::PlainList { .. }) => {
+                    other @ (Outcome::Found
+                    | Outcome::Listed { .. }
+                    | Outcome::ChangedMany { .. }
+                    | Outcome::PlainList { .. }) => {
                         return Err(Error::internal(format!("unexpected outcome of a write: {other:?}")));
                     }
                 };
@@ -144,8 +148,8 @@ pub struct CompletedWrite {
 
 impl CompletedWrite {
     /// The stored result of an earlier request.
-    pub fn replayed(stored: &[u8]) -> Result<CompletedWrite> {
-        Ok(CompletedWrite { record: WrittenRecord::from_replay(stored)?, replayed: true })
+    pub fn replayed(form: KeyForm, stored: &[u8]) -> Result<CompletedWrite> {
+        Ok(CompletedWrite { record: WrittenRecord::from_replay(form, stored)?, replayed: true })
     }
 
     pub fn mark_replayed(&self, response: Response) -> Response {

@@ -10,6 +10,7 @@ use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::Value;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
+use trefoil_resources::collection::record_path;
 use trefoil_resources::field_values::WriteMode;
 use trefoil_resources::list_query::ParamSet;
 use trefoil_resources::parsed_body::{RecordObject, merge_errors};
@@ -39,7 +40,7 @@ pub async fn create_one(
         )
         .await
         .map_err(write_problem)?;
-    let location = format!("{}/{}", request.collection.path, write.record.id);
+    let location = record_path(&request.collection.path, &write.record.id);
     let tag = shape.etag(write.record.version);
     let headers = [
         (CONTENT_TYPE, ResponseFormat::Json.content_type()),
@@ -74,7 +75,9 @@ pub async fn create_many(
     let operations: Vec<Result<Operation>> = objects.into_iter().map(check).collect();
     let rows = RowWriter::new(&shape, RowEncoding::Array);
     let (bytes, replayed) = match request.run_atomically(operations, rows, key).await? {
-        JobResult::Replayed(bytes) => (WrittenRecord::from_replay(&bytes)?.bytes, true),
+        JobResult::Replayed(bytes) => {
+            (WrittenRecord::from_replay(request.record().key_form(), &bytes)?.bytes, true)
+        }
         JobResult::Completed(sink) => {
             let (written, outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
             let failures =
@@ -106,7 +109,7 @@ pub async fn create_from_text(
     let operation = request.create_operation(fields, &request.collection.full_shape.selection);
     let write =
         request.execute_write(operation, request.idempotency_key(bytes)?).await.map_err(write_problem)?;
-    let location = format!("{}/{}", request.collection.path, write.record.id);
+    let location = record_path(&request.collection.path, &write.record.id);
     let headers = [
         (CONTENT_TYPE, ResponseFormat::TextLines.content_type()),
         (LOCATION, header_value(&location)),

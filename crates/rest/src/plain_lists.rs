@@ -214,6 +214,7 @@ async fn run_list_operation(
                 other @ (Outcome::Found
                 | Outcome::NotFound
                 | Outcome::Listed { .. }
+                | Outcome::ChangedMany { .. }
                 | Outcome::Created { .. }
                 | Outcome::Updated { .. }
                 | Outcome::Deleted { .. }) => {

@@ -17,9 +17,9 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_http::response_cache::CacheableAt;
-use trefoil_model::RecordTypeId;
 use trefoil_model::error::{Error, Result};
-use trefoil_resources::collection::{Collection, NestedCollection, equals_id};
+use trefoil_model::{RecordId, RecordTypeId};
+use trefoil_resources::collection::{Collection, NestedCollection, equals_id, record_path};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::{ResourceRequest, read_rows};
@@ -34,10 +34,10 @@ const PART_BYTES: usize = 256 << 10;
 const MIN_PART_ROWS: i64 = 16;
 const MAX_PART_ROWS: i64 = 4_096;
 
-pub async fn read_record(request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+pub async fn read_record(request: &ResourceRequest<'_>, id: &RecordId) -> Result<Response, Problem> {
     let record = request.collection.record;
     let shape = record_shape(request, request.collection)?;
-    let operation = Operation::Get { record, id, selection: shape.selection.clone() };
+    let operation = Operation::Get { record, id: id.clone(), selection: shape.selection.clone() };
     let (read, _) = request
         .read_rows(vec![operation], RowWriter::new(&shape, RowEncoding::SingleObject))
         .await
@@ -48,9 +48,9 @@ pub async fn read_record(request: &ResourceRequest<'_>, id: i64) -> Result<Respo
 /// A record below another one, to which its reference must point.
 pub async fn read_nested_record(
     request: &ResourceRequest<'_>,
-    parent_id: i64,
+    parent_id: &RecordId,
     nested: &NestedCollection,
-    id: i64,
+    id: &RecordId,
 ) -> Result<Response, Problem> {
     let target = request.resources.collection(nested.record);
     let shape = record_shape(request, target)?;
@@ -74,7 +74,7 @@ fn record_shape(request: &ResourceRequest<'_>, target: &Collection) -> Result<Ar
 fn record_response(
     request: &ResourceRequest<'_>,
     record: RecordTypeId,
-    id: i64,
+    id: &RecordId,
     shape: &RecordShape,
     read: EncodedRows,
 ) -> Result<Response, Problem> {
@@ -114,14 +114,14 @@ pub async fn read_list(
 /// The records that refer to one record; 404 if that does not exist.
 pub async fn read_nested_list(
     request: &ResourceRequest<'_>,
-    parent_id: i64,
+    parent_id: &RecordId,
     nested: &NestedCollection,
     format: ResponseFormat,
 ) -> Result<Response, Problem> {
     let query = request.parse_query(nested.record, ParamSet::List)?;
     let target = request.resources.collection(nested.record);
     let reader = list_reader(request, target, &query, format, vec![equals_id(nested.reference, parent_id)]);
-    let path = format!("{}/{parent_id}/{}", request.collection.path, nested.segment);
+    let path = format!("{}/{}", record_path(&request.collection.path, parent_id), nested.segment);
     list_response(request, &path, query, format, reader, Some(parent_id)).await
 }
 
@@ -158,7 +158,7 @@ async fn list_response(
     query: ListQuery,
     format: ResponseFormat,
     mut reader: ListReader,
-    parent_id: Option<i64>,
+    parent_id: Option<&RecordId>,
 ) -> Result<Response, Problem> {
     let record = reader.record;
     let is_whole = reader.encoding != RowEncoding::Array && !query.is_sliced;
@@ -167,7 +167,7 @@ async fn list_response(
     }
     let parent = parent_id.map(|id| Operation::Get {
         record: request.collection.record,
-        id,
+        id: id.clone(),
         selection: PreparedSelection::new(Selection::new(vec![request.record().id_field()], Vec::new())),
     });
     let data_version = request.resources.response_cache.data_version();

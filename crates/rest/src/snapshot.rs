@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ChangeFeed, ChangeKind, Engine, ListSlice, Listing, Operation, Outcome, RecordChange};
-use trefoil_model::RecordTypeId;
 use trefoil_model::error::Result;
+use trefoil_model::{RecordId, RecordTypeId};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::read_rows;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter};
@@ -21,12 +21,26 @@ pub struct ListSnapshot {
     shape: Arc<RecordShape>,
     /// Cursor at which the next part starts (inner `None`: at the beginning); `None` after the last part.
     next_cursor: Option<Option<String>>,
-    /// For each part, its last id and the number of a change up to which it includes all.
-    parts: Vec<(i64, i64)>,
+    parts: Vec<SnapshotPart>,
     /// Later changes that the parts include too, because they were made while a part was read.
     included_changes: HashSet<i64>,
     /// All changes after this one are missing from the snapshot.
     until: i64,
+}
+
+/// A part that was read.
+struct SnapshotPart {
+    /// `None` if it was the last part, which goes to the end of the list.
+    last_id: Option<RecordId>,
+    /// Includes all changes up to this number.
+    includes_until: i64,
+}
+
+impl SnapshotPart {
+    /// True if the part or one before it would contain a record with this id.
+    fn reaches(&self, id: &RecordId) -> bool {
+        self.last_id.as_ref().is_none_or(|last| id <= last)
+    }
 }
 
 impl ListSnapshot {
@@ -57,30 +71,23 @@ impl ListSnapshot {
         let rows = RowWriter::new(&self.shape, RowEncoding::Events).with_cursors(format).with_versions();
         let (read, outcomes) = read_rows(&self.engine, vec![list], rows).await?;
         let has_more = matches!(outcomes.last(), Some(Outcome::Listed { has_more: true, .. }));
-        let previous_last = self.parts.last().map_or(i64::MIN, |(last, _)| *last);
-        let last = read.versions.last().filter(|_| has_more).map_or(i64::MAX, |(id, _)| *id);
-        self.parts.push((last, before));
-        self.note_changes(feed, before, (previous_last, last), &read.versions).await?;
+        let last_id = read.versions.last().filter(|_| has_more).map(|(id, _)| id.clone());
+        self.parts.push(SnapshotPart { last_id, includes_until: before });
+        self.note_changes(feed, before, &read.versions).await?;
         self.next_cursor = has_more.then_some(read.last_cursor);
         Ok(read.bytes)
     }
 
     /// Finds the changes made while the part was read, and remembers those that it includes.
-    async fn note_changes(
-        &mut self,
-        feed: &ChangeFeed,
-        before: i64,
-        ids: (i64, i64),
-        rows: &[(i64, i64)],
-    ) -> Result<()> {
+    async fn note_changes(&mut self, feed: &ChangeFeed, before: i64, rows: &[(RecordId, i64)]) -> Result<()> {
         self.until = feed.last_change_number().await?;
         let resource = self.engine.model().record(self.record).name.clone();
         let mut position = before;
         while position < self.until {
             let batch = feed.changes_after(position).await?;
             let own = batch.changes.iter().filter(|change| change.type_name == resource);
-            for change in own.filter(|change| ids.0 < change.record_id && change.record_id <= ids.1) {
-                let row = rows.binary_search_by_key(&change.record_id, |(id, _)| *id);
+            for change in own {
+                let row = rows.binary_search_by_key(&&change.record_id, |(id, _)| id);
                 let is_included =
                     row.is_ok_and(|row| rows[row].1 >= change.version) && change.kind != ChangeKind::Deleted;
                 if is_included {
@@ -94,8 +101,8 @@ impl ListSnapshot {
 
     /// True if the snapshot includes this change.
     pub fn includes(&self, change: &RecordChange) -> bool {
-        let part = self.parts.iter().find(|(last, _)| change.record_id <= *last);
-        part.is_some_and(|(_, before)| change.number <= *before)
+        let part = self.parts.iter().find(|part| part.reaches(&change.record_id));
+        part.is_some_and(|part| change.number <= part.includes_until)
             || self.included_changes.contains(&change.number)
     }
 

@@ -9,6 +9,7 @@ use http::header::{CONTENT_TYPE, ETAG};
 use trefoil_engine::{IdempotencyKey, MissingFields, Operation};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::negotiation::format::ResponseFormat;
+use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
 use trefoil_resources::field_values::{self, FieldValues, WriteMode};
@@ -27,7 +28,7 @@ const MERGE_ATTEMPTS: usize = 8;
 /// PUT and POST to a record: both replace all of it.
 pub async fn replace_record(
     request: &ResourceRequest<'_>,
-    id: i64,
+    id: &RecordId,
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
@@ -38,7 +39,7 @@ pub async fn replace_record(
 /// JSON Merge Patch.
 pub async fn patch_record(
     request: &ResourceRequest<'_>,
-    id: i64,
+    id: &RecordId,
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
@@ -59,7 +60,7 @@ pub fn json_problem(request: &ResourceRequest<'_>, bytes: &[u8], problem: Proble
 /// with.
 async fn merge_patch(
     request: &ResourceRequest<'_>,
-    id: i64,
+    id: &RecordId,
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
@@ -69,7 +70,7 @@ async fn merge_patch(
     if let Some(key) = &key
         && let Some(stored) = request.resources.engine.replay(key).await?
     {
-        return Ok(change_response(&CompletedWrite::replayed(&stored)?, &shape));
+        return Ok(change_response(&CompletedWrite::replayed(request.record().key_form(), &stored)?, &shape));
     }
     let expected = request.expected_version(id).await?;
     let mut attempts = 1;
@@ -84,14 +85,14 @@ async fn merge_patch(
 
 async fn merge_patch_once(
     request: &ResourceRequest<'_>,
-    id: i64,
+    id: &RecordId,
     object: RecordObject,
     expected: Option<i64>,
     shape: &Arc<RecordShape>,
     key: Option<IdempotencyKey>,
 ) -> Result<CompletedWrite> {
     let (record, selection) = (request.collection.record, &request.collection.full_shape.selection);
-    let operation = Operation::Get { record, id, selection: selection.clone() };
+    let operation = Operation::Get { record, id: id.clone(), selection: selection.clone() };
     let found = request.resources.engine.collect(operation, selection.clone()).await?;
     let row = found.rows.first().ok_or_else(|| request.not_found_error(record, id))?;
     let version = request.collection.full_shape.version(row);
@@ -107,7 +108,7 @@ async fn merge_patch_once(
 
 async fn apply_change(
     request: &ResourceRequest<'_>,
-    mode: WriteMode,
+    mode: WriteMode<'_>,
     object: RecordObject,
     missing_fields: MissingFields,
     bytes: &[u8],
@@ -129,8 +130,8 @@ fn response_shape(request: &ResourceRequest<'_>) -> Result<Arc<RecordShape>, Pro
 
 async fn write_change(
     request: &ResourceRequest<'_>,
-    change: &ChangeRequest,
-    mode: WriteMode,
+    change: &ChangeRequest<'_>,
+    mode: WriteMode<'_>,
     object: RecordObject,
     shape: &Arc<RecordShape>,
     key: Option<IdempotencyKey>,
@@ -141,7 +142,7 @@ async fn write_change(
 }
 
 /// DELETE by a client that accepts nothing but JSON: 204.
-pub async fn delete_record(request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+pub async fn delete_record(request: &ResourceRequest<'_>, id: &RecordId) -> Result<Response, Problem> {
     request.parse_query(request.collection.record, ParamSet::Empty)?;
     let expected = request.expected_version(id).await?;
     let written =
@@ -153,7 +154,7 @@ pub async fn delete_record(request: &ResourceRequest<'_>, id: i64) -> Result<Res
 pub fn checked_operation(
     request: &ResourceRequest<'_>,
     object: RecordObject,
-    mode: WriteMode,
+    mode: WriteMode<'_>,
     operation: impl FnOnce(FieldValues) -> Operation,
 ) -> Result<Operation> {
     let (fields, mut violations) = field_values::resolve_object(request.record(), object, mode);
@@ -176,13 +177,13 @@ fn change_response(write: &CompletedWrite, shape: &RecordShape) -> Response {
 }
 
 /// A change to a record, without its fields.
-struct ChangeRequest {
-    id: i64,
+struct ChangeRequest<'a> {
+    id: &'a RecordId,
     missing_fields: MissingFields,
     expected_version: Option<i64>,
 }
 
-impl ChangeRequest {
+impl ChangeRequest<'_> {
     fn operation(
         &self,
         request: &ResourceRequest<'_>,
@@ -191,7 +192,7 @@ impl ChangeRequest {
     ) -> Operation {
         Operation::Update {
             record: request.collection.record,
-            id: self.id,
+            id: self.id.clone(),
             fields,
             missing_fields: self.missing_fields,
             expected_version: self.expected_version,

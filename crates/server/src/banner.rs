@@ -115,6 +115,7 @@ async fn count_records(engine: &Engine, record: RecordTypeId) -> Result<Option<u
             | Outcome::Created { .. }
             | Outcome::Updated { .. }
             | Outcome::Deleted { .. }
+            | Outcome::ChangedMany { .. }
             | Outcome::PlainList { .. },
         )
         | None => None,

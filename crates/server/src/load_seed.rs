@@ -11,7 +11,7 @@ use trefoil_engine::arguments::fields_from_object;
 use trefoil_engine::{BulkStep, BulkWrite, Engine, Operation, Outcome, PlainListAction, PlainListOperation};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{Diagnostic, Model, RecordTypeId, Value};
+use trefoil_model::{Diagnostic, Model, RecordId, RecordTypeId};
 
 /// Records and values per batch.
 const BATCH_SIZE: usize = 500;
@@ -125,7 +125,7 @@ struct SeedLoader<'e> {
     engine: &'e Engine,
     bulk_write: BulkWrite<'e>,
     /// The created records: type, id and index of the item.
-    created: Vec<(RecordTypeId, i64, usize)>,
+    created: Vec<(RecordTypeId, RecordId, usize)>,
     failures: FailedItems,
 }
 
@@ -156,11 +156,15 @@ impl SeedLoader<'_> {
     /// Reports records with dangling references, unless the missing record is itself in the seed and did not fit.
     async fn find_dangling(&mut self, items: &[SeedItem<'_>]) -> Result<()> {
         let model = self.engine.model().clone();
-        let failed: HashSet<(RecordTypeId, i64)> = self
+        let failed: HashSet<(RecordTypeId, RecordId)> = self
             .failures
             .iter()
             .filter_map(|(number, _)| match &items[*number].content {
-                Content::Record(record, row) => Some((*record, row.fields.get("id")?.as_i64()?)),
+                Content::Record(record, row) => {
+                    let record_type = model.record(*record);
+                    let id = row.fields.get(&record_type.field(record_type.id_field()).name)?;
+                    Some((*record, RecordId::from_value(record_type.key_form(), id).ok()?))
+                }
                 Content::Value(..) => None,
             })
             .collect();
@@ -168,11 +172,12 @@ impl SeedLoader<'_> {
         created.retain(|(record, ..)| model.has_outgoing_relations(*record));
         created.sort_unstable();
         for batch in created.chunk_by(|a, b| a.0 == b.0).flat_map(|same| same.chunks(BATCH_SIZE)) {
-            let Some((record, ..)) = batch.first().copied() else { continue };
-            let ids = batch.iter().map(|(_, id, _)| *id).collect();
+            let Some((record, ..)) = batch.first() else { continue };
+            let record = *record;
+            let ids = batch.iter().map(|(_, id, _)| id.clone()).collect();
             for dangling in self.bulk_write.dangling_references(record, ids).await? {
                 let (target, reason) = dangling.describe(&model, record);
-                if !failed.contains(&(target, dangling.missing_id)) {
+                if !failed.contains(&(target, dangling.missing_id.clone())) {
                     let sources = batch.iter().filter(|(_, id, _)| *id == dangling.id);
                     self.failures.extend(sources.map(|(_, _, number)| (*number, reason.clone())));
                 }
@@ -183,19 +188,14 @@ impl SeedLoader<'_> {
 }
 
 fn create_operation(model: &Model, record: RecordTypeId, row: &SeedRecord) -> Result<Operation> {
-    let mut fields = row.fields.clone().into_fields().unwrap_or_default();
-    let id = fields.iter().position(|(name, _)| name == "id").map(|position| fields.remove(position).1);
-    let id = id.map(|id| parse_id(&id)).transpose()?;
-    let fields = fields_from_object(model.record(record), Value::Object(fields))?;
+    let (id, fields) = fields_from_object(model.record(record), row.fields.clone())?;
+    if id.as_ref().is_some_and(|id| *id <= RecordId::Number(0)) {
+        return Err(Error::invalid("id", "TYPE", "an id must be a positive 64-bit integer"));
+    }
     Ok(Operation::Create { record, id, fields, selection: Arc::default() })
 }
 
 fn append_operation(list: &str, value: &str) -> Operation {
     let action = PlainListAction::Append { value: value.to_owned(), expected: None };
     Operation::PlainList(PlainListOperation { list: list.into(), action })
-}
-
-fn parse_id(id: &Value) -> Result<i64> {
-    let number = id.as_i64().filter(|id| *id > 0);
-    number.ok_or_else(|| Error::invalid("id", "TYPE", "an id must be a positive 64-bit integer"))
 }

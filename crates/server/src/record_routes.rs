@@ -10,6 +10,7 @@ use trefoil_http::etags;
 use trefoil_http::negotiation::format::{
     COLLECTION_FORMATS, FormatChoice, PAGE_ONLY, RECORD_FORMATS, ResponseFormat, wants_no_content,
 };
+use trefoil_model::RecordId;
 use trefoil_resources::collection::SubPath;
 use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
 use trefoil_resources::request::ResourceRequest;
@@ -35,13 +36,13 @@ impl ResourceState {
             (&Method::GET, sub_path) => self.handle_read(request, sub_path).await,
             (&Method::POST, SubPath::List) => self.handle_create(request, &body?).await,
             (&Method::POST | &Method::PUT, SubPath::Record(id)) => {
-                self.handle_replace(request, request.parse_id(id)?, &body?).await
+                self.handle_replace(request, &request.parse_id(id)?, &body?).await
             }
             (&Method::PATCH, SubPath::Record(id)) => {
                 let (id, body) = (request.parse_id(id)?, body?);
                 match parse_body(request, BodyKind::Patch, &body)? {
                     ParsedBody::Record(object) => {
-                        trefoil_rest::patch_record(request, id, object, &body).await
+                        trefoil_rest::patch_record(request, &id, object, &body).await
                     }
                     ParsedBody::Records(_) | ParsedBody::Form(_) | ParsedBody::Text(_) => {
                         Err(unsupported_body())
@@ -52,13 +53,13 @@ impl ResourceState {
                 let id = request.parse_id(id)?;
                 let is_json = wants_no_content(request.headers());
                 if is_json {
-                    trefoil_rest::delete_record(request, id).await
+                    trefoil_rest::delete_record(request, &id).await
                 } else {
-                    self.pages.delete_record(request, id).await
+                    self.pages.delete_record(request, &id).await
                 }
             }
             (&Method::POST, SubPath::Delete(id)) => {
-                self.pages.submit_delete(request, request.parse_id(id)?, &body?).await
+                self.pages.submit_delete(request, &request.parse_id(id)?, &body?).await
             }
             (_, sub_path) => Err(method_not_allowed(sub_path.allowed_methods())),
         }
@@ -88,7 +89,7 @@ impl ResourceState {
                     request.parse_id(id)?,
                     RECORD_FORMATS.negotiate(headers, request.record_format_choice())?,
                 ) {
-                    (id, ResponseFormat::Html) => pages.detail_page(request, id).await,
+                    (id, ResponseFormat::Html) => pages.detail_page(request, &id).await,
                     (
                         id,
                         ResponseFormat::Json
@@ -96,7 +97,7 @@ impl ResourceState {
                         | ResponseFormat::Ndjson
                         | ResponseFormat::Csv
                         | ResponseFormat::EventStream,
-                    ) => trefoil_rest::read_record(request, id).await,
+                    ) => trefoil_rest::read_record(request, &id).await,
                 }
             }
             SubPath::Nested(parent, nested) => {
@@ -104,7 +105,7 @@ impl ResourceState {
                     request.parse_id(parent)?,
                     COLLECTION_FORMATS.negotiate(headers, request.list_format_choice())?,
                 ) {
-                    (parent, ResponseFormat::Html) => pages.nested_list_page(request, parent, nested).await,
+                    (parent, ResponseFormat::Html) => pages.nested_list_page(request, &parent, nested).await,
                     (
                         parent,
                         format @ (ResponseFormat::Json
@@ -112,17 +113,17 @@ impl ResourceState {
                         | ResponseFormat::Ndjson
                         | ResponseFormat::Csv
                         | ResponseFormat::EventStream),
-                    ) => trefoil_rest::read_nested_list(request, parent, nested, format).await,
+                    ) => trefoil_rest::read_nested_list(request, &parent, nested, format).await,
                 }
             }
             SubPath::NestedRecord(parent, nested, id) => {
                 match (
                     request.parse_id(parent)?,
-                    request.parse_id(id)?,
+                    request.parse_id_of(nested.record, id)?,
                     RECORD_FORMATS.negotiate(headers, request.record_format_choice())?,
                 ) {
                     (parent, id, ResponseFormat::Html) => {
-                        pages.nested_detail_page(request, parent, nested, id).await
+                        pages.nested_detail_page(request, &parent, nested, &id).await
                     }
                     (
                         parent,
@@ -132,7 +133,7 @@ impl ResourceState {
                         | ResponseFormat::Ndjson
                         | ResponseFormat::Csv
                         | ResponseFormat::EventStream,
-                    ) => trefoil_rest::read_nested_record(request, parent, nested, id).await,
+                    ) => trefoil_rest::read_nested_record(request, &parent, nested, &id).await,
                 }
             }
             SubPath::New => {
@@ -142,12 +143,12 @@ impl ResourceState {
             SubPath::Edit(id) => {
                 let id = request.parse_id(id)?;
                 PAGE_ONLY.negotiate(headers, FormatChoice::Unspecified)?;
-                pages.edit_form_page(request, id).await
+                pages.edit_form_page(request, &id).await
             }
             SubPath::Delete(id) => {
                 let id = request.parse_id(id)?;
                 PAGE_ONLY.negotiate(headers, FormatChoice::Unspecified)?;
-                pages.delete_page(request, id).await
+                pages.delete_page(request, &id).await
             }
         }
     }
@@ -170,7 +171,7 @@ impl ResourceState {
     async fn handle_replace(
         &self,
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
         bytes: &Bytes,
     ) -> Result<Response, Problem> {
         match parse_body(request, BodyKind::Record, bytes)? {

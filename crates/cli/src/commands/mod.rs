@@ -9,6 +9,7 @@ pub(crate) mod move_store;
 pub(crate) mod new_app;
 pub(crate) mod reset;
 pub(crate) mod restore;
+pub(crate) mod schema;
 pub(crate) mod seed;
 pub(crate) mod serve;
 pub(crate) mod views;

@@ -63,7 +63,9 @@ async fn create_fake_records(
     let (_lock, engine) = lifecycle::open_engine(app, config, registry).await.map_err(CommandError::Start)?;
     let last_ids = transfer::last_ids(location).await.map_err(CommandError::failed)?;
     let model = engine.model().clone();
-    let base = |table: &str| last_ids.iter().find(|(name, _)| name == table).map_or(0, |(_, last)| *last);
+    // Ids that are not counted are made of the time, so that they differ between runs.
+    let now = jiff::Timestamp::now().as_microsecond();
+    let base = |table: &str| last_ids.iter().find(|(name, _)| name == table).map_or(now, |(_, last)| *last);
     let bases = model.records.iter().map(|record| base(&record.table)).collect();
     let fakes = FakeRecords::new(&model, seed, count, bases).map_err(CommandError::failed)?;
     let failed =
@@ -97,7 +99,7 @@ async fn write_records<'e>(
             let numbers = first..=count.min(first + BATCH_SIZE as i64 - 1);
             let failed = |number: i64, error: Error| {
                 let name = &engine.model().record(record).name;
-                format!("{name} {}: {}", fakes.last_id_before(record) + number, error_text(error))
+                format!("{name} {}: {}", fakes.record_id(record, number), error_text(error))
             };
             let step = |number| fakes.create_operation(record, number).map_err(|error| failed(number, error));
             let steps =

@@ -7,6 +7,7 @@ pub mod warnings;
 // From the values of a request to an operation.
 mod parse;
 pub mod sort_keys;
+mod unique_fields;
 mod values;
 
 pub use self::parse::{FilterOperator, fields_from_object, listing_from_arguments, null_condition};

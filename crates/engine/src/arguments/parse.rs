@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::naming::names::snake_words;
-use trefoil_model::{Field, FieldId, Model, RecordType, Scalar, Value, ValueType};
+use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, Scalar, Value, ValueType};
 
 use crate::arguments::roles::{self, filter_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
-use crate::arguments::values::{expect_integer, expect_object, expect_text, unknown_field_violation};
+use crate::arguments::unique_fields::parse_unique_fields;
+use crate::arguments::values::{
+    expect_id, expect_integer, expect_object, expect_text, unknown_field_violation,
+};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb};
 use crate::list_window;
 use crate::operation::{
@@ -19,7 +21,7 @@ use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 /// The arguments of a request by role.
 #[derive(Default)]
 struct ParsedArguments {
-    id: Option<i64>,
+    id: Option<RecordId>,
     fields: Vec<(FieldId, Value)>,
     expected_version: Option<i64>,
     page: Option<i64>,
@@ -32,6 +34,9 @@ struct ParsedArguments {
     is_descending: Option<bool>,
     conditions: Vec<Condition>,
     search: Option<String>,
+    /// The fields of each record to create.
+    items: Vec<Vec<(FieldId, Value)>>,
+    unique_fields: Vec<FieldId>,
 }
 
 impl BuiltinOperation {
@@ -81,6 +86,23 @@ impl BuiltinOperation {
             OperationVerb::Delete => {
                 Ok(Operation::Delete { record, id: parsed.required_id()?, expected_version, selection })
             }
+            OperationVerb::CreateMany => {
+                let mut items = parsed.items;
+                items.iter_mut().for_each(|fields| fields.extend(self.filled_values(model, fields)));
+                Ok(Operation::CreateMany { record, items, selection })
+            }
+            OperationVerb::UpdateMany => {
+                let fields = std::mem::take(&mut parsed.fields);
+                Ok(Operation::UpdateMany { record, conditions: parsed.required_conditions(limits)?, fields })
+            }
+            OperationVerb::Upsert => {
+                let filled_fields = self.filled_values(model, &parsed.fields);
+                let (by, fields) = (parsed.unique_fields, parsed.fields);
+                Ok(Operation::Upsert { record, by, fields, filled_fields, selection })
+            }
+            OperationVerb::DeleteMany => {
+                Ok(Operation::DeleteMany { record, conditions: parsed.required_conditions(limits)? })
+            }
             OperationVerb::Subscribe(_) => Err(Error::internal("a subscription is followed, not run")),
         }
     }
@@ -92,13 +114,18 @@ impl BuiltinOperation {
         selection: Arc<PreparedSelection>,
     ) -> Operation {
         let ParsedArguments { id, mut fields, .. } = parsed;
-        for (field, value) in &self.filled_fields {
-            if !fields.iter().any(|(given, _)| given == field) {
-                let field_type = model.record(self.record).field(*field);
-                fields.push((*field, filled_value(model, field_type, *value)));
-            }
-        }
+        fields.extend(self.filled_values(model, &fields));
         Operation::Create { record: self.record, id, fields, selection }
+    }
+
+    /// The values of fields that no argument can set, for a new record with these fields.
+    fn filled_values(&self, model: &Model, given: &[(FieldId, Value)]) -> Vec<(FieldId, Value)> {
+        let is_missing = |field: &FieldId| !given.iter().any(|(known, _)| known == field);
+        let fields = self.filled_fields.iter().filter(|(field, _)| is_missing(field));
+        let value = |(field, value): &(FieldId, FillValue)| {
+            (*field, filled_value(model, model.record(self.record).field(*field), *value))
+        };
+        fields.map(value).collect()
     }
 
     /// The predicates that the arguments of a subscription filter by.
@@ -187,7 +214,7 @@ impl ParsedArguments {
             return Ok(());
         }
         match role {
-            ArgumentRole::Id => self.id = Some(expect_integer(name, &value)?),
+            ArgumentRole::Id => self.id = Some(expect_id(record, name, &value)?),
             ArgumentRole::Ids => {
                 self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
             }
@@ -200,12 +227,20 @@ impl ParsedArguments {
                     self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
                 OperationVerb::Create
+                | OperationVerb::CreateMany
                 | OperationVerb::Update
+                | OperationVerb::UpdateMany
                 | OperationVerb::Save
-                | OperationVerb::Delete => self.fields.push((*field, value)),
+                | OperationVerb::Upsert
+                | OperationVerb::Delete
+                | OperationVerb::DeleteMany => self.fields.push((*field, value)),
             },
             ArgumentRole::Compare(field, op) => {
                 self.conditions.push(Condition { field: *field, op: *op, value });
+            }
+            ArgumentRole::UniqueFields => self.unique_fields = parse_unique_fields(record, name, value)?,
+            ArgumentRole::Input if verb == OperationVerb::CreateMany => {
+                self.items = parse_items(record, name, value)?;
             }
             ArgumentRole::Input => self.accept_named(record, verb, expect_object(name, value)?)?,
             ArgumentRole::ExpectedVersion => self.expected_version = Some(expect_integer(name, &value)?),
@@ -231,8 +266,6 @@ impl ParsedArguments {
             ArgumentRole::Search => self.search = Some(expect_text(name, value)?),
             // An input often has what only a resolver would use: a password, a token. `check` warns about it.
             ArgumentRole::Unknown if is_write(verb) => {}
-            // The record's own id says which one to delete, whoever it belongs to.
-            ArgumentRole::Unknown if verb == OperationVerb::Delete && is_id_name(name) => {}
             ArgumentRole::Unknown => {
                 return Err(vec![Violation::new(
                     name,
@@ -260,8 +293,18 @@ impl ParsedArguments {
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    fn required_id(&mut self) -> Result<i64> {
-        self.id.ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
+    fn required_id(&mut self) -> Result<RecordId> {
+        self.id.take().ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
+    }
+
+    /// The conditions of a write to many records: an empty `where`, such as a forgotten variable, does not mean all.
+    fn required_conditions(self, limits: &PlanLimits) -> Result<Vec<Condition>> {
+        if self.conditions.is_empty() {
+            let message =
+                "`where` has no condition; one that all records meet reaches all, such as `id_ne: 0`";
+            return Err(Error::invalid("where", "REQUIRED", message));
+        }
+        list_window::limited_conditions(limits, self.conditions)
     }
 
     /// The first record that the arguments of a get operation describe.
@@ -269,7 +312,7 @@ impl ParsedArguments {
         let mut conditions = self.conditions;
         if let Some(id) = self.id {
             let field = model.record(operation.record).id_field();
-            conditions.push(Condition { field, op: ComparisonOp::Eq, value: Value::Int(id) });
+            conditions.push(Condition { field, op: ComparisonOp::Eq, value: id.to_value() });
         }
         if conditions.is_empty() && !operation.is_singleton {
             return Err(Error::invalid("id", "REQUIRED", "argument `id` is required"));
@@ -318,28 +361,35 @@ fn may_create(verb: OperationVerb) -> bool {
 
 fn is_write(verb: OperationVerb) -> bool {
     match verb {
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => true,
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert => true,
         OperationVerb::List
         | OperationVerb::Get
         | OperationVerb::Count
         | OperationVerb::Exists
         | OperationVerb::Delete
+        | OperationVerb::DeleteMany
         | OperationVerb::Subscribe(_) => false,
     }
-}
-
-/// `userId` in `deleteNote(userId: ID!, id: ID!)`.
-fn is_id_name(name: &str) -> bool {
-    snake_words(name).ends_with("_id")
 }
 
 /// The message for an argument without a role.
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
     let record = &record.name;
     match verb {
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert => {
             format!("{record} has no field `{name}` that can be set")
         }
+        OperationVerb::DeleteMany => format!("`{name}` is not known; use `where`"),
         OperationVerb::List | OperationVerb::Count | OperationVerb::Exists | OperationVerb::Subscribe(_) => {
             format!("{record} has no field `{name}` to filter by")
         }
@@ -361,6 +411,27 @@ fn parse_conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec
         .into_iter()
         .map(|(key, value)| parse_condition(record, name, &key, value))
         .collect()
+}
+
+/// The fields of each record in a list.
+fn parse_items(
+    record: &RecordType,
+    name: &str,
+    value: Value,
+) -> Result<Vec<Vec<(FieldId, Value)>>, Vec<Violation>> {
+    let mut items = Vec::new();
+    let mut violations = Vec::new();
+    for (index, item) in sort_keys::list_or_single(value).into_iter().enumerate() {
+        let mut parsed = ParsedArguments::default();
+        let accepted = expect_object(name, item)
+            .and_then(|fields| parsed.accept_named(record, OperationVerb::CreateMany, fields));
+        match accepted {
+            Ok(()) => items.push(parsed.fields),
+            Err(found) => violations
+                .extend(found.into_iter().map(|violation| violation.nested_under(PathSegment::Index(index)))),
+        }
+    }
+    if violations.is_empty() { Ok(items) } else { Err(violations) }
 }
 
 /// Parses a member of `where`, such as `price_gte` and its value.
@@ -456,11 +527,21 @@ pub(crate) fn unknown_input_message(record: &RecordType, verb: OperationVerb, ke
     is_unknown.then(|| unknown_argument_message(record, verb, key))
 }
 
-/// The fields of an object by id, for seeds and embedding programs.
-pub fn fields_from_object(record: &RecordType, value: Value) -> Result<Vec<(FieldId, Value)>> {
+/// The id and the fields of an object, for seeds and embedding programs. Unknown names are refused.
+pub fn fields_from_object(
+    record: &RecordType,
+    value: Value,
+) -> Result<(Option<RecordId>, Vec<(FieldId, Value)>)> {
+    let verb = OperationVerb::Create;
     let mut parsed = ParsedArguments::default();
-    let fields = expect_object("input", value)
-        .and_then(|fields| parsed.accept_named(record, OperationVerb::Create, fields));
-    fields.map_err(Error::Invalid)?;
-    Ok(parsed.fields)
+    let fields = expect_object("input", value).map_err(Error::Invalid)?;
+    let is_unknown = |name: &&String| member_role(record, verb, name) == ArgumentRole::Unknown;
+    let unknown = fields.iter().map(|(name, _)| name).filter(is_unknown);
+    let unknown =
+        unknown.map(|name| Violation::new(name, "UNKNOWN", unknown_argument_message(record, verb, name)));
+    let mut violations: Vec<Violation> = unknown.collect();
+    if let Err(found) = parsed.accept_named(record, verb, fields) {
+        violations.extend(found);
+    }
+    if violations.is_empty() { Ok((parsed.id, parsed.fields)) } else { Err(Error::Invalid(violations)) }
 }

@@ -2,10 +2,13 @@
 
 use trefoil_model::naming::names;
 use trefoil_model::naming::operation_words::TypeNoun;
-use trefoil_model::{Argument, FieldId, RecordType, ValueSource};
+use trefoil_model::{Argument, FieldId, KeySource, RecordType, ValueSource};
 
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 use crate::operation::ComparisonOp;
+
+/// The argument of an upsert with the unique fields to find the record by.
+pub const UNIQUE_FIELDS_ARGUMENT: &str = "by";
 
 /// The role of each argument. A field's name wins over a paging word, so `size` filters if there is such a field.
 pub fn argument_roles(
@@ -81,6 +84,8 @@ pub fn member_role(record: &RecordType, verb: OperationVerb, member: &str) -> Ar
 fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentRole {
     let is_key = || record.field(record.id_field()).name == name || name == "id";
     match verb {
+        OperationVerb::UpdateMany | OperationVerb::DeleteMany if name == "where" => ArgumentRole::Where,
+        OperationVerb::Upsert if name == UNIQUE_FIELDS_ARGUMENT => ArgumentRole::UniqueFields,
         OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save
             if is_key() =>
         {
@@ -95,19 +100,28 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
             let is_filter = matches!(role, ArgumentRole::Where | ArgumentRole::Ids | ArgumentRole::Search);
             if is_filter { role } else { ArgumentRole::Unknown }
         }),
-        OperationVerb::Get => match any_case_field(record, name, filter_field) {
-            Some(field) => ArgumentRole::Field(field),
-            None if name == "where" => ArgumentRole::Where,
-            None => ArgumentRole::Unknown,
-        },
-        OperationVerb::Subscribe(_) => {
-            any_case_field(record, name, filter_field).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
+        OperationVerb::Get | OperationVerb::Subscribe(_) => {
+            match any_case_field(record, name, filter_field) {
+                Some(field) => ArgumentRole::Field(field),
+                None if name == "where" => ArgumentRole::Where,
+                None => ArgumentRole::Unknown,
+            }
         }
         OperationVerb::Create if is_key() => ArgumentRole::Id,
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save => {
+        OperationVerb::CreateMany | OperationVerb::Upsert
+            if is_key() && record.key_source != KeySource::Counter =>
+        {
+            ArgumentRole::Field(record.id_field())
+        }
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert => {
             any_case_field(record, name, write_field).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
         }
-        OperationVerb::Delete => ArgumentRole::Unknown,
+        OperationVerb::Delete | OperationVerb::DeleteMany => ArgumentRole::Unknown,
     }
 }
 
@@ -125,6 +139,10 @@ fn needs_key(verb: OperationVerb) -> bool {
         | OperationVerb::Count
         | OperationVerb::Exists
         | OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::UpdateMany
+        | OperationVerb::Upsert
+        | OperationVerb::DeleteMany
         | OperationVerb::Subscribe(_) => false,
     }
 }
@@ -133,13 +151,20 @@ fn needs_key(verb: OperationVerb) -> bool {
 fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument) -> bool {
     let is_known = |inner: &Argument| member_role(record, verb, &inner.name) != ArgumentRole::Unknown;
     let holds_arguments = match verb {
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => true,
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert
+        | OperationVerb::Delete => true,
         OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
             argument.fields.iter().all(is_known)
         }
-        OperationVerb::Subscribe(_) => false,
+        OperationVerb::DeleteMany | OperationVerb::Subscribe(_) => false,
     };
-    holds_arguments && !argument.fields.is_empty() && !argument.ty.is_list()
+    let is_many = verb == OperationVerb::CreateMany;
+    holds_arguments && !argument.fields.is_empty() && argument.ty.is_list() == is_many
 }
 
 /// The filter that an argument of a list is, by a field's name and a comparison: `price`, `minPrice`, `titleContains`.

@@ -92,7 +92,7 @@ fn any_case_field(record: &RecordType, name: &str) -> Option<FieldId> {
 }
 
 /// The items of a list; a single value counts as a list of one.
-fn list_or_single(value: Value) -> Vec<Value> {
+pub(super) fn list_or_single(value: Value) -> Vec<Value> {
     match value {
         Value::List(items) => items,
         single @ (Value::Null

@@ -2,11 +2,20 @@
 
 use trefoil_model::error::Violation;
 use trefoil_model::naming::names;
-use trefoil_model::{RecordType, Value};
+use trefoil_model::{RecordId, RecordType, Value};
 
 pub(super) fn expect_integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
     let violation = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
     value.as_i64().ok_or_else(|| vec![violation()])
+}
+
+pub(super) fn expect_id(record: &RecordType, name: &str, value: &Value) -> Result<RecordId, Vec<Violation>> {
+    let form = record.key_form();
+    if form.is_integer() {
+        return expect_integer(name, value).map(RecordId::Number);
+    }
+    let violation = |help| vec![Violation::new(name, "TYPE", format!("argument `{name}` {help}"))];
+    RecordId::from_value(form, value).map_err(violation)
 }
 
 pub(super) fn expect_object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {

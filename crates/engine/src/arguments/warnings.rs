@@ -68,6 +68,7 @@ impl CheckedField<'_> {
                 ArgumentRole::Input => nested(&|field| parse::unknown_input_message(record, verb, field)),
                 ArgumentRole::Id
                 | ArgumentRole::Ids
+                | ArgumentRole::UniqueFields
                 | ArgumentRole::Field(_)
                 | ArgumentRole::Compare(..)
                 | ArgumentRole::ExpectedVersion
@@ -125,9 +126,13 @@ fn argument_help(verb: OperationVerb) -> &'static str {
         OperationVerb::List | OperationVerb::Count | OperationVerb::Exists => {
             "use the name of a field, or page, size, first, after, orderBy or where"
         }
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Subscribe(_) => {
-            "use the name of a field, or remove it"
-        }
-        OperationVerb::Get | OperationVerb::Delete => "remove it",
+        OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert
+        | OperationVerb::Subscribe(_) => "use the name of a field, or remove it",
+        OperationVerb::Get | OperationVerb::Delete | OperationVerb::DeleteMany => "remove it",
     }
 }

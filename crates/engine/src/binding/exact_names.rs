@@ -6,6 +6,7 @@ use std::sync::Arc;
 use trefoil_model::naming::names;
 use trefoil_model::{Model, RecordTypeId, RootField, RootKind};
 
+use crate::arguments::roles::UNIQUE_FIELDS_ARGUMENT;
 use crate::binding::explanation::{explain_arguments, explain_missing, explain_wrong_type};
 use crate::binding::filled_fields::filled_fields;
 use crate::binding::named_arguments::NamedArguments;
@@ -47,7 +48,10 @@ fn bind_root_field(
     if let Some(resolver) = registry.get(default_root_name(root.root_kind), &root.name) {
         return ResolverBinding::Registered(resolver.clone());
     }
-    let candidates = names.candidates(root);
+    let mut candidates = names.candidates(root).to_vec();
+    // Without `by`, the same name is an older one for "update if there is an id, else create".
+    let has_unique_fields = root.arguments.iter().any(|argument| argument.name == UNIQUE_FIELDS_ARGUMENT);
+    candidates.retain(|(_, verb)| *verb != OperationVerb::Upsert || has_unique_fields);
     // Where a plural is its own singular (`series`), the declared type decides between list and get.
     let fitting = candidates
         .iter()
@@ -121,16 +125,26 @@ impl ExactNames {
             for (name, verb) in [
                 (list_long, OperationVerb::List),
                 (list_short, OperationVerb::List),
+                (operations.connection, OperationVerb::List),
                 (get_long, OperationVerb::Get),
                 (get_short, OperationVerb::Get),
                 (operations.create, OperationVerb::Create),
+                (operations.create_many, OperationVerb::CreateMany),
                 (operations.update, OperationVerb::Update),
+                (operations.update_many, OperationVerb::UpdateMany),
+                (operations.upsert, OperationVerb::Upsert),
                 (operations.delete, OperationVerb::Delete),
+                (operations.delete_many, OperationVerb::DeleteMany),
                 (operations.created, OperationVerb::Subscribe(ChangeKind::Created)),
                 (operations.updated, OperationVerb::Subscribe(ChangeKind::Updated)),
                 (operations.deleted, OperationVerb::Subscribe(ChangeKind::Deleted)),
             ] {
                 known.entry((verb.root_kind(), name)).or_default().push((RecordTypeId(position), verb));
+            }
+            for field in record.fields.iter().filter(|field| field.unique) {
+                let name = names::unique_get_name(&record.name, &field.input_name);
+                let operation = (RecordTypeId(position), OperationVerb::Get);
+                known.entry((RootKind::Query, name)).or_default().push(operation);
             }
             for (verb, name) in VERB_NAMES {
                 let key = (verb.root_kind(), format!("{}.{name}", record.name));

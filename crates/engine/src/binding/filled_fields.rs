@@ -34,7 +34,21 @@ fn unset_fields(
     arguments: &[Argument],
     roles: &[(String, ArgumentRole)],
 ) -> Vec<FieldId> {
-    if !matches!(verb, OperationVerb::Create | OperationVerb::Save) {
+    let may_create = match verb {
+        OperationVerb::Create | OperationVerb::CreateMany | OperationVerb::Save | OperationVerb::Upsert => {
+            true
+        }
+        OperationVerb::List
+        | OperationVerb::Get
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Delete
+        | OperationVerb::DeleteMany
+        | OperationVerb::Subscribe(_) => false,
+    };
+    if !may_create {
         return Vec::new();
     }
     let mut settable: Vec<FieldId> = Vec::new();

@@ -109,24 +109,40 @@ impl<'a> NamedArguments<'a> {
             let is_known = *role != ArgumentRole::Unknown || !argument.ty.is_required();
             is_known && (*role != ArgumentRole::Input || !is_loose || has_known_members(argument))
         };
-        let understood =
-            self.arguments.iter().zip(&self.roles).all(|(argument, (_, role))| is_understood(argument, role));
+        let mut unclear = self
+            .arguments
+            .iter()
+            .zip(&self.roles)
+            .filter_map(|(argument, (_, role))| (!is_understood(argument, role)).then_some(argument));
+        let understood = unclear.clone().next().is_none();
+        let mut can_ignore_rest = || !is_loose && unclear.all(|argument| self.may_be_ignored(argument));
         match self.verb {
             OperationVerb::List | OperationVerb::Count | OperationVerb::Subscribe(_) => understood,
             OperationVerb::Get => understood && (self.takes_id() || self.has_filter()),
             OperationVerb::Exists => understood && self.has_filter(),
-            // An argument that is no field may belong to the work of a resolver that is yet to be written.
-            OperationVerb::Create => understood || !is_loose,
-            OperationVerb::Update | OperationVerb::Save => self.takes_id() && (understood || !is_loose),
-            // The owner's id beside the record's own is ignored.
-            OperationVerb::Delete => {
-                let is_id = |argument: &Argument| snake_words(&argument.name).ends_with("_id");
-                let mut arguments = self.arguments.iter().zip(&self.roles);
-                let is_precise =
-                    arguments.all(|(argument, (_, role))| is_understood(argument, role) || is_id(argument));
-                self.takes_id() && is_precise && (understood || !is_loose)
+            OperationVerb::Create => understood || can_ignore_rest(),
+            OperationVerb::Update | OperationVerb::Save => {
+                self.takes_id() && (understood || can_ignore_rest())
             }
+            OperationVerb::Delete => self.takes_id() && understood,
+            OperationVerb::CreateMany => understood && self.has_role(&ArgumentRole::Input),
+            OperationVerb::UpdateMany | OperationVerb::DeleteMany => {
+                understood && self.has_role(&ArgumentRole::Where)
+            }
+            OperationVerb::Upsert => understood && self.has_role(&ArgumentRole::UniqueFields),
         }
+    }
+
+    /// A text that is no field may be for a resolver that is yet to be written: a password. Several records, or what
+    /// names another record, are not left out.
+    fn may_be_ignored(&self, argument: &Argument) -> bool {
+        let words = snake_words(&argument.name);
+        let is_of_relation = |field: &Field| {
+            field.kind.relation().is_some() && words.starts_with(&format!("{}_", snake_words(&field.name)))
+        };
+        let is_id = argument.ty.inner_name() == "ID" || words.ends_with("_id");
+        let is_value = !argument.ty.is_list() && argument.fields.is_empty() && !is_id;
+        is_value && !self.record.fields.iter().any(is_of_relation)
     }
 
     /// `getCategories(id: String!)`: the id is that of something else, or one record is meant.
@@ -161,6 +177,10 @@ impl<'a> NamedArguments<'a> {
         let is_secret = name.split('_').any(|word| SECRET_WORDS.contains(&word));
         let is_part = || format!("_{name}_").contains(&format!("_{words}_"));
         !is_secret && (self.is_called(*field, words) || (!is_whole_name && is_part()))
+    }
+
+    fn has_role(&self, role: &ArgumentRole) -> bool {
+        self.roles.iter().any(|(_, found)| found == role)
     }
 
     fn has_filter(&self) -> bool {

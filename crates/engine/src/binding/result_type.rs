@@ -23,10 +23,18 @@ pub(super) fn find_result_shape(
             is_plain(&root.ty, &[Scalar::Int, Scalar::Long]).then_some(ResultShape::Count)
         }
         OperationVerb::Exists => is_plain(&root.ty, &[Scalar::Boolean]).then_some(ResultShape::Boolean),
+        OperationVerb::CreateMany => (is_record && is_single_list(&root.ty)).then_some(ResultShape::List),
+        OperationVerb::UpdateMany | OperationVerb::DeleteMany => {
+            (name == "Int" && !root.ty.is_list()).then_some(ResultShape::Count)
+        }
         OperationVerb::Get | OperationVerb::Subscribe(_) => {
             (is_record && !root.ty.is_list()).then_some(ResultShape::Record)
         }
-        OperationVerb::Create | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
+        OperationVerb::Create
+        | OperationVerb::Update
+        | OperationVerb::Save
+        | OperationVerb::Upsert
+        | OperationVerb::Delete => {
             if root.ty.is_list() {
                 None
             } else if is_record {

@@ -1,5 +1,7 @@
 //! Selects the changes of a subscription: of one record type, of one kind, with the values of its arguments.
 
+use std::cmp::Ordering;
+
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
 use trefoil_model::{CellValue, Model, RecordTypeId, Scalar, Value};
@@ -8,6 +10,7 @@ use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::ChangeKind;
 use crate::changes::RecordChange;
 use crate::changes::record_image::image_cell;
+use crate::operation::ComparisonOp;
 use crate::plan::Predicate;
 
 /// A validated filter, evaluated on record images only.
@@ -19,7 +22,7 @@ pub struct ChangeFilter {
     terms: Vec<FilterTerm>,
 }
 
-/// One argument: the column has this value, or is null.
+/// One condition on a column.
 #[derive(Debug)]
 struct FilterTerm {
     column: String,
@@ -58,32 +61,50 @@ impl FilterTerm {
         match &self.predicate {
             Predicate::IsNull { .. } => cell == CellValue::Null,
             Predicate::NotNull { .. } => cell != CellValue::Null,
-            Predicate::Compare { value, .. } => cells_equal(self.is_decimal, cell, value.as_cell()),
+            Predicate::Compare { op, value, .. } => self.compare(*op, cell, value.as_cell()),
             Predicate::OneOf { values, or_null, .. } => {
                 (*or_null && cell == CellValue::Null)
-                    || values.iter().any(|value| cells_equal(self.is_decimal, cell, value.as_cell()))
+                    || values.iter().any(|value| self.compare(ComparisonOp::Eq, cell, value.as_cell()))
             }
             // Subscriptions have no search argument.
             Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => false,
         }
     }
+
+    fn compare(&self, op: ComparisonOp, cell: CellValue<'_>, value: CellValue<'_>) -> bool {
+        if let (ComparisonOp::Contains, CellValue::Text(text), CellValue::Text(part)) = (op, cell, value) {
+            return text.contains(part);
+        }
+        let order = compare_cells(self.is_decimal, cell, value);
+        match op {
+            ComparisonOp::Eq => order == Some(Ordering::Equal),
+            // Null differs from every value, as in lists.
+            ComparisonOp::Ne => order != Some(Ordering::Equal),
+            ComparisonOp::Lt => order.is_some_and(Ordering::is_lt),
+            ComparisonOp::Lte => order.is_some_and(Ordering::is_le),
+            ComparisonOp::Gt => order.is_some_and(Ordering::is_gt),
+            ComparisonOp::Gte => order.is_some_and(Ordering::is_ge),
+            // Planned as `OneOf`.
+            ComparisonOp::Contains | ComparisonOp::In => false,
+        }
+    }
 }
 
-/// Equality as in the databases: decimals by value, text by code point, numbers as numbers.
-fn cells_equal(is_decimal: bool, left: CellValue<'_>, right: CellValue<'_>) -> bool {
+/// The order of two values as in the databases: decimals by value, text by code point, numbers as numbers. `None` if
+/// they cannot be compared, such as null with anything.
+fn compare_cells(is_decimal: bool, left: CellValue<'_>, right: CellValue<'_>) -> Option<Ordering> {
     match (left, right) {
-        (CellValue::Text(left), CellValue::Text(right)) if is_decimal => {
-            left == right
-                || (decimal::is_canonical(left) && decimal::is_canonical(right))
-                    && decimal::compare(left, right).is_eq()
+        (CellValue::Text(left), CellValue::Text(right))
+            if is_decimal && decimal::is_canonical(left) && decimal::is_canonical(right) =>
+        {
+            Some(decimal::compare(left, right))
         }
-        (CellValue::Text(left), CellValue::Text(right)) => left == right,
-        (CellValue::Int(left), CellValue::Int(right)) => left == right,
-        (CellValue::Real(left), CellValue::Real(right)) => left == right,
+        (CellValue::Text(left), CellValue::Text(right)) => Some(left.cmp(right)),
+        (CellValue::Int(left), CellValue::Int(right)) => Some(left.cmp(&right)),
+        (CellValue::Real(left), CellValue::Real(right)) => left.partial_cmp(&right),
         // Stores differ in writing a whole Float as `1` or `1.0`.
-        (CellValue::Int(whole), CellValue::Real(real)) | (CellValue::Real(real), CellValue::Int(whole)) => {
-            whole as f64 == real
-        }
+        (CellValue::Int(whole), CellValue::Real(real)) => (whole as f64).partial_cmp(&real),
+        (CellValue::Real(real), CellValue::Int(whole)) => real.partial_cmp(&(whole as f64)),
         (
             CellValue::Null
             | CellValue::Int(_)
@@ -91,7 +112,7 @@ fn cells_equal(is_decimal: bool, left: CellValue<'_>, right: CellValue<'_>) -> b
             | CellValue::Text(_)
             | CellValue::Unreadable,
             _,
-        ) => false,
+        ) => None,
     }
 }
 
@@ -118,7 +139,8 @@ mod tests {
             (false, CellValue::Int(1), text("1"), false),
             (false, CellValue::Null, CellValue::Null, false),
         ] {
-            assert_eq!(cells_equal(is_decimal, left, right), expected, "{left:?} and {right:?}");
+            let found = compare_cells(is_decimal, left, right) == Some(Ordering::Equal);
+            assert_eq!(found, expected, "{left:?} and {right:?}");
         }
     }
 }

@@ -41,8 +41,9 @@ impl Row for ImageRow<'_> {
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row)) {
         let field = self.record.field(self.selection.children[child].field);
         let id = image_cell(self.image, &field.column);
-        if matches!(id, CellValue::Int(_)) {
-            visit(&IdRow(id));
+        match id {
+            CellValue::Int(_) | CellValue::Text(_) => visit(&IdRow(id)),
+            CellValue::Null | CellValue::Real(_) | CellValue::Unreadable => {}
         }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) mod event_id;
 pub(crate) mod image_row;
 pub mod record_image;
 
+use trefoil_model::RecordId;
+
 use crate::changes::record_image::cell_memory_size;
 
 pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
@@ -52,7 +54,7 @@ pub struct RecordChange {
     /// The record type's name.
     pub type_name: String,
     pub kind: ChangeKind,
-    pub record_id: i64,
+    pub record_id: RecordId,
     pub version: i64,
     /// The record after the change, or before it if it was deleted: [`trefoil_model::StoredValue`]s by column.
     pub image: RecordImage,

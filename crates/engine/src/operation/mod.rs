@@ -6,7 +6,7 @@ mod selection;
 
 use std::sync::Arc;
 
-use trefoil_model::{FieldId, RecordTypeId, Value};
+use trefoil_model::{FieldId, RecordId, RecordTypeId, Value};
 
 use crate::changes::RecordImage;
 use crate::plain_list::PlainListOperation;
@@ -21,7 +21,7 @@ pub use crate::operation::selection::{ChildSelection, Selection};
 pub enum Operation {
     Get {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         selection: Arc<PreparedSelection>,
     },
     List {
@@ -31,14 +31,40 @@ pub enum Operation {
     },
     Create {
         record: RecordTypeId,
-        /// Only seeds and imports choose ids.
-        id: Option<i64>,
+        /// `None` if the store or the server makes it.
+        id: Option<RecordId>,
         fields: Vec<(FieldId, Value)>,
         selection: Arc<PreparedSelection>,
     },
+    /// Creates all of these records, or none.
+    CreateMany {
+        record: RecordTypeId,
+        items: Vec<Vec<(FieldId, Value)>>,
+        selection: Arc<PreparedSelection>,
+    },
+    /// Changes the given fields of every record that matches.
+    UpdateMany {
+        record: RecordTypeId,
+        conditions: Vec<Condition>,
+        fields: Vec<(FieldId, Value)>,
+    },
+    /// Updates the record that has the given values in the fields `by`, else creates one.
+    Upsert {
+        record: RecordTypeId,
+        by: Vec<FieldId>,
+        fields: Vec<(FieldId, Value)>,
+        /// Fields that only a new record gets.
+        filled_fields: Vec<(FieldId, Value)>,
+        selection: Arc<PreparedSelection>,
+    },
+    /// Deletes every record that matches.
+    DeleteMany {
+        record: RecordTypeId,
+        conditions: Vec<Condition>,
+    },
     Update {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         /// The given fields; the others …
         fields: Vec<(FieldId, Value)>,
         /// … keep their value, or are reset to their default or null.
@@ -48,7 +74,7 @@ pub enum Operation {
     },
     Delete {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         expected_version: Option<i64>,
         selection: Arc<PreparedSelection>,
     },
@@ -65,13 +91,19 @@ pub enum Operation {
 
 impl Operation {
     /// The record id that it names, if any.
-    pub fn id(&self) -> Option<i64> {
+    pub fn id(&self) -> Option<&RecordId> {
         match self {
             Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => {
-                Some(*id)
+                Some(id)
             }
-            Operation::Create { id, .. } => *id,
-            Operation::List { .. } | Operation::ReadImage { .. } | Operation::PlainList(_) => None,
+            Operation::Create { id, .. } => id.as_ref(),
+            Operation::List { .. }
+            | Operation::CreateMany { .. }
+            | Operation::UpdateMany { .. }
+            | Operation::Upsert { .. }
+            | Operation::DeleteMany { .. }
+            | Operation::ReadImage { .. }
+            | Operation::PlainList(_) => None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How an operation ended.
 
+use trefoil_model::RecordId;
+
 use crate::plain_list::PlainListPosition;
 
 /// The result of an operation; its records went to the [`crate::RowSink`] row by row before.
@@ -14,15 +16,19 @@ pub enum Outcome {
         total: Option<u64>,
     },
     Created {
-        id: i64,
+        id: RecordId,
         version: i64,
     },
     Updated {
-        id: i64,
+        id: RecordId,
         version: i64,
     },
     Deleted {
-        id: i64,
+        id: RecordId,
+    },
+    /// So many records were created, changed or deleted.
+    ChangedMany {
+        count: u64,
     },
     /// The plain list as it is now; `remaining` is the part that was not read yet.
     PlainList {

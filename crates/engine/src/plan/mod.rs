@@ -1,6 +1,7 @@
 //! Turns an [`Operation`] into a [`Plan`]: every value coerced, every rule checked. The only place that makes
 //! plans.
 
+mod many_records;
 mod predicate;
 mod selection;
 mod statement_shape;
@@ -9,16 +10,16 @@ mod write_planner;
 
 use std::sync::Arc;
 
-use trefoil_model::error::{Error, Result};
-use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, Model, RecordTypeId, StoredValue, Value};
+use trefoil_model::error::Result;
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 
 use crate::changes::RecordImage;
-use crate::operation::Operation;
+use crate::operation::{MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::selection::plan_listing;
-use crate::plan::write_planner::WritePlanner;
+use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
+pub use crate::plan::many_records::MAX_RECORDS_PER_WRITE;
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
@@ -40,7 +41,7 @@ struct PlanProof;
 pub enum PlanAction {
     Get {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         selection: Arc<PlannedSelection>,
     },
     List {
@@ -50,24 +51,45 @@ pub enum PlanAction {
     },
     Create {
         record: RecordTypeId,
-        id: Option<i64>,
+        id: Option<RecordId>,
         values: Vec<(FieldId, StoredValue)>,
-        links: Vec<(FieldId, Vec<i64>)>,
+        links: Vec<(FieldId, Vec<RecordId>)>,
         selection: Arc<PlannedSelection>,
     },
     Update {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         values: Vec<(FieldId, StoredValue)>,
-        links: Vec<(FieldId, Vec<i64>)>,
+        links: Vec<(FieldId, Vec<RecordId>)>,
         expected_version: Option<i64>,
         selection: Arc<PlannedSelection>,
     },
     Delete {
         record: RecordTypeId,
-        id: i64,
+        id: RecordId,
         expected_version: Option<i64>,
         selection: Arc<PlannedSelection>,
+    },
+    /// Plans that create a record each, with values and links for the same fields.
+    CreateMany(Vec<Plan>),
+    UpdateMany {
+        record: RecordTypeId,
+        /// Counts up to [`MAX_RECORDS_PER_WRITE`].
+        listing: PlannedListing,
+        values: Vec<(FieldId, StoredValue)>,
+        links: Vec<(FieldId, Vec<RecordId>)>,
+    },
+    DeleteMany {
+        record: RecordTypeId,
+        listing: PlannedListing,
+    },
+    Upsert {
+        record: RecordTypeId,
+        /// Matches one record at most.
+        listing: PlannedListing,
+        create: Box<Plan>,
+        /// Its id is that of the record that is found, see [`Plan::for_record`].
+        update: Box<Plan>,
     },
     ReadImage {
         record: RecordTypeId,
@@ -82,7 +104,7 @@ pub enum PlanAction {
 pub struct ImportRecord {
     pub record: RecordTypeId,
     /// Assigned by the store if `None`.
-    pub id: Option<i64>,
+    pub id: Option<RecordId>,
     pub fields: Vec<(FieldId, Value)>,
     pub selection: Arc<PreparedSelection>,
 }
@@ -104,22 +126,42 @@ impl Default for PlanLimits {
 
 impl Plan {
     pub fn prove(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
-        Ok(Plan { action: plan_action(model, operation, now)?, _proof: PlanProof })
+        plan_action(model, operation, now).map(Plan::proven)
+    }
+
+    /// `action` has only validated values.
+    fn proven(action: PlanAction) -> Plan {
+        Plan { action, _proof: PlanProof }
+    }
+
+    /// The same update for the record with this id.
+    pub fn for_record(&self, record_id: RecordId) -> Plan {
+        let mut plan = self.clone();
+        if let PlanAction::Update { id, .. } = &mut plan.action {
+            *id = record_id;
+        }
+        plan
     }
 
     /// Plans an imported record: validated like a creation, but timestamps that the server fills may be given.
     pub fn prove_import(model: &Model, import: ImportRecord, now: jiff::Timestamp) -> Result<Plan> {
         let ImportRecord { record, id, fields, selection } = import;
-        let (values, links) = WritePlanner::new(model, record, now).plan_import(fields)?;
-        let id = coerce::check_chosen_id(id).map_err(Error::Invalid)?;
+        let PlannedValues { id, values, links } =
+            WritePlanner::new(model, record, now).plan_import(id, fields)?;
         let selection = selection.plan(model, record)?;
-        Ok(Plan { action: PlanAction::Create { record, id, values, links, selection }, _proof: PlanProof })
+        Ok(Plan::proven(PlanAction::Create { record, id, values, links, selection }))
     }
 
     pub fn is_write(&self) -> bool {
         match &self.action {
             PlanAction::Get { .. } | PlanAction::List { .. } | PlanAction::ReadImage { .. } => false,
-            PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::Delete { .. } => true,
+            PlanAction::Create { .. }
+            | PlanAction::CreateMany(_)
+            | PlanAction::Update { .. }
+            | PlanAction::UpdateMany { .. }
+            | PlanAction::Upsert { .. }
+            | PlanAction::Delete { .. }
+            | PlanAction::DeleteMany { .. } => true,
             PlanAction::PlainList(operation) => operation.action.is_write(),
         }
     }
@@ -136,18 +178,54 @@ fn plan_action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Res
             selection: selection.plan(model, record)?,
         },
         Operation::Create { record, id, fields, selection } => {
-            let (values, links) = WritePlanner::new(model, record, now).plan_create(fields)?;
-            let id = coerce::check_chosen_id(id).map_err(Error::Invalid)?;
+            let PlannedValues { id, values, links } =
+                WritePlanner::new(model, record, now).plan_create(id, fields)?;
             PlanAction::Create { record, id, values, links, selection: selection.plan(model, record)? }
         }
         Operation::Update { record, id, fields, missing_fields, expected_version, selection } => {
-            let (values, links) =
+            let PlannedValues { values, links, .. } =
                 WritePlanner::new(model, record, now).plan_update(fields, missing_fields)?;
             let selection = selection.plan(model, record)?;
             PlanAction::Update { record, id, values, links, expected_version, selection }
         }
         Operation::Delete { record, id, expected_version, selection } => {
             PlanAction::Delete { record, id, expected_version, selection: selection.plan(model, record)? }
+        }
+        Operation::CreateMany { record, items, selection } => {
+            let selection = selection.plan(model, record)?;
+            let create = |PlannedValues { id, values, links }| {
+                let selection = selection.clone();
+                Plan::proven(PlanAction::Create { record, id, values, links, selection })
+            };
+            let items = many_records::plan_items(model, record, items, now)?;
+            PlanAction::CreateMany(items.into_iter().map(create).collect())
+        }
+        Operation::UpdateMany { record, conditions, fields } => {
+            let listing = many_records::plan_matches(model, record, &conditions)?;
+            let PlannedValues { values, links, .. } =
+                WritePlanner::new(model, record, now).plan_update(fields, MissingFields::Keep)?;
+            PlanAction::UpdateMany { record, listing, values, links }
+        }
+        Operation::DeleteMany { record, conditions } => PlanAction::DeleteMany {
+            record,
+            listing: many_records::plan_matches(model, record, &conditions)?,
+        },
+        Operation::Upsert { record, by, fields, filled_fields, selection } => {
+            let listing = many_records::plan_unique_match(model, record, &by, &fields)?;
+            let key = model.record(record).id_field();
+            let operation = Operation::Update {
+                record,
+                // That of the record that is found.
+                id: RecordId::Number(0),
+                fields: fields.iter().filter(|(field, _)| *field != key).cloned().collect(),
+                missing_fields: MissingFields::Keep,
+                expected_version: None,
+                selection: selection.clone(),
+            };
+            let update = Plan::prove(model, operation, now)?;
+            let fields = [fields, filled_fields].concat();
+            let create = Plan::prove(model, Operation::Create { record, id: None, fields, selection }, now)?;
+            PlanAction::Upsert { record, listing, create: Box::new(create), update: Box::new(update) }
         }
         Operation::ReadImage { record, image, selection } => {
             PlanAction::ReadImage { record, image, selection: selection.plan(model, record)? }

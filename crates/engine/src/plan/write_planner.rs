@@ -1,39 +1,60 @@
 //! Values of one write: coerced, completed by defaults and timestamps, every violation collected.
 
-use trefoil_model::error::{Error, Result, Violation};
+use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::naming::names::display_label;
 use trefoil_model::values::{coerce, date_times};
-use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, StoredValue, Value, ValueSource};
+use trefoil_model::{
+    Field, FieldId, KeySource, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value, ValueSource,
+};
 
 use crate::operation::MissingFields;
 
 use crate::plan::predicate::under_field;
-pub(crate) type StoredFields = Vec<(FieldId, StoredValue)>;
-pub(crate) type LinkedIds = Vec<(FieldId, Vec<i64>)>;
+
+/// The validated values of one write.
+#[derive(Default)]
+pub(crate) struct PlannedValues {
+    /// Of a new record; `None` if the store counts it up.
+    pub id: Option<RecordId>,
+    pub values: Vec<(FieldId, StoredValue)>,
+    pub links: Vec<(FieldId, Vec<RecordId>)>,
+}
 
 /// Collects and validates the values of one write.
 pub(crate) struct WritePlanner<'a> {
     model: &'a Model,
     record: &'a RecordType,
     now: jiff::Timestamp,
-    values: StoredFields,
-    links: LinkedIds,
+    planned: PlannedValues,
     violations: Vec<Violation>,
 }
 
 impl<'a> WritePlanner<'a> {
     pub(crate) fn new(model: &'a Model, record: RecordTypeId, now: jiff::Timestamp) -> Self {
         let record = model.record(record);
-        WritePlanner { model, record, now, values: Vec::new(), links: Vec::new(), violations: Vec::new() }
+        WritePlanner { model, record, now, planned: PlannedValues::default(), violations: Vec::new() }
     }
 
-    pub(crate) fn plan_create(mut self, fields: Vec<(FieldId, Value)>) -> Result<(StoredFields, LinkedIds)> {
+    pub(crate) fn plan_create(
+        mut self,
+        id: Option<RecordId>,
+        fields: Vec<(FieldId, Value)>,
+    ) -> Result<PlannedValues> {
+        self.planned.id = id;
         let is_given = self.accept_all(fields);
+        self.complete_id();
         self.fill_missing(&is_given);
         self.set_timestamps(&[ValueSource::CreationTime, ValueSource::UpdateTime]);
         self.finish()
     }
 
-    pub(crate) fn plan_import(mut self, fields: Vec<(FieldId, Value)>) -> Result<(StoredFields, LinkedIds)> {
+    pub(crate) fn plan_import(
+        mut self,
+        id: Option<RecordId>,
+        fields: Vec<(FieldId, Value)>,
+    ) -> Result<PlannedValues> {
+        self.planned.id = id;
+        self.complete_id();
         let is_timestamp = |id: &FieldId| match self.record.field(*id).value_source {
             ValueSource::CreationTime | ValueSource::UpdateTime => true,
             ValueSource::Client | ValueSource::RecordVersion => false,
@@ -44,7 +65,7 @@ impl<'a> WritePlanner<'a> {
         self.fill_missing(&is_given);
         self.set_timestamps(&[ValueSource::CreationTime, ValueSource::UpdateTime]);
         for (id, value) in timestamps.iter().filter(|(_, value)| !value.is_null()) {
-            self.values.retain(|(existing, _)| existing != id);
+            self.planned.values.retain(|(existing, _)| existing != id);
             self.accept_field(*id, self.record.field(*id), value);
         }
         self.finish()
@@ -54,22 +75,34 @@ impl<'a> WritePlanner<'a> {
         mut self,
         fields: Vec<(FieldId, Value)>,
         missing_fields: MissingFields,
-    ) -> Result<(StoredFields, LinkedIds)> {
+    ) -> Result<PlannedValues> {
         let is_given = self.accept_all(fields);
         if missing_fields == MissingFields::Reset {
             self.fill_missing(&is_given);
         }
-        if !(self.values.is_empty() && self.links.is_empty()) {
+        if !(self.planned.values.is_empty() && self.planned.links.is_empty()) {
             self.set_timestamps(&[ValueSource::UpdateTime]);
         }
         self.finish()
     }
 
-    fn finish(self) -> Result<(StoredFields, LinkedIds)> {
-        if self.violations.is_empty() {
-            Ok((self.values, self.links))
-        } else {
-            Err(Error::Invalid(self.violations))
+    fn finish(self) -> Result<PlannedValues> {
+        if self.violations.is_empty() { Ok(self.planned) } else { Err(Error::Invalid(self.violations)) }
+    }
+
+    /// Checks the id that the client chose, or generates one where the store does not count it up.
+    fn complete_id(&mut self) {
+        let field = self.record.field(self.record.id_field());
+        match (&self.planned.id, self.record.key_source) {
+            (Some(id), _) => self.violations.extend(coerce::chosen_id_violations(self.record, id)),
+            (None, KeySource::Counter) => {}
+            (None, KeySource::Generator) => self.planned.id = Some(RecordId::generate()),
+            (None, KeySource::Client)
+                if self.violations.iter().any(|violation| is_under(violation, field)) => {}
+            (None, KeySource::Client) => {
+                let message = format!("{} is required", display_label(&field.name));
+                self.violations.push(Violation::new(&field.input_name, "REQUIRED", message));
+            }
         }
     }
 
@@ -92,16 +125,27 @@ impl<'a> WritePlanner<'a> {
     }
 
     fn accept_field(&mut self, id: FieldId, field: &Field, value: &Value) {
-        if field.kind.is_link() {
+        if let Some(form) = field.kind.key_form() {
+            match RecordId::from_value(form, value) {
+                Ok(id) => self.planned.id = Some(id),
+                Err(_) if value.is_null() => {}
+                Err(help) => {
+                    let message = format!("{} {help}", display_label(&field.name));
+                    self.violations.push(Violation::new(&field.input_name, "TYPE", message));
+                }
+            }
+            return;
+        }
+        if let Some(link) = field.kind.link() {
             let none = Value::List(Vec::new());
-            match coerce::link_ids(field, if value.is_null() { &none } else { value }) {
-                Ok(ids) => self.links.push((id, ids)),
+            match coerce::link_ids(link, field, if value.is_null() { &none } else { value }) {
+                Ok(ids) => self.planned.links.push((id, ids)),
                 Err(violations) => self.violations.extend(under_field(field, violations)),
             }
             return;
         }
         match coerce::coerce_field(self.model, field, value) {
-            Ok(stored) => self.values.push((id, stored)),
+            Ok(stored) => self.planned.values.push((id, stored)),
             Err(violations) => self.violations.extend(under_field(field, violations)),
         }
     }
@@ -124,8 +168,15 @@ impl<'a> WritePlanner<'a> {
     fn set_timestamps(&mut self, kinds: &[ValueSource]) {
         for (i, field) in self.record.fields.iter().enumerate() {
             if kinds.contains(&field.value_source) {
-                self.values.push((FieldId(i), StoredValue::Text(date_times::format_timestamp(self.now))));
+                self.planned
+                    .values
+                    .push((FieldId(i), StoredValue::Text(date_times::format_timestamp(self.now))));
             }
         }
     }
+}
+
+/// True if the violation is one of this field.
+fn is_under(violation: &Violation, field: &Field) -> bool {
+    violation.path.first() == Some(&PathSegment::Field(field.input_name.clone()))
 }

@@ -1,11 +1,11 @@
 //! Writes a payload: the record of a write and what else its type says about it.
 
-use trefoil_model::PayloadPart;
 use trefoil_model::values::json_text;
+use trefoil_model::{PayloadPart, RecordId};
 
 use crate::execute::connection::{WriteNode, write_entries, write_literal};
 use crate::execute::path::ResponsePath;
-use crate::execute::write::{NullPropagated, ResponseWriter, WriteResult};
+use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::shape::{PayloadField, PayloadShape};
 
 /// The records of a payload while the outcome is not known yet; one for each field that selects it.
@@ -30,7 +30,7 @@ impl PayloadWriter {
         payload: &PayloadShape,
         writer: &mut ResponseWriter,
         path: &ResponsePath,
-        id: i64,
+        id: &RecordId,
     ) -> WriteResult {
         let mut records = self.0.into_iter();
         write_entries(writer, &payload.entries, path, |writer, entry, at| match &entry.field {
@@ -39,13 +39,13 @@ impl PayloadWriter {
                 Some((record, result)) => {
                     writer.errors.extend(record.errors);
                     writer.out.extend_from_slice(&record.out);
-                    result.map_err(|_| NullPropagated)
+                    result
                 }
                 None => writer.write_null(entry.required, at),
             },
             PayloadField::Part(part) => {
                 match part {
-                    PayloadPart::Id => json_text::write_quoted_int(&mut writer.out, id),
+                    PayloadPart::Id => json_text::write_id(&mut writer.out, id),
                     PayloadPart::True => writer.out.extend_from_slice(b"true"),
                     PayloadPart::Message => writer.out.extend_from_slice(b"\"OK\""),
                     PayloadPart::Code => writer.out.extend_from_slice(b"200"),

@@ -8,9 +8,9 @@ use apollo_compiler::executable::OperationType;
 
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
-use trefoil_model::Model;
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
+use trefoil_model::{Model, RecordId};
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
 use crate::execute::path::{FieldPosition, ResponsePath};
@@ -51,7 +51,7 @@ pub struct PendingRoot {
     /// Index of its root field.
     root_position: usize,
     /// The record of an update or a deletion.
-    record_id: Option<i64>,
+    record_id: Option<RecordId>,
     cursors: Option<CursorFormat>,
     has_previous: bool,
     /// It failed before the store started, so `reset` keeps its error.
@@ -94,10 +94,16 @@ impl PendingRoot {
                 pending.cursors = listing.with_cursors.then(format);
                 pending.has_previous = has_preceding(&listing.slice);
             }
-            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => pending.record_id = Some(*id),
+            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => {
+                pending.record_id = Some(id.clone());
+            }
             Ok(
                 Operation::Get { .. }
                 | Operation::Create { .. }
+                | Operation::CreateMany { .. }
+                | Operation::UpdateMany { .. }
+                | Operation::Upsert { .. }
+                | Operation::DeleteMany { .. }
                 | Operation::ReadImage { .. }
                 | Operation::PlainList(_),
             )
@@ -329,7 +335,10 @@ fn finish_response<'a>(mut out: Vec<u8>, failures: impl Iterator<Item = &'a Resp
 
 fn is_write(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Created { .. } | Outcome::Updated { .. } | Outcome::Deleted { .. } => true,
+        Outcome::Created { .. }
+        | Outcome::Updated { .. }
+        | Outcome::Deleted { .. }
+        | Outcome::ChangedMany { .. } => true,
         Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. } => false,
     }
 }
@@ -357,6 +366,11 @@ fn finish_root(
             writer.out.extend_from_slice(format!("{quote}{total}{quote}").as_bytes());
             Ok(())
         }
+        (RootShape::Count { is_text }, Outcome::ChangedMany { count }) => {
+            let quote = if *is_text { "\"" } else { "" };
+            writer.out.extend_from_slice(format!("{quote}{count}{quote}").as_bytes());
+            Ok(())
+        }
         (RootShape::Count { .. }, _) => {
             writer.fail_with(root.required, &Error::internal("the store did not count"), at)
         }
@@ -371,13 +385,18 @@ fn finish_root(
                 | OperationVerb::Count
                 | OperationVerb::Exists
                 | OperationVerb::Create
+                | OperationVerb::CreateMany
+                | OperationVerb::UpdateMany
+                | OperationVerb::Upsert
+                | OperationVerb::DeleteMany
                 | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
                 OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                    let id = pending.record_id.unwrap_or_default();
-                    let missing = Error::NotFound {
-                        what: MissingItem::Record { type_name: builtin.record_name.clone(), id },
+                    let type_name = builtin.record_name.clone();
+                    let what = match pending.record_id.clone() {
+                        Some(id) => MissingItem::Record { type_name, id },
+                        None => MissingItem::Named(type_name),
                     };
-                    writer.fail_with(root.required, &missing, at)
+                    writer.fail_with(root.required, &Error::NotFound { what }, at)
                 }
             }
         }
@@ -385,9 +404,7 @@ fn finish_root(
             RootShape::Id,
             Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
         ) => {
-            writer.out.push(b'"');
-            json_text::write_int(&mut writer.out, id);
-            writer.out.push(b'"');
+            json_text::write_id(&mut writer.out, &id);
             Ok(())
         }
         (
@@ -395,7 +412,7 @@ fn finish_root(
             Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
         ) => {
             let payload_writer = std::mem::take(&mut open.payload);
-            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, id))
+            writer.stop_null(root.required, |writer| payload_writer.finish(payload, writer, at.path, &id))
         }
         (RootShape::List(..), _) => {
             if open.rows == 0 {
@@ -421,6 +438,7 @@ fn finish_root(
                 | Outcome::Created { .. }
                 | Outcome::Updated { .. }
                 | Outcome::Deleted { .. }
+                | Outcome::ChangedMany { .. }
                 | Outcome::PlainList { .. } => (false, None),
             };
             let connection_writer = std::mem::take(&mut open.connection);

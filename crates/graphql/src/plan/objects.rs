@@ -407,11 +407,12 @@ fn leaf_type(name: &str) -> LeafType {
 /// The key of a reference, as a field `userId` beside `user` shows it.
 fn shown_key(owner: &RecordType, reference: FieldId, ty: &Type, reads: &mut RecordReads) -> FieldSource {
     let position = reads.add_column(reference);
-    let form = if ty.inner_named_type() == "Int" { KeyForm::Number } else { KeyForm::Text };
-    let own = owner.field(reference).kind.value_type().cloned();
-    let value_type = match own {
-        Some(value_type) if !matches!(value_type, ValueType::Key(_)) => value_type,
-        Some(_) | None => ValueType::Key(form),
+    let is_int = ty.inner_named_type() == "Int";
+    let value_type = match owner.field(reference).kind.value_type() {
+        Some(ValueType::Key(KeyForm::Digits)) if is_int => ValueType::Key(KeyForm::Number),
+        Some(ValueType::Key(KeyForm::Number)) if !is_int => ValueType::Key(KeyForm::Digits),
+        Some(other) => other.clone(),
+        None => ValueType::Key(KeyForm::Digits),
     };
     FieldSource::Column { position, value_type }
 }

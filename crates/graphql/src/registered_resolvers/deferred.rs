@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_engine::{OwnedRow, ResolverResult};
-use trefoil_model::Value;
+use trefoil_model::{RecordId, Value};
 
 use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
 use crate::registered_resolvers::tree::ResolvedTree;
@@ -21,7 +21,7 @@ pub enum DeferredValue {
 
 /// The source of an object that is still to be made.
 pub enum PendingObject {
-    Record(i64),
+    Record(RecordId),
     Row(OwnedRow),
     Value(Value),
 }
@@ -33,9 +33,9 @@ pub struct ObjectBatch {
 }
 
 impl PendingObject {
-    pub fn record_id(&self) -> Option<i64> {
+    pub fn record_id(&self) -> Option<&RecordId> {
         match self {
-            PendingObject::Record(id) => Some(*id),
+            PendingObject::Record(id) => Some(id),
             PendingObject::Row(_) | PendingObject::Value(_) => None,
         }
     }

@@ -30,11 +30,14 @@ impl RootRowCollector {
                 Ok(
                     Operation::Get { selection, .. }
                     | Operation::Create { selection, .. }
+                    | Operation::CreateMany { selection, .. }
+                    | Operation::Upsert { selection, .. }
                     | Operation::Update { selection, .. }
                     | Operation::Delete { selection, .. }
                     | Operation::ReadImage { selection, .. },
                 ) => (selection.clone(), 0),
-                Ok(Operation::PlainList(_)) | Err(_) => (Arc::default(), 0),
+                Ok(Operation::UpdateMany { .. } | Operation::DeleteMany { .. } | Operation::PlainList(_))
+                | Err(_) => (Arc::default(), 0),
             };
             OperationRows { selection, cursor_cells, rows: Vec::new(), outcome: None, failed_early: false }
         });

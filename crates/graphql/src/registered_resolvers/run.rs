@@ -15,7 +15,7 @@ use trefoil_engine::{
 };
 use trefoil_model::error::{Error, Result, panic_text};
 use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, Value};
+use trefoil_model::{RecordId, Value};
 
 use crate::execute::execution::OperationExecution;
 use crate::execute::response::{PendingRoot, ResponseBuilder};
@@ -299,7 +299,8 @@ impl<'a> ResolverExecution<'a> {
         shape: Arc<ObjectShape>,
         objects: Vec<PendingObject>,
     ) -> Vec<Option<ResolvedTree>> {
-        let ids: Vec<i64> = objects.iter().filter_map(PendingObject::record_id).collect();
+        let ids: Vec<Value> =
+            objects.iter().filter_map(PendingObject::record_id).map(RecordId::to_value).collect();
         let records = match self.load_records(&shape, ids).await {
             Ok(records) => records,
             Err(error) => {
@@ -325,11 +326,15 @@ impl<'a> ResolverExecution<'a> {
         trees.collect()
     }
 
-    async fn load_records(&self, shape: &ObjectShape, ids: Vec<i64>) -> Result<HashMap<i64, OwnedRow>> {
+    async fn load_records(
+        &self,
+        shape: &ObjectShape,
+        ids: Vec<Value>,
+    ) -> Result<HashMap<RecordId, OwnedRow>> {
         let (Some(record), false) = (shape.record, ids.is_empty()) else { return Ok(HashMap::new()) };
         let engine = self.execution.engine;
         let id = engine.model().record(record).id_field();
-        let value = Value::List(ids.into_iter().map(Value::Int).collect());
+        let value = Value::List(ids);
         let listing = Listing {
             conditions: vec![Condition { field: id, op: ComparisonOp::In, value }],
             ..Listing::default()
@@ -341,7 +346,7 @@ impl<'a> ResolverExecution<'a> {
         let position = position.ok_or_else(|| Error::internal("the id is read with every record"))?;
         let mut rows = HashMap::with_capacity(collected.rows.len());
         for row in collected.rows {
-            if let CellValue::Int(id) = row.cell(position) {
+            if let Some(id) = RecordId::from_cell(row.cell(position)) {
                 rows.insert(id, row);
             }
         }

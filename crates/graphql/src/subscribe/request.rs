@@ -111,9 +111,13 @@ fn change_filter(
             | OperationVerb::Count
             | OperationVerb::Exists
             | OperationVerb::Create
+            | OperationVerb::CreateMany
             | OperationVerb::Update
+            | OperationVerb::UpdateMany
             | OperationVerb::Save
-            | OperationVerb::Delete => {
+            | OperationVerb::Upsert
+            | OperationVerb::Delete
+            | OperationVerb::DeleteMany => {
                 refuse("RESOLVER_NOT_FOUND", format!("`{name}` is not bound to a subscription"))
             }
         },

@@ -100,9 +100,16 @@ pub struct OperationNames {
     pub list: [String; 2],
     /// `getUserById`, `user`; for uncountable nouns the second equals the list's.
     pub get: [String; 2],
+    /// `booksConnection`
+    pub connection: String,
     pub create: String,
+    /// `createBooks`
+    pub create_many: String,
     pub update: String,
+    pub update_many: String,
+    pub upsert: String,
     pub delete: String,
+    pub delete_many: String,
     pub created: String,
     pub updated: String,
     pub deleted: String,
@@ -110,16 +117,36 @@ pub struct OperationNames {
 
 pub fn operation_names(type_name: &str) -> OperationNames {
     let lower = type_name.to_lower_camel_case();
+    let plural = plural_camel(type_name);
+    let many = if plural == type_name { format!("{type_name}List") } else { plural };
     OperationNames {
         list: [format!("getAll{}", plural_camel(type_name)), plural_camel(&lower)],
         get: [format!("get{type_name}ById"), lower.clone()],
+        connection: format!("{}Connection", plural_camel(&lower)),
         create: format!("create{type_name}"),
+        create_many: format!("create{many}"),
         update: format!("update{type_name}"),
+        update_many: format!("update{many}"),
+        upsert: format!("upsert{type_name}"),
         delete: format!("delete{type_name}"),
+        delete_many: format!("delete{many}"),
         created: format!("{lower}Created"),
         updated: format!("{lower}Updated"),
         deleted: format!("{lower}Deleted"),
     }
+}
+
+impl OperationNames {
+    /// The list under a name that no other operation has: `newsList` where `news` gets one.
+    pub fn distinct_list(&self) -> String {
+        let ([_, list], [_, get]) = (&self.list, &self.get);
+        if list == get { format!("{list}List") } else { list.clone() }
+    }
+}
+
+/// The operation that gets a record by a unique field: `bookByIsbn`.
+pub fn unique_get_name(type_name: &str, field_name: &str) -> String {
+    format!("{}By{}", type_name.to_lower_camel_case(), field_name.to_upper_camel_case())
 }
 
 /// The plural of a camel-case name, capitals preserved: `APIs`, `OAuthTokens`, `People`.
@@ -187,6 +214,12 @@ mod tests {
         let user = operation_names("User");
         assert_eq!(user.get[0], "getUserById");
         assert_eq!((user.create.as_str(), user.updated.as_str()), ("createUser", "userUpdated"));
+        assert_eq!(user.connection, "usersConnection");
+        assert_eq!(user.distinct_list(), "users");
+        assert_eq!(user.delete_many, "deleteUsers");
+        assert_eq!(operation_names("News").distinct_list(), "newsList");
+        assert_eq!(operation_names("News").update_many, "updateNewsList");
+        assert_eq!(unique_get_name("OrderLine", "createdBy"), "orderLineByCreatedBy");
     }
 
     #[test]

@@ -61,6 +61,10 @@ impl DiagnosticLog {
         self.diagnostics.last_mut().expect("one was just pushed")
     }
 
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
     /// True if an error was found at the span or inside it.
     pub fn has_error_within(&self, span: Option<SourceSpan>) -> bool {
         let Some(span) = span else { return false };

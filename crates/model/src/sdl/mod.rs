@@ -11,6 +11,9 @@ pub(crate) mod syntax_errors;
 // What a schema for another server has besides, or leaves out.
 pub(crate) mod implied_types;
 
+// Operations from types alone.
+pub(crate) mod generate;
+
 // Types and root fields.
 pub(crate) mod record_keys;
 pub(crate) mod record_types;

@@ -10,24 +10,69 @@ use apollo_compiler::validation::{DiagnosticList, Valid};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::directives::{self, foreign};
+use crate::sdl::record_types::PartialModel;
 use crate::sdl::resource_paths::ReservedPath;
 use crate::sdl::{
-    default_values, graphql_errors, implied_types, merge_extensions, record_types, relations, root_fields,
-    schema_checks, syntax_errors,
+    default_values, generate, graphql_errors, implied_types, merge_extensions, record_types, relations,
+    root_fields, schema_checks, syntax_errors,
 };
-use crate::{Model, SourceFile};
+use crate::{Model, RootField, SourceFile};
 
 /// Reads a schema. On success the diagnostics are warnings, such as fields that are not stored.
 pub fn parse_schema(
     files: &[SourceFile],
     reserved: &[ReservedPath],
 ) -> Result<(Model, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let parsed = parse_files(files);
+    let mut parsed = parse_files(files);
+    let mut read = read_documents(&parsed, reserved);
+    let mut generated = String::new();
+    if parsed.errors.is_empty()
+        && let Some(request) =
+            generate::read_request(&read.schema, &read.partial_model, &read.redeclared, &mut read.log)
+        && !read.log.has_errors()
+    {
+        let mut log = DiagnosticLog::new(parsed.sources.clone());
+        generated = generate::generated_definitions(&read.schema, &read.partial_model, &request, &mut log);
+        if !generated.is_empty() {
+            parsed.add_file(&generated, generate::GENERATED_FILE);
+            parsed.collect_sources();
+            read = read_documents(&parsed, reserved);
+        }
+        read.log.diagnostics.extend(log.diagnostics);
+    }
+    let ReadSchema { schema, partial_model, root_fields, mut log, .. } = read;
+    // A mistake in a type may be the reason why its operations are not generated.
+    if schema.schema_definition.query.is_none() && parsed.errors.is_empty() && !log.has_errors() {
+        schema_checks::report_missing_query(&schema, files, &mut log);
+    }
+    let valid = validate_schema(schema, &mut log);
+    let diagnostics = finish_diagnostics(log.diagnostics, files, !parsed.errors.is_empty());
+    match valid {
+        Some(schema) if diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) => {
+            let sdl = schema.to_string();
+            let hash = xxhash_rust::xxh3::xxh3_64(sdl.as_bytes());
+            let PartialModel { records, enums, embedded, .. } = partial_model;
+            Ok((Model { records, enums, embedded, root_fields, schema, sdl, hash, generated }, diagnostics))
+        }
+        _ => Err(diagnostics),
+    }
+}
+
+/// A schema with all that is read of it before it is validated.
+struct ReadSchema {
+    schema: Schema,
+    partial_model: PartialModel,
+    root_fields: Vec<RootField>,
+    redeclared: HashSet<String>,
+    log: DiagnosticLog,
+}
+
+fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema {
     let mut log = DiagnosticLog::new(parsed.sources.clone());
     for (text, errors) in &parsed.errors {
         syntax_errors::report_syntax_errors(&mut log, text, errors);
     }
-    let mut schema = build_schema(&parsed, files, &mut log);
+    let mut schema = build_schema(parsed, &mut log);
     let redeclared = schema_checks::redeclared_directives(&schema, parsed.builtin_file, &mut log);
     foreign::remove_foreign_directives(&mut schema, parsed.builtin_file, &mut log);
     let mut partial_model = record_types::read_record_types(&schema, &redeclared, &mut log);
@@ -35,17 +80,7 @@ pub fn parse_schema(
     let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);
     schema_checks::check_schema(&mut partial_model, &schema, &redeclared, reserved, &mut log);
     default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
-    let valid = validate_schema(schema, &mut log);
-    let diagnostics = finish_diagnostics(log.diagnostics, files, !parsed.errors.is_empty());
-    match valid {
-        Some(schema) if diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) => {
-            let sdl = schema.to_string();
-            let hash = xxhash_rust::xxh3::xxh3_64(sdl.as_bytes());
-            let record_types::PartialModel { records, enums, embedded, .. } = partial_model;
-            Ok((Model { records, enums, embedded, root_fields, schema, sdl, hash }, diagnostics))
-        }
-        _ => Err(diagnostics),
-    }
+    ReadSchema { schema, partial_model, root_fields, redeclared, log }
 }
 
 struct ParsedFiles {
@@ -75,8 +110,7 @@ fn parse_files(files: &[SourceFile]) -> ParsedFiles {
         parsed.builtin_file =
             parsed.documents.last().and_then(|document| document.sources.keys().last().copied());
     }
-    let maps = parsed.documents.iter().flat_map(|document| document.sources.iter());
-    parsed.sources = SourceMap::new(maps.map(|(id, file)| (*id, file.clone())).collect());
+    parsed.collect_sources();
     parsed
 }
 
@@ -89,6 +123,11 @@ impl ParsedFiles {
                 self.errors.push((text.to_owned(), failed.errors));
             }
         }
+    }
+
+    fn collect_sources(&mut self) {
+        let maps = self.documents.iter().flat_map(|document| document.sources.iter());
+        self.sources = SourceMap::new(maps.map(|(id, file)| (*id, file.clone())).collect());
     }
 }
 
@@ -136,7 +175,7 @@ fn mentions_directive(text: &str, directive: &str) -> bool {
 }
 
 /// Builds one schema of all documents, with extensions merged.
-fn build_schema(parsed: &ParsedFiles, files: &[SourceFile], log: &mut DiagnosticLog) -> Schema {
+fn build_schema(parsed: &ParsedFiles, log: &mut DiagnosticLog) -> Schema {
     let mut builder = Schema::builder().adopt_orphan_extensions().ignore_builtin_redefinitions();
     for document in &parsed.documents {
         builder = builder.add_ast(document);
@@ -153,9 +192,6 @@ fn build_schema(parsed: &ParsedFiles, files: &[SourceFile], log: &mut Diagnostic
         log.warning(None, "EMPTY", "the schema is empty").help("define record types in graphql/*.graphqls");
         return Schema::parse("type Query { _: Boolean }", "trefoil.graphqls")
             .expect("a query type is a schema");
-    }
-    if schema.schema_definition.query.is_none() && parsed.errors.is_empty() {
-        schema_checks::report_missing_query(&schema, files, log);
     }
     schema
 }

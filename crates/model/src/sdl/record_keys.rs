@@ -8,45 +8,48 @@ use apollo_compiler::schema::ObjectType;
 
 use crate::naming::names::{is_key_name, snake_words};
 use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name, type_words};
+use crate::sdl::directives::directive_argument;
 use crate::sdl::root_fields::root_types;
-use crate::{KeyForm, RootKind, Scalar};
+use crate::{KeyForm, KeySource, RootKind, Scalar};
 
 /// The key of a record type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RecordKey<'a> {
-    Field(&'a str, KeyForm),
-    /// The type has no key, but operations list or create its records: the store keeps one that the schema has not.
-    Hidden,
+pub(crate) struct DeclaredKey<'a> {
+    /// `None` if the type has no key, but operations list or create its records: the store keeps one that the schema
+    /// has not.
+    pub field: Option<&'a str>,
+    pub form: KeyForm,
+    pub source: KeySource,
 }
 
-impl RecordKey<'_> {
-    pub fn form(self) -> KeyForm {
-        match self {
-            RecordKey::Field(_, form) => form,
-            RecordKey::Hidden => KeyForm::Text,
-        }
-    }
-}
+const HIDDEN_KEY: DeclaredKey<'static> =
+    DeclaredKey { field: None, form: KeyForm::Digits, source: KeySource::Counter };
 
 /// The keys by type.
-pub(crate) fn record_keys<'a>(
+pub(crate) fn declared_keys<'a>(
     schema: &'a Schema,
     types: &[&'a ObjectType],
     redeclared: &HashSet<String>,
-) -> HashMap<&'a str, RecordKey<'a>> {
+) -> HashMap<&'a str, DeclaredKey<'a>> {
     let nouns: HashSet<String> = types.iter().map(|ty| type_words(&ty.name)).collect();
     let named = types_of_operations(schema, &nouns);
+    let reads_kind = !redeclared.contains("key");
     let key = |ty: &&'a ObjectType| {
         if is_embedded(ty, redeclared) {
             return None;
         }
+        let chosen = || ty.fields.values().filter(|_| reads_kind).find_map(|field| chosen_key(field));
         let noun = TypeNoun::new(&ty.name, |words| nouns.contains(words));
-        let hidden = || (is_stored_by_operations(ty, &named)).then_some(RecordKey::Hidden);
         // `customers: [CustomerResponse]` lists what is stored, if there is no Customer.
         let is_result = is_result_name(&ty.name) && !(named.contains(ty.name.as_str()) && noun.has_ending());
+        let undeclared = || {
+            let is_stored = is_stored_by_operations(ty, &named);
+            is_stored.then(|| natural_key(schema, ty).unwrap_or(HIDDEN_KEY))
+        };
         let is_listed = || !is_result && is_listed(schema, &ty.name);
         let part = || part_key(ty, &noun, &nouns).filter(|_| is_listed());
-        Some((ty.name.as_str(), key_field(ty, is_result).or_else(hidden).or_else(part)?))
+        let by_name = || key_field(ty, is_result);
+        Some((ty.name.as_str(), chosen().or_else(by_name).or_else(undeclared).or_else(part)?))
     };
     types.iter().filter_map(key).collect()
 }
@@ -56,36 +59,56 @@ pub(crate) fn is_embedded(ty: &ObjectType, redeclared: &HashSet<String>) -> bool
     ty.directives.has("embedded") && !redeclared.contains("embedded")
 }
 
+/// The field with `@key(kind:)`, if its type can be such a key.
+fn chosen_key(field: &FieldDefinition) -> Option<DeclaredKey<'_>> {
+    let directive = field.directives.get("key")?;
+    let kind = directive_argument(directive, "kind")?.as_enum()?;
+    let (form, source) = key_of_kind(kind, key_scalar(field)?)?;
+    Some(DeclaredKey { field: Some(&field.name), form, source })
+}
+
+/// What `@key(kind:)` means on a field of this type; `None` if it does not fit.
+pub(crate) fn key_of_kind(kind: &str, scalar: Scalar) -> Option<(KeyForm, KeySource)> {
+    match (kind, scalar) {
+        ("COUNT", Scalar::Int) => Some((KeyForm::Number, KeySource::Counter)),
+        ("COUNT", Scalar::Id | Scalar::Long | Scalar::String) => Some((KeyForm::Digits, KeySource::Counter)),
+        ("UUID", Scalar::Id | Scalar::String | Scalar::Uuid) => Some((KeyForm::Uuid, KeySource::Generator)),
+        ("TEXT", Scalar::Id | Scalar::String) => Some((KeyForm::Text, KeySource::Client)),
+        _ => None,
+    }
+}
+
 /// `id: ID!` is always the key. Other keys are accepted unless the type is the result of an operation by its name.
-fn key_field(ty: &ObjectType, is_result: bool) -> Option<RecordKey<'_>> {
+fn key_field(ty: &ObjectType, is_result: bool) -> Option<DeclaredKey<'_>> {
     if let Some(id) = ty.fields.get("id") {
         let is_plain = matches!(&id.ty, Type::NonNullNamed(name) if name == "ID");
-        let form = key_form(id).filter(|_| is_plain || !is_result)?;
-        return Some(RecordKey::Field("id", form));
+        return field_key(id).filter(|_| is_plain || !is_result);
     }
     if is_result {
         return None;
     }
     let is_reversed = |name: &str| snake_words(name) == format!("id_{}", snake_words(&ty.name));
-    let fields = || ty.fields.iter().map(|(name, field)| (name.as_str(), field));
+    let is_uuid =
+        |name: &str| name == "uuid" || snake_words(name) == format!("{}_uuid", snake_words(&ty.name));
     let named = |accepts: &dyn Fn(&str) -> bool| {
-        let mut fields = fields().filter(|(name, _)| accepts(name));
-        fields.find_map(|(name, field)| Some(RecordKey::Field(name, key_form(field)?)))
+        let mut fields = ty.fields.values().filter(|field| accepts(&field.name));
+        fields.find_map(|field| field_key(field))
     };
     named(&|name| name == "_id")
         .or_else(|| named(&|name| is_key_name(&ty.name, name)))
         .or_else(|| named(&is_reversed))
+        .or_else(|| named(&is_uuid))
 }
 
 /// `accountId: ID!` in BankAccountDTO, unless there is a type Account, which it would refer to.
-fn part_key<'a>(ty: &'a ObjectType, noun: &TypeNoun, nouns: &HashSet<String>) -> Option<RecordKey<'a>> {
-    let mut fields = ty.fields.iter().filter(|(name, field)| {
-        let words = snake_words(name);
+fn part_key<'a>(ty: &'a ObjectType, noun: &TypeNoun, nouns: &HashSet<String>) -> Option<DeclaredKey<'a>> {
+    let mut fields = ty.fields.values().filter(|field| {
+        let words = snake_words(&field.name);
         let part = words.strip_suffix("_id").filter(|part| noun.ends_with(part) && !nouns.contains(*part));
         part.is_some() && matches!(&field.ty, Type::NonNullNamed(name) if name == "ID")
     });
-    let (name, field) = fields.next().filter(|_| fields.next().is_none())?;
-    Some(RecordKey::Field(name, key_form(field)?))
+    let field = fields.next().filter(|_| fields.next().is_none())?;
+    field_key(field)
 }
 
 /// True if a query lists values of the type.
@@ -97,23 +120,44 @@ fn is_listed(schema: &Schema, type_name: &str) -> bool {
     })
 }
 
-/// The form of a key of this type; `None` if the store cannot count it up.
-fn key_form(field: &FieldDefinition) -> Option<KeyForm> {
-    let (Type::Named(name) | Type::NonNullNamed(name)) = &field.ty else { return None };
-    match Scalar::from_name(name).filter(|_| field.arguments.is_empty())? {
-        Scalar::Id | Scalar::Long => Some(KeyForm::Text),
-        Scalar::Int => Some(KeyForm::Number),
-        Scalar::String
-        | Scalar::Float
+/// The key that a field is without `@key`; `None` if its values cannot be keys.
+fn field_key(field: &FieldDefinition) -> Option<DeclaredKey<'_>> {
+    let (form, source) = match key_scalar(field)? {
+        Scalar::Id | Scalar::Long => (KeyForm::Digits, KeySource::Counter),
+        Scalar::Int => (KeyForm::Number, KeySource::Counter),
+        Scalar::String => (KeyForm::Text, KeySource::Generator),
+        Scalar::Uuid => (KeyForm::Uuid, KeySource::Generator),
+        Scalar::Float
         | Scalar::Boolean
         | Scalar::Decimal
         | Scalar::Date
         | Scalar::DateTime
-        | Scalar::Uuid
         | Scalar::Url
         | Scalar::Email
-        | Scalar::Json => None,
-    }
+        | Scalar::Json => return None,
+    };
+    Some(DeclaredKey { field: Some(&field.name), form, source })
+}
+
+fn key_scalar(field: &FieldDefinition) -> Option<Scalar> {
+    let (Type::Named(name) | Type::NonNullNamed(name)) = &field.ty else { return None };
+    Scalar::from_name(name).filter(|_| field.arguments.is_empty())
+}
+
+/// The only field by which operations get single records of the type: `isbn` with `book(isbn: String!): Book`.
+fn natural_key<'a>(schema: &Schema, ty: &'a ObjectType) -> Option<DeclaredKey<'a>> {
+    let queries = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Query);
+    let fields = queries.filter_map(|(_, name)| schema.get_object(name)).flat_map(|ty| ty.fields.values());
+    let gets = fields.filter(|field| !field.ty.is_list() && field.ty.inner_named_type() == &ty.name);
+    let mut found = gets.filter_map(|get| match get.arguments.as_slice() {
+        [argument] if argument.ty.is_non_null() => ty.fields.get(&argument.name),
+        _ => None,
+    });
+    let field = found.next()?;
+    let is_text = matches!(key_scalar(field)?, Scalar::String | Scalar::Id);
+    let is_only = found.all(|other| other.name == field.name);
+    let is_key = is_text && is_only && field.ty.is_non_null();
+    is_key.then_some(DeclaredKey { field: Some(&field.name), form: KeyForm::Text, source: KeySource::Client })
 }
 
 /// `CreateBookPayload`, `UserResponse`: what an operation returns, not what is stored.

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
 use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive};
-use crate::sdl::record_keys::{RecordKey, is_embedded, record_keys};
+use crate::sdl::record_keys::{DeclaredKey, declared_keys, is_embedded};
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
@@ -55,7 +55,7 @@ pub(crate) struct RecordTypeReader<'a> {
     schema: &'a Schema,
     roots: HashSet<&'a str>,
     pub(crate) record_ids: HashMap<&'a str, RecordTypeId>,
-    keys: HashMap<&'a str, RecordKey<'a>>,
+    keys: HashMap<&'a str, DeclaredKey<'a>>,
     redeclared: &'a HashSet<String>,
     pub(crate) log: &'a mut DiagnosticLog,
     partial_model: PartialModel,
@@ -73,7 +73,7 @@ pub(crate) fn read_record_types(
     let roots = root_type_names(schema);
     let types: Vec<&ObjectType> =
         user_object_types(schema).filter(|ty| !roots.contains(ty.name.as_str())).collect();
-    let keys = record_keys(schema, &types, redeclared);
+    let keys = declared_keys(schema, &types, redeclared);
     let records: Vec<&ObjectType> =
         types.iter().copied().filter(|ty| keys.contains_key(ty.name.as_str())).collect();
     let record_ids = records.iter().enumerate().map(|(i, ty)| (ty.name.as_str(), RecordTypeId(i))).collect();
@@ -187,8 +187,9 @@ impl<'a> RecordTypeReader<'a> {
         let fields = ty.fields.values().enumerate();
         let mut fields: Vec<Field> =
             fields.map(|(i, def)| self.read_field(ty, def, id, FieldId(i))).collect();
-        if self.keys[ty.name.as_str()] == RecordKey::Hidden {
-            fields.push(hidden_key());
+        let key = self.keys[ty.name.as_str()];
+        if key.field.is_none() {
+            fields.push(hidden_key(key.form));
         }
         self.partial_model.records.push(RecordType {
             name: ty.name.to_string(),
@@ -196,6 +197,7 @@ impl<'a> RecordTypeReader<'a> {
             table: names::table_name(&ty.name),
             description: ty.description.as_ref().map(|text| text.to_string()),
             fields,
+            key_source: key.source,
             indexes: Vec::new(),
             renamed_from,
         });
@@ -230,9 +232,9 @@ impl<'a> RecordTypeReader<'a> {
         let directives =
             DirectiveReader { log: self.log, redeclared: self.redeclared }.read_field(&def.directives);
         let key = self.keys[ty.name.as_str()];
-        let mut shape = match key {
-            RecordKey::Field(name, form) if def.name == name => TypeShape::Value(ValueType::Key(form)),
-            RecordKey::Field(..) | RecordKey::Hidden => self.type_shape(&def.ty),
+        let mut shape = match key.field {
+            Some(name) if def.name == name => TypeShape::Value(ValueType::Key(key.form)),
+            Some(_) | None => self.type_shape(&def.ty),
         };
         if directives.resolver.is_some() {
             shape = TypeShape::Unstored(UnstoredReason::HasResolver);
@@ -287,7 +289,7 @@ impl<'a> RecordTypeReader<'a> {
 
     fn key_form(&self, record: RecordTypeId) -> KeyForm {
         let name = self.record_ids.iter().find(|(_, id)| **id == record).map(|(name, _)| *name);
-        name.map_or(KeyForm::Text, |name| self.keys[name].form())
+        name.map_or(KeyForm::Digits, |name| self.keys[name].form)
     }
 
     fn read_embedded_field(&mut self, ty: &'a ObjectType, def: &'a FieldDefinition) -> Field {
@@ -421,12 +423,12 @@ impl<'a> RecordTypeReader<'a> {
 }
 
 /// The key of records whose type has none.
-fn hidden_key() -> Field {
+fn hidden_key(form: KeyForm) -> Field {
     Field {
         name: "id".to_owned(),
         input_name: "id".to_owned(),
         column: names::KEY_COLUMN.to_owned(),
-        kind: FieldKind::Id(KeyForm::Text),
+        kind: FieldKind::Id(form),
         required: true,
         unique: false,
         rules: Vec::new(),

@@ -181,10 +181,12 @@ impl RelationResolver<'_> {
     }
 
     fn set_link_side(&mut self, at: FieldRef, target: RecordTypeId, table: &str, own: &str, other: &str) {
+        let key_form = self.partial_model.records[target.0].key_form();
         let field = &mut self.partial_model.records[at.0.0].fields[at.1.0];
         field.input_name = names::link_input_name(&field.name);
         field.kind = FieldKind::Relation(Relation::Link(Link {
             target,
+            key_form,
             table: table.to_owned(),
             own_column: own.to_owned(),
             other_column: other.to_owned(),

@@ -67,17 +67,14 @@ fn is_compatible(declared: &DirectiveDefinition, builtin: &BuiltinDirective) -> 
 }
 
 pub(crate) fn report_missing_query(schema: &Schema, files: &[SourceFile], log: &mut DiagnosticLog) {
-    let example = schema.types.values().find_map(|ty| {
-        let object = ty.as_object().filter(|object| object.fields.contains_key("id"))?;
-        Some(format!("{}: [{}!]!", names::operation_names(&object.name).list[1], object.name))
-    });
-    let field = example.unwrap_or_else(|| "users: [User!]!".to_owned());
     let first = schema
         .types
         .values()
         .find_map(|ty| ty.name().location().filter(|span| is_user_written(Some(*span), None)));
     let diagnostic = log.error(first, "NO_QUERY", "the schema has no `Query` type");
-    diagnostic.label("the schema starts here").help(format!("add `type Query {{ {field} }}`"));
+    diagnostic
+        .label("the schema starts here")
+        .help("add a record type, such as `type User { id: ID! name: String }`, or a `Query` type");
     if diagnostic.file.is_empty()
         && let Some(file) = files.first()
     {

@@ -7,7 +7,8 @@ use crate::naming::names;
 use crate::values::rule_checks::{self, FieldLabel};
 use crate::values::{json_text, scalars};
 use crate::{
-    CellValue, EmbeddedType, EnumType, Field, ListItem, Model, Scalar, StoredValue, Value, ValueType,
+    CellValue, EmbeddedType, EnumType, Field, Link, ListItem, Model, RecordId, RecordType, Scalar,
+    StoredValue, Value, ValueType,
 };
 
 /// The types that coercion looks up by name.
@@ -64,20 +65,27 @@ pub fn coerce_type_only(model: &Model, field: &Field, value: &Value) -> Result<S
     stored_value(model.into(), field, value)
 }
 
-/// Validates an id chosen by the caller. New ids continue after the greatest one, so the last possible id would
+/// Validates an id chosen by the caller. Counted ids continue after the greatest one, so the last possible one would
 /// leave none. Every other id is allowed: it may come from another store that is being moved here.
-pub fn check_chosen_id(id: Option<i64>) -> Result<Option<i64>, Vec<Violation>> {
-    match id {
-        Some(i64::MAX) => {
-            let message = format!("Id must not be {}: it leaves no id for the next record", i64::MAX);
-            Err(vec![Violation::new("id", "RANGE", message)])
+pub fn chosen_id_violations(record: &RecordType, id: &RecordId) -> Vec<Violation> {
+    let field = record.field(record.id_field());
+    let label = FieldLabel(&field.name);
+    let violations = match id {
+        RecordId::Number(i64::MAX) => {
+            let message = format!("{label} must not be {}: it leaves no id for the next record", i64::MAX);
+            single_violation("RANGE", message)
         }
-        Some(_) | None => Ok(id),
-    }
+        RecordId::Number(_) => Vec::new(),
+        RecordId::Text(text) => {
+            let value = Value::String(text.to_string());
+            rule_checks::rule_violations(&field.rules, &value, &id.clone().into_stored(), label)
+        }
+    };
+    violations_under(violations, PathSegment::Field(field.input_name.clone())).collect()
 }
 
 /// The ids of a link, without duplicates.
-pub fn link_ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
+pub fn link_ids(link: &Link, field: &Field, value: &Value) -> Result<Vec<RecordId>, Vec<Violation>> {
     let label = FieldLabel(&field.name);
     let Value::List(items) = value else {
         return Err(single_violation(
@@ -88,15 +96,15 @@ pub fn link_ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>
     let mut ids = IndexSet::with_capacity(items.len());
     let mut violations = Vec::new();
     for (i, item) in items.iter().enumerate() {
-        match item.as_i64() {
-            Some(id) => drop(ids.insert(id)),
-            None if violations.len() < MAX_VIOLATIONS => {
+        match RecordId::from_value(link.key_form, item) {
+            Ok(id) => drop(ids.insert(id)),
+            Err(help) if violations.len() < MAX_VIOLATIONS => {
                 violations.extend(violations_under(
-                    single_violation("TYPE", not_an_id_message(label)),
+                    single_violation("TYPE", format!("{label} {help}")),
                     PathSegment::Index(i),
                 ));
             }
-            None => break,
+            Err(_) => break,
         }
     }
     if violations.is_empty() { Ok(ids.into_iter().collect()) } else { Err(violations) }
@@ -141,10 +149,9 @@ fn value_of_type(
     label: FieldLabel<'_>,
 ) -> Result<StoredValue, Vec<Violation>> {
     match value_type {
-        ValueType::Key(_) => match value.as_i64() {
-            Some(id) => Ok(StoredValue::Int(id)),
-            None => Err(single_violation("TYPE", not_an_id_message(label))),
-        },
+        ValueType::Key(form) => RecordId::from_value(*form, value)
+            .map(RecordId::into_stored)
+            .map_err(|help| single_violation("TYPE", format!("{label} {help}"))),
         ValueType::Scalar(scalar) => scalar_value(*scalar, value, label),
         ValueType::Enum(name) => enum_value(types, name, value, label),
         ValueType::Embedded(name) => embedded_value(types, name, value, label),
@@ -155,10 +162,6 @@ fn value_of_type(
 fn scalar_value(scalar: Scalar, value: &Value, label: FieldLabel<'_>) -> Result<StoredValue, Vec<Violation>> {
     scalars::coerce_scalar(scalar, value)
         .map_err(|error| single_violation(error.code, format!("{label} {}", error.message)))
-}
-
-fn not_an_id_message(label: FieldLabel<'_>) -> String {
-    format!("{label} must be an id (a whole number)")
 }
 
 fn enum_value(

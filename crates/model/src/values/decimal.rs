@@ -46,6 +46,11 @@ pub fn to_i64(text: &str) -> Option<i64> {
     }
 }
 
+/// Parses digits of a 64-bit integer with an optional minus, and nothing else.
+pub fn parse_integer(text: &str) -> Option<i64> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
 /// Compares two canonical decimals by value; `1.50` equals `1.5`.
 pub fn compare(a: &str, b: &str) -> Ordering {
     match (a.strip_prefix('-'), b.strip_prefix('-')) {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::naming::names;
 use crate::values::{coerce, json_text};
-use crate::{Field, FieldRule, KeyForm, Model, RecordType, Scalar, Value, ValueType};
+use crate::{Field, FieldRule, KeyForm, Model, RecordId, RecordType, Scalar, Value, ValueType};
 
 /// An example record as a response shows it.
 pub fn example_record(model: &Model, record: &RecordType) -> Option<Json> {
@@ -28,9 +28,9 @@ pub fn as_response_json(model: &Model, field: &Field, value: Json) -> Option<Jso
 }
 
 /// A body that creates a record; `None` if no example exists for a required field.
-pub fn example_input(model: &Model, fields: &[Field]) -> Option<Json> {
+pub fn example_input(model: &Model, record: &RecordType) -> Option<Json> {
     let mut object = Map::new();
-    for field in fields.iter().filter(|field| field.is_writable()) {
+    for field in record.fields.iter().filter(|field| record.is_set_on_create(field)) {
         match example_value(model, field) {
             Some(value) => drop(object.insert(field.input_name.clone(), value)),
             // A list of links may be empty.
@@ -49,9 +49,12 @@ pub fn example_patch(model: &Model, fields: &[Field]) -> Option<Json> {
 
 /// A valid value of the field. References get one only if required, links never.
 pub fn example_value(model: &Model, field: &Field) -> Option<Json> {
+    if let Some(form) = field.kind.key_form() {
+        return Some(example_key(form));
+    }
     if field.kind.is_reference() {
-        // Existing ids are unknown; a first record usually exists.
-        return field.required.then(|| json!("1"));
+        let form = field.kind.reference().map(|reference| reference.key_form);
+        return form.filter(|_| field.required).map(example_key);
     }
     let value = value_of_field(model, field, field.kind.own_value()?)?;
     coerce::coerce_field(model, field, &Value::from(value.clone())).is_ok().then_some(value)
@@ -67,8 +70,7 @@ fn value_of_field(model: &Model, field: &Field, value_type: &ValueType) -> Optio
 
 fn value_of_type(model: &Model, field: &Field, value_type: &ValueType) -> Option<Json> {
     match value_type {
-        ValueType::Key(KeyForm::Text) => Some(json!("1")),
-        ValueType::Key(KeyForm::Number) => Some(json!(1)),
+        ValueType::Key(form) => Some(example_key(*form)),
         ValueType::Scalar(scalar) => Some(value_for_scalar(field, *scalar)),
         ValueType::Enum(name) => model.enums.get(name)?.values.first().map(|value| json!(value)),
         ValueType::Embedded(name) => {
@@ -82,6 +84,22 @@ fn value_of_type(model: &Model, field: &Field, value_type: &ValueType) -> Option
             Some(Json::Object(object))
         }
         ValueType::List(item) => Some(json!([value_of_type(model, field, &item.value_type)?])),
+    }
+}
+
+/// An id of the form; a first record with a counted id usually exists.
+pub fn example_id(form: KeyForm) -> RecordId {
+    match form {
+        KeyForm::Digits | KeyForm::Number => RecordId::Number(1),
+        KeyForm::Uuid => RecordId::from("123e4567-e89b-12d3-a456-426614174000"),
+        KeyForm::Text => RecordId::from("first"),
+    }
+}
+
+fn example_key(form: KeyForm) -> Json {
+    match (form, example_id(form)) {
+        (KeyForm::Number, RecordId::Number(number)) => json!(number),
+        (_, id) => json!(id.to_string()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writes cells as JSON, byte by byte and without allocating.
 
 use crate::values::{date_times, decimal};
-use crate::{CellValue, Field, KeyForm, Scalar, Value, ValueType};
+use crate::{CellValue, Field, KeyForm, RecordId, Scalar, Value, ValueType};
 
 /// The cell holds something that the field cannot: another program wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,9 @@ pub fn write_cell(
     match (value_type, cell) {
         (ValueType::Scalar(scalar), cell) => return write_scalar(out, *scalar, cell),
         (ValueType::Enum(_), CellValue::Text(text)) => write_text(out, text),
-        (ValueType::Key(KeyForm::Text), CellValue::Int(id)) => write_quoted_int(out, id),
+        (ValueType::Key(KeyForm::Digits), CellValue::Int(id)) => write_quoted_int(out, id),
         (ValueType::Key(KeyForm::Number), CellValue::Int(id)) => write_int(out, id),
+        (ValueType::Key(KeyForm::Uuid | KeyForm::Text), CellValue::Text(id)) => write_text(out, id),
         (ValueType::Embedded(_) | ValueType::List(_), CellValue::Text(text)) => {
             write_checked_json(out, text)?
         }
@@ -35,6 +36,14 @@ pub fn write_cell(
         ) => return Err(UnreadableCellError),
     }
     Ok(())
+}
+
+/// Writes the id of a record as a JSON string.
+pub fn write_id(out: &mut Vec<u8>, id: &RecordId) {
+    match id {
+        RecordId::Number(number) => write_quoted_int(out, *number),
+        RecordId::Text(text) => write_text(out, text),
+    }
 }
 
 /// The cell as a value, for Rust code, equal to what [`write_cell`] writes. An unreadable cell is null.

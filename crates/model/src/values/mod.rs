@@ -2,6 +2,7 @@
 
 // The value types.
 pub(crate) mod json_number;
+pub(crate) mod record_id;
 pub(crate) mod value;
 pub(crate) mod value_conversions;
 pub(crate) mod value_reader;

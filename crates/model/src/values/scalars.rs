@@ -103,11 +103,6 @@ fn parse_text_as(
     parse(&text).map(StoredValue::Text).ok_or(ScalarError { code, message: help.into() })
 }
 
-/// Parses digits of a 64-bit integer with an optional minus, and nothing else.
-pub(crate) fn parse_integer(text: &str) -> Option<i64> {
-    if text.starts_with('+') { None } else { text.parse().ok() }
-}
-
 fn whole_number(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::values::{decimal, scalars};
+use crate::values::decimal;
 use crate::{JsonNumber, Value};
 
 impl Value {
@@ -11,7 +11,7 @@ impl Value {
         match self {
             Value::Int(number) => Some(*number),
             Value::Number(digits) => decimal::to_i64(digits),
-            Value::String(text) => scalars::parse_integer(text),
+            Value::String(text) => decimal::parse_integer(text),
             Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => None,
         }
     }

@@ -6,7 +6,7 @@ use trefoil_engine::{
     ComparisonOp, Condition, Engine, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
 };
 use trefoil_model::error::Result;
-use trefoil_model::{FieldId, Model, OnDelete, RecordTypeId, Value};
+use trefoil_model::{FieldId, Model, OnDelete, RecordId, RecordTypeId, Value};
 
 use crate::multi_read::{self, read_snapshot};
 
@@ -34,7 +34,7 @@ struct ReferringRecords {
     owner: RecordTypeId,
     field: FieldId,
     on_delete: OnDelete,
-    ids: Vec<i64>,
+    ids: Vec<RecordId>,
     is_direct: bool,
 }
 
@@ -42,23 +42,23 @@ struct ReferringRecords {
 pub async fn deletion_effects(
     engine: &Engine,
     record: RecordTypeId,
-    id: i64,
+    id: &RecordId,
 ) -> Result<Vec<AffectedRecords>> {
-    let mut deleted: HashMap<RecordTypeId, Vec<i64>> = HashMap::from([(record, vec![id])]);
-    let mut next = vec![(record, vec![id])];
+    let mut deleted: HashMap<RecordTypeId, Vec<RecordId>> = HashMap::from([(record, vec![id.clone()])]);
+    let mut next = vec![(record, vec![id.clone()])];
     let mut found: Vec<ReferringRecords> = Vec::new();
     for round in 0..MAX_ROUNDS {
         if next.is_empty() {
             break;
         }
-        let mut added: Vec<(RecordTypeId, Vec<i64>)> = Vec::new();
+        let mut added: Vec<(RecordTypeId, Vec<RecordId>)> = Vec::new();
         for mut referring in find_referring(engine, std::mem::take(&mut next), round == 0).await? {
             if referring.on_delete == OnDelete::Cascade {
                 let known = deleted.entry(referring.owner).or_default();
                 referring.ids.retain(|id| !known.contains(id));
                 let capacity = (MAX_COUNTED + 1).saturating_sub(known.len());
-                known.extend(referring.ids.iter().take(capacity));
-                added.push((referring.owner, referring.ids.iter().copied().take(capacity).collect()));
+                known.extend(referring.ids.iter().take(capacity).cloned());
+                added.push((referring.owner, referring.ids.iter().take(capacity).cloned().collect()));
             }
             found.push(referring);
         }
@@ -71,7 +71,7 @@ pub async fn deletion_effects(
 /// The records that refer to these.
 async fn find_referring(
     engine: &Engine,
-    deleted: Vec<(RecordTypeId, Vec<i64>)>,
+    deleted: Vec<(RecordTypeId, Vec<RecordId>)>,
     is_direct: bool,
 ) -> Result<Vec<ReferringRecords>> {
     let model = engine.model();
@@ -106,8 +106,8 @@ fn references_to(
     })
 }
 
-fn referring_operation(model: &Model, owner: RecordTypeId, field: FieldId, ids: &[i64]) -> Operation {
-    let value = Value::List(ids.iter().map(|id| Value::Int(*id)).collect());
+fn referring_operation(model: &Model, owner: RecordTypeId, field: FieldId, ids: &[RecordId]) -> Operation {
+    let value = Value::List(ids.iter().map(RecordId::to_value).collect());
     let conditions = vec![Condition { field, op: ComparisonOp::In, value }];
     let slice = ListSlice::First { first: MAX_COUNTED as i64 + 1, after: None };
     let listing = Listing { conditions, slice, ..Listing::default() };
@@ -115,19 +115,19 @@ fn referring_operation(model: &Model, owner: RecordTypeId, field: FieldId, ids: 
     Operation::List { record: owner, listing, selection: PreparedSelection::new(selection) }
 }
 
-fn row_id(row: &OwnedRow) -> Option<i64> {
-    row.cells.first()?.as_cell().to_i64()
+fn row_id(row: &OwnedRow) -> Option<RecordId> {
+    RecordId::from_cell(row.cells.first()?.as_cell())
 }
 
 /// One entry per reference. Records that are deleted themselves neither prevent the deletion nor lose a value.
 fn summarize(
     found: Vec<ReferringRecords>,
-    deleted: &HashMap<RecordTypeId, Vec<i64>>,
+    deleted: &HashMap<RecordTypeId, Vec<RecordId>>,
 ) -> Vec<AffectedRecords> {
     let mut affected: Vec<AffectedRecords> = Vec::new();
     for ReferringRecords { owner, field, on_delete, mut ids, is_direct } in found {
         if on_delete != OnDelete::Cascade {
-            let is_deleted = |id: &i64| deleted.get(&owner).is_some_and(|ids| ids.contains(id));
+            let is_deleted = |id: &RecordId| deleted.get(&owner).is_some_and(|ids| ids.contains(id));
             ids.retain(|id| !is_deleted(id));
         }
         let known = affected.iter_mut().find(|known| known.record == owner && known.field == field);

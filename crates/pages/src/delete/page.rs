@@ -7,12 +7,13 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 use trefoil_engine::{Operation, PreparedSelection, Selection};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::form_pairs::{FormPairs, percent_encode};
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
-use trefoil_model::OnDelete;
 use trefoil_model::error::Error;
 use trefoil_model::naming::{inflection, names};
+use trefoil_model::{OnDelete, RecordId};
 use trefoil_resources::body_text;
+use trefoil_resources::collection::record_path;
 use trefoil_resources::form_input::{self, FormInput};
 use trefoil_resources::list_query::ParamSet;
 use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
@@ -28,12 +29,20 @@ use crate::multi_read::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::view::{DeleteView, EffectView, PageHead, PageLink};
 
 impl Pages {
-    pub async fn delete_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+    pub async fn delete_page(
+        &self,
+        request: &ResourceRequest<'_>,
+        id: &RecordId,
+    ) -> Result<Response, Problem> {
         self.confirmation_page(request, id, StatusCode::OK, Vec::new()).await
     }
 
     /// DELETE by a client that accepts more than JSON.
-    pub async fn delete_record(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+    pub async fn delete_record(
+        &self,
+        request: &ResourceRequest<'_>,
+        id: &RecordId,
+    ) -> Result<Response, Problem> {
         request.parse_query(request.collection.record, ParamSet::Empty)?;
         let expected = request.expected_version(id).await?;
         let write = request
@@ -46,7 +55,7 @@ impl Pages {
     pub async fn submit_delete(
         &self,
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
         let pairs = sent_pairs(request, bytes)?;
@@ -82,13 +91,13 @@ impl Pages {
     async fn confirmation_page(
         &self,
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
         status: StatusCode,
         reasons: Vec<String>,
     ) -> Result<Response, Problem> {
         let (record, engine) = (request.collection.record, &request.resources.engine);
         let titles = Selection::clone(&self.title_selection(engine.model(), record)).with_version();
-        let operation = Operation::Get { record, id, selection: PreparedSelection::new(titles) };
+        let operation = Operation::Get { record, id: id.clone(), selection: PreparedSelection::new(titles) };
         let found =
             read_snapshot(engine, vec![operation], TEXT_PREVIEW_BYTES).await.map_err(write_problem)?;
         let row =
@@ -97,7 +106,7 @@ impl Pages {
         let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64()).unwrap_or(IMPOSSIBLE_VERSION);
         let affected = deletion_effects(engine, record, id).await.map_err(write_problem)?;
         let resource = self.labels_of(record).resource.clone();
-        let keep = format!("{}/{id}", resource.path);
+        let keep = record_path(&resource.path, id);
         let mut effects: Vec<EffectView> =
             affected.iter().map(|affected| self.effect_view(request, id, affected)).collect();
         let blocked = effects.iter().any(|effect| effect.blocks);
@@ -123,7 +132,12 @@ impl Pages {
         self.page_response(request.headers(), status, head, "delete", &delete)
     }
 
-    fn effect_view(&self, request: &ResourceRequest<'_>, id: i64, affected: &AffectedRecords) -> EffectView {
+    fn effect_view(
+        &self,
+        request: &ResourceRequest<'_>,
+        id: &RecordId,
+        affected: &AffectedRecords,
+    ) -> EffectView {
         let resource = &self.labels_of(affected.record).resource;
         let field = request.resources.engine.model().record(affected.record).field(affected.field);
         let (many, one) = (affected_count(&resource.noun, affected.count), affected.count == 1);
@@ -137,7 +151,7 @@ impl Pages {
             (OnDelete::Refuse, false) => format!("{many} require their {label}"),
         };
         let href = match affected.is_direct {
-            true => format!("{}?{}={id}", resource.path, field.input_name),
+            true => format!("{}?{}={}", resource.path, field.input_name, percent_encode(&id.to_string())),
             false => resource.path.clone(),
         };
         EffectView { text, href, blocks: affected.on_delete == OnDelete::Refuse }

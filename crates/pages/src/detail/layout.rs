@@ -2,7 +2,7 @@
 
 use trefoil_engine::{ChildSelection, CountMode, ListSlice, Listing, Operation, Selection};
 use trefoil_model::naming::names;
-use trefoil_model::{FieldId, Link, Model, RecordTypeId, Relation};
+use trefoil_model::{FieldId, Link, Model, RecordId, RecordTypeId, Relation};
 use trefoil_resources::collection::equals_id;
 
 use crate::labels::ResourceLabels;
@@ -70,7 +70,7 @@ impl DetailLayout {
     }
 
     /// The operations for referring records, read together with the record itself.
-    pub fn list_operations(&self, readings: &[RecordReading], id: i64) -> Vec<Operation> {
+    pub fn list_operations(&self, readings: &[RecordReading], id: &RecordId) -> Vec<Operation> {
         let list = |related: &RelatedList| match &related.kind {
             RelationKind::Linked { .. } => None,
             RelationKind::Referring { reference, .. } => {

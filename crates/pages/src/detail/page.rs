@@ -5,9 +5,10 @@ use http::StatusCode;
 
 use trefoil_engine::{ListSlice, Listing, Operation, Outcome, OwnedRow};
 use trefoil_http::errors::problem::Problem;
-use trefoil_model::{FieldId, RecordType, RecordTypeId};
+use trefoil_http::form_pairs::percent_encode;
+use trefoil_model::{FieldId, RecordId, RecordType, RecordTypeId};
 use trefoil_resources::ServedResources;
-use trefoil_resources::collection::{NestedCollection, equals_id};
+use trefoil_resources::collection::{NestedCollection, equals_id, record_path};
 use trefoil_resources::list_query::query_problem;
 use trefoil_resources::request::ResourceRequest;
 
@@ -22,10 +23,14 @@ use crate::record_reading::record_name;
 use crate::view::{DetailView, PageHead, PageLink, RelatedView, TableView};
 
 impl Pages {
-    pub async fn detail_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+    pub async fn detail_page(
+        &self,
+        request: &ResourceRequest<'_>,
+        id: &RecordId,
+    ) -> Result<Response, Problem> {
         let record = request.collection.record;
         let selection = self.detail_layouts[record.0].reading.selection.clone();
-        let get = Operation::Get { record, id, selection };
+        let get = Operation::Get { record, id: id.clone(), selection };
         let mut found = self.read_with_related(request, record, id, vec![get]).await?;
         let resource = &self.labels_of(record).resource;
         let crumbs = vec![PageLink { label: resource.plural.clone(), href: resource.path.clone() }];
@@ -36,9 +41,9 @@ impl Pages {
     pub async fn nested_detail_page(
         &self,
         request: &ResourceRequest<'_>,
-        parent_id: i64,
+        parent_id: &RecordId,
         nested: &NestedCollection,
-        id: i64,
+        id: &RecordId,
     ) -> Result<Response, Problem> {
         let (record, parent_type) = (nested.record, request.collection.record);
         let conditions =
@@ -48,13 +53,13 @@ impl Pages {
         let selection = self.detail_layouts[record.0].reading.selection.clone();
         let own = Operation::List { record, listing, selection };
         let names = self.name_selections[parent_type.0].clone();
-        let parent = Operation::Get { record: parent_type, id: parent_id, selection: names };
+        let parent = Operation::Get { record: parent_type, id: parent_id.clone(), selection: names };
         let mut found = self.read_with_related(request, record, id, vec![own, parent]).await?;
         let (own, parent) = (found.remove(0), found.remove(0));
         let labels = self.labels_of(parent_type);
         let row = parent.rows.first().ok_or_else(|| request.not_found(parent_type, parent_id))?;
         let (_, label) = record_name(labels, row, labels.title_field.is_some());
-        let href = format!("{}/{parent_id}", labels.resource.path);
+        let href = record_path(&labels.resource.path, parent_id);
         let list = format!("{href}/{}", nested.segment);
         let crumbs = vec![
             PageLink { label: labels.resource.plural.clone(), href: labels.resource.path.clone() },
@@ -73,7 +78,7 @@ impl Pages {
         &self,
         request: &ResourceRequest<'_>,
         record: RecordTypeId,
-        id: i64,
+        id: &RecordId,
         mut operations: Vec<Operation>,
     ) -> Result<Vec<FoundRows>, Problem> {
         operations.extend(self.detail_layouts[record.0].list_operations(&self.row_readings, id));
@@ -89,7 +94,7 @@ impl Pages {
         &self,
         request: &ResourceRequest<'_>,
         record: RecordTypeId,
-        id: i64,
+        id: &RecordId,
         record_rows: FoundRows,
         related_rows: &[FoundRows],
         crumbs: Vec<PageLink>,
@@ -100,8 +105,8 @@ impl Pages {
         let (_, title) = layout.reading.record_name(&self.labels, row);
         let version = row.cells[layout.reading.selection.columns.len()].as_cell().to_i64();
         let detail = DetailView {
-            edit: format!("{}/{id}/edit", resource.path),
-            delete: format!("{}/{id}/delete", resource.path),
+            edit: format!("{}/edit", record_path(&resource.path, id)),
+            delete: format!("{}/delete", record_path(&resource.path, id)),
             fields: layout.reading.labelled_values(model, &self.labels, row),
             related: self.related_views(request, layout, id, row, related_rows),
             version: version.unwrap_or_default(),
@@ -129,7 +134,7 @@ impl Pages {
         &self,
         request: &ResourceRequest<'_>,
         layout: &DetailLayout,
-        id: i64,
+        id: &RecordId,
         row: &OwnedRow,
         found: &[FoundRows],
     ) -> Vec<RelatedView> {
@@ -153,7 +158,7 @@ impl Pages {
         &self,
         request: &ResourceRequest<'_>,
         parent: RecordTypeId,
-        id: i64,
+        id: &RecordId,
         related: &RelatedList,
         rows: &[OwnedRow],
         total: u64,
@@ -163,7 +168,7 @@ impl Pages {
         let (href, new, hidden) = match &related.kind {
             RelationKind::Linked { .. } => (None, None, None),
             RelationKind::Referring { reference, segment } => (
-                Some(format!("{parent_path}/{id}/{segment}")),
+                Some(format!("{}/{segment}", record_path(parent_path, id))),
                 Some(self.new_record_url(request.resources, related.record, Some((id, *reference)))),
                 Some(*reference),
             ),
@@ -188,12 +193,14 @@ impl Pages {
         &self,
         resources: &ServedResources,
         record: RecordTypeId,
-        parent: Option<(i64, FieldId)>,
+        parent: Option<(&RecordId, FieldId)>,
     ) -> String {
         let owner: &RecordType = resources.engine.model().record(record);
         let new = format!("{}/new", self.labels_of(record).resource.path);
         match parent {
-            Some((id, field)) => format!("{new}?{}={id}", owner.field(field).input_name),
+            Some((id, field)) => {
+                format!("{new}?{}={}", owner.field(field).input_name, percent_encode(&id.to_string()))
+            }
             None => new,
         }
     }

@@ -7,9 +7,9 @@ use trefoil_engine::graphql_document::DocumentRequest;
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::errors::render::ErrorContext;
-use trefoil_model::RecordTypeId;
+use trefoil_model::{RecordId, RecordTypeId};
 use trefoil_resources::ServedResources;
-use trefoil_resources::collection::{Collection, SubPath};
+use trefoil_resources::collection::{Collection, SubPath, id_from_segment};
 
 use crate::Pages;
 use crate::examples::page::{ExampleBuilder, escape_brackets, shell_quote};
@@ -41,7 +41,7 @@ impl ExampleBuilder<'_> {
             }
             (Some((collection, SubPath::Delete(id))), &Method::POST)
             | (Some((collection, SubPath::Record(id))), &Method::DELETE) => {
-                id.parse().ok().map(|id| self.delete_examples(collection.record, id))
+                self.parse_id(collection.record, id).map(|id| self.delete_examples(collection.record, &id))
             }
             (Some(_) | None, _) => None,
         };
@@ -63,17 +63,19 @@ impl ExampleBuilder<'_> {
         let (record, path) = (collection.record, &collection.path);
         match sub_path {
             SubPath::List | SubPath::New => self.read_examples(self.list_operation(record), address, address),
-            SubPath::Record(id) => self.read_examples(self.get_operation(record, id), address, address),
+            SubPath::Record(id) => {
+                self.read_examples(self.get_or_list_operation(record, id), address, address)
+            }
             // A form has no JSON representation, but its record does.
             SubPath::Edit(id) | SubPath::Delete(id) => {
-                self.read_examples(self.get_operation(record, id), &format!("{path}/{id}"), address)
+                self.read_examples(self.get_or_list_operation(record, id), &format!("{path}/{id}"), address)
             }
             SubPath::Nested(id, nested) => {
                 let text = self.nested_operation(record, id, nested, &Listing::default());
                 self.read_examples(text.or_else(|| self.list_operation(nested.record)), address, address)
             }
             SubPath::NestedRecord(_, nested, id) => {
-                self.read_examples(self.get_operation(nested.record, id), address, address)
+                self.read_examples(self.get_or_list_operation(nested.record, id), address, address)
             }
         }
     }
@@ -83,26 +85,29 @@ impl ExampleBuilder<'_> {
         let document = DocumentRequest {
             record,
             verb: OperationVerb::List,
-            id: 0,
+            id: None,
             values: &values,
             listing: Some(&listing),
         };
         self.operation_text(&document)
     }
 
-    pub fn get_operation(&self, record: RecordTypeId, id: &str) -> Option<String> {
+    pub fn get_operation(&self, record: RecordTypeId, id: &RecordId) -> Option<String> {
         let values = Json::Null;
-        match id.parse() {
-            Ok(id) => self.operation_text(&DocumentRequest {
-                record,
-                verb: OperationVerb::Get,
-                id,
-                values: &values,
-                listing: None,
-            }),
-            // A malformed id cannot be an argument: show the list instead.
-            Err(_) => self.list_operation(record),
+        let (verb, id) = (OperationVerb::Get, Some(id));
+        self.operation_text(&DocumentRequest { record, verb, id, values: &values, listing: None })
+    }
+
+    /// The operation for the id of a path. A malformed id cannot be an argument: then the list instead.
+    fn get_or_list_operation(&self, record: RecordTypeId, id: &str) -> Option<String> {
+        match self.parse_id(record, id) {
+            Some(id) => self.get_operation(record, &id),
+            None => self.list_operation(record),
         }
+    }
+
+    fn parse_id(&self, record: RecordTypeId, id: &str) -> Option<RecordId> {
+        id_from_segment(self.model().record(record).key_form(), id).ok()
     }
 }
 

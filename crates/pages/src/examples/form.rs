@@ -8,7 +8,8 @@ use trefoil_fake::fake_value;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::Violation;
 use trefoil_model::values::{coerce, example_values};
-use trefoil_model::{Field, FieldId, RecordTypeId, Reference, Relation, Value, ValueType};
+use trefoil_model::{Field, FieldId, RecordId, RecordTypeId, Reference, Relation, Value, ValueType};
+use trefoil_resources::collection::record_path;
 use trefoil_resources::form_input::{FormInput, concerns_field};
 use trefoil_resources::form_tree::ControlNode;
 
@@ -38,7 +39,7 @@ impl ExampleBuilder<'_> {
         // Unique values differ between the three examples, and each time the page is shown.
         let first = (uuid::Uuid::new_v4().as_u128() % 300_000) as i64 * 3;
         let bodies = [0, 1, 2].map(|number| self.create_body(record, form, &typed, (first, number)));
-        self.write_examples(OperationVerb::Create, record, 0, &bodies)
+        self.write_examples(OperationVerb::Create, record, None, &bodies)
     }
 
     fn create_body(
@@ -122,7 +123,7 @@ impl ExampleBuilder<'_> {
     pub fn update_examples(
         &self,
         record: RecordTypeId,
-        id: i64,
+        id: &RecordId,
         stored: &EditableRecord,
         form: &DisplayedForm<'_>,
     ) -> ApiExamples {
@@ -139,13 +140,13 @@ impl ExampleBuilder<'_> {
                 Some(value) => Some(self.response_value(field, &value)),
                 // Too many links for the form: they stay as they are.
                 None if is_link => None,
-                None => self.example_value(record, field, (id, 0)).or(Some(Json::Null)),
+                None => self.example_value(record, field, (1, 0)).or(Some(Json::Null)),
             };
             values.extend(value.map(|value| (field.input_name.clone(), value)));
         }
         let values = Json::Object(values);
         let bodies = [(); 3].map(|()| ExampleBody { values: values.clone(), remarks: Vec::new() });
-        self.write_examples(OperationVerb::Update, record, id, &bodies)
+        self.write_examples(OperationVerb::Update, record, Some(id), &bodies)
     }
 
     fn writable_fields(&self, record: RecordTypeId) -> impl Iterator<Item = (FieldId, &Field)> {
@@ -156,18 +157,19 @@ impl ExampleBuilder<'_> {
     /// The typed values that are valid and refer to existing records, so that the examples succeed.
     fn typed_values(&self, record: RecordTypeId, form: &DisplayedForm<'_>) -> Vec<(FieldId, Value)> {
         let (model, record) = (self.model(), self.model().record(record));
-        let is_known = |field: FieldId, id: i64| {
+        let is_known = |field: FieldId, id: &RecordId| {
             let offered = form.choices.get(&field).map_or(&[][..], |offered| &offered.options);
-            offered.iter().any(|(known, _)| *known == id)
+            offered.iter().any(|(known, _)| known == id)
         };
         let mut typed = form.input.read_values(model, record).fields;
         typed.retain(|(id, value)| {
             let field = record.field(*id);
             let passes = match field.kind.relation() {
-                Some(Relation::Link(_)) => coerce::link_ids(field, value)
-                    .is_ok_and(|linked| linked.into_iter().all(|linked| is_known(*id, linked))),
-                Some(Relation::Reference(_)) => {
-                    let target_exists = value.as_i64().is_none_or(|target| is_known(*id, target));
+                Some(Relation::Link(link)) => coerce::link_ids(link, field, value)
+                    .is_ok_and(|linked| linked.iter().all(|linked| is_known(*id, linked))),
+                Some(Relation::Reference(reference)) => {
+                    let target = RecordId::from_value(reference.key_form, value);
+                    let target_exists = target.is_ok_and(|target| is_known(*id, &target)) || value.is_null();
                     target_exists && coerce::coerce_field(model, field, value).is_ok()
                 }
                 Some(Relation::Inverse(_)) | None => coerce::coerce_field(model, field, value).is_ok(),
@@ -179,10 +181,9 @@ impl ExampleBuilder<'_> {
 
     /// The value as in a response.
     fn response_value(&self, field: &Field, value: &Value) -> Json {
-        let ids = |value: &Value| value.as_i64().map(|id| json!(id.to_string()));
         match value {
             Value::Null => Json::Null,
-            Value::List(linked) if field.kind.is_link() => linked.iter().filter_map(ids).collect(),
+            Value::List(linked) if field.kind.is_link() => linked.iter().filter_map(id_text).collect(),
             Value::Bool(_)
             | Value::Int(_)
             | Value::Number(_)
@@ -197,20 +198,13 @@ impl ExampleBuilder<'_> {
         &self,
         verb: OperationVerb,
         record: RecordTypeId,
-        id: i64,
+        id: Option<&RecordId>,
         bodies: &[ExampleBody; 3],
     ) -> ApiExamples {
         let [graphql_body, rest_body, form_body] = bodies;
-        let (method, path) = match verb {
-            OperationVerb::Update => (" -X PUT", format!("{}/{id}", self.collection_path(record))),
-            OperationVerb::Create
-            | OperationVerb::Save
-            | OperationVerb::Delete
-            | OperationVerb::Get
-            | OperationVerb::List
-            | OperationVerb::Count
-            | OperationVerb::Exists
-            | OperationVerb::Subscribe(_) => ("", self.collection_path(record).to_owned()),
+        let (method, path) = match id {
+            Some(id) => (" -X PUT", record_path(self.collection_path(record), id)),
+            None => ("", self.collection_path(record).to_owned()),
         };
         let url = shell_quote(&format!("{}{path}", self.origin));
         let mut controls = String::new();
@@ -229,7 +223,13 @@ impl ExampleBuilder<'_> {
         }
     }
 
-    fn write_operation(&self, verb: OperationVerb, record: RecordTypeId, id: i64, values: &Json) -> String {
+    fn write_operation(
+        &self,
+        verb: OperationVerb,
+        record: RecordTypeId,
+        id: Option<&RecordId>,
+        values: &Json,
+    ) -> String {
         let (expressible, inexpressible): (Map<String, Json>, Map<String, Json>) = values
             .as_object()
             .into_iter()
@@ -239,7 +239,7 @@ impl ExampleBuilder<'_> {
         let expressible = Json::Object(expressible);
         let document = DocumentRequest { record, verb, id, values: &expressible, listing: None };
         let Some(text) = self.operation_text(&document) else {
-            return self.fallback_operation(record, (verb == OperationVerb::Update).then_some(id));
+            return self.fallback_operation(record, id);
         };
         let text = with_missing_arguments(&document.unexpressed_parts(&self.resources.engine), text);
         let inexpressible: Vec<&str> = inexpressible.keys().map(String::as_str).collect();
@@ -296,5 +296,14 @@ fn flatten_node(pairs: &mut FormPairs, name: String, node: &ControlNode) {
     pairs.extend(node.texts.iter().map(|text| (name.clone(), text.clone())));
     for (segment, child) in &node.children {
         flatten_node(pairs, format!("{name}.{segment}"), child);
+    }
+}
+
+/// The id of a link as a response shows it.
+fn id_text(value: &Value) -> Option<Json> {
+    match value {
+        Value::String(text) => Some(json!(text)),
+        Value::Int(number) => Some(json!(number.to_string())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => None,
     }
 }

@@ -10,9 +10,9 @@ use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_model::naming::names;
-use trefoil_model::{Inverse, Model, RecordTypeId};
+use trefoil_model::{Inverse, Model, RecordId, RecordTypeId};
 use trefoil_resources::ServedResources;
-use trefoil_resources::collection::{Collection, NestedCollection, SubPath};
+use trefoil_resources::collection::{Collection, NestedCollection, SubPath, id_from_segment, record_path};
 use trefoil_resources::list_query::{ListQuery, ParamSet, api_value};
 
 use crate::Pages;
@@ -35,12 +35,12 @@ pub enum PageSubject<'a> {
     },
     Record {
         record: RecordTypeId,
-        id: i64,
+        id: &'a RecordId,
         address: &'a str,
     },
     Delete {
         record: RecordTypeId,
-        id: i64,
+        id: &'a RecordId,
     },
     /// A rejected request.
     Rejected,
@@ -103,7 +103,9 @@ impl ExampleBuilder<'_> {
         let related = |target: RecordTypeId| {
             let title = self.pages.labels_of(target).title_field;
             let title = title.map(|title| self.model().record(target).field(title).name.as_str());
-            Some(title.map_or_else(|| "id".to_owned(), |title| format!("id {title}")))
+            let record = self.model().record(target);
+            let id = &record.field(record.id_field()).name;
+            Some(title.map_or_else(|| id.clone(), |title| format!("{id} {title}")))
         };
         selection_text(self.model(), self.model().record(record), &related)
     }
@@ -137,7 +139,7 @@ impl ExampleBuilder<'_> {
                 let document = DocumentRequest {
                     record,
                     verb: OperationVerb::List,
-                    id: 0,
+                    id: None,
                     values: &values,
                     listing: Some(&listing),
                 };
@@ -186,8 +188,10 @@ impl ExampleBuilder<'_> {
         let field = owner.fields.iter().find(|field| {
             field.kind.inverse() == Some(&relation) && names::path_segment(&field.name) == nested.segment
         })?;
-        let selection = format!("id {} {{ {} }}", field.name, self.selection_text(nested.record));
-        let (values, id) = (Json::Null, id.parse().ok()?);
+        let key = &owner.field(owner.id_field()).name;
+        let selection = format!("{key} {} {{ {} }}", field.name, self.selection_text(nested.record));
+        let (values, id) = (Json::Null, id_from_segment(owner.key_form(), id).ok()?);
+        let id = Some(&id);
         let document =
             DocumentRequest { record: parent, verb: OperationVerb::Get, id, values: &values, listing: None };
         let text = document.render(&self.resources.engine, &selection)?;
@@ -199,10 +203,15 @@ impl ExampleBuilder<'_> {
         ))
     }
 
-    fn record_examples(&self, record: RecordTypeId, id: i64, address: &str) -> ApiExamples {
+    fn record_examples(&self, record: RecordTypeId, id: &RecordId, address: &str) -> ApiExamples {
         let values = Json::Null;
-        let document =
-            DocumentRequest { record, verb: OperationVerb::Get, id, values: &values, listing: None };
+        let document = DocumentRequest {
+            record,
+            verb: OperationVerb::Get,
+            id: Some(id),
+            values: &values,
+            listing: None,
+        };
         let path = address.split_once('?').map_or(address, |(path, _)| path);
         self.read_examples(self.operation_text(&document), path, address)
     }
@@ -224,11 +233,16 @@ impl ExampleBuilder<'_> {
         }
     }
 
-    pub fn delete_examples(&self, record: RecordTypeId, id: i64) -> ApiExamples {
+    pub fn delete_examples(&self, record: RecordTypeId, id: &RecordId) -> ApiExamples {
         let values = Json::Null;
-        let document =
-            DocumentRequest { record, verb: OperationVerb::Delete, id, values: &values, listing: None };
-        let url = format!("{}{}/{id}", self.origin, self.collection_path(record));
+        let document = DocumentRequest {
+            record,
+            verb: OperationVerb::Delete,
+            id: Some(id),
+            values: &values,
+            listing: None,
+        };
+        let url = format!("{}{}", self.origin, record_path(self.collection_path(record), id));
         ApiExamples {
             title: EXAMPLES_TITLE.to_owned(),
             graphql: self.graphql_example(
@@ -240,8 +254,8 @@ impl ExampleBuilder<'_> {
     }
 
     /// If the schema has no operation for a write: one that reads the record or the list.
-    pub fn fallback_operation(&self, record: RecordTypeId, id: Option<i64>) -> String {
-        let get = id.and_then(|id| self.get_operation(record, &id.to_string()));
+    pub fn fallback_operation(&self, record: RecordTypeId, id: Option<&RecordId>) -> String {
+        let get = id.and_then(|id| self.get_operation(record, id));
         let text = get.or_else(|| self.list_operation(record));
         let remark = "# The schema has no operation for this. This one reads the data instead.\n";
         text.map_or_else(|| NO_OPERATION.to_owned(), |text| format!("{remark}{text}"))

@@ -7,7 +7,9 @@ use trefoil_engine::{
     ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
 };
 use trefoil_model::error::Result;
-use trefoil_model::{CellValue, Field, FieldId, Model, RecordTypeId, StoredValue, Value};
+use trefoil_model::{
+    CellValue, Field, FieldId, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
+};
 use trefoil_resources::ServedResources;
 use trefoil_resources::form_input::FormInput;
 
@@ -26,7 +28,7 @@ const MAX_TITLE_LENGTH: usize = 80;
 /// The records that one reference or link offers.
 #[derive(Debug, Default)]
 pub struct OfferedRecords {
-    pub options: Vec<(i64, String)>,
+    pub options: Vec<(RecordId, String)>,
     /// True if there are other records.
     pub has_more: bool,
     /// The search text.
@@ -56,7 +58,11 @@ impl Pages {
         for (id, field, target) in &fields {
             let search = input.searches.get(&field.input_name).map_or("", |text| text.trim());
             operations.push(self.first_records(model, *target, search));
-            operations.push(self.records_by_id(model, *target, chosen_ids(input, *id, search)));
+            operations.push(self.records_by_id(
+                model,
+                *target,
+                chosen_ids(model.record(*target), input, *id, search),
+            ));
         }
         if operations.is_empty() {
             return Ok(ReferenceChoices::new());
@@ -79,9 +85,9 @@ impl Pages {
         Operation::List { record: target, listing, selection: self.title_selection(model, target) }
     }
 
-    fn records_by_id(&self, model: &Model, target: RecordTypeId, ids: Vec<i64>) -> Operation {
+    fn records_by_id(&self, model: &Model, target: RecordTypeId, ids: Vec<RecordId>) -> Operation {
         let field = model.record(target).id_field();
-        let value = Value::List(ids.into_iter().map(Value::Int).collect());
+        let value = Value::List(ids.iter().map(RecordId::to_value).collect());
         let conditions = vec![Condition { field, op: ComparisonOp::In, value }];
         let listing = Listing { conditions, ..Listing::default() };
         Operation::List { record: target, listing, selection: self.title_selection(model, target) }
@@ -103,7 +109,7 @@ impl Pages {
     ) -> OfferedRecords {
         let has_more = first.rows.len() > MAX_OPTIONS;
         let found_count = first.rows.len().min(MAX_OPTIONS);
-        let mut options: Vec<(i64, String)> = Vec::new();
+        let mut options: Vec<(RecordId, String)> = Vec::new();
         for row in first.rows.iter().take(MAX_OPTIONS).chain(&by_id.rows) {
             if let Some((id, title)) = self.row_title(target, row)
                 && !options.iter().any(|(known, _)| *known == id)
@@ -126,23 +132,24 @@ impl Pages {
     }
 
     /// Id and name in a row of [`Pages::title_selection`].
-    pub fn row_title(&self, record: RecordTypeId, row: &OwnedRow) -> Option<(i64, String)> {
-        let id = row.cells.first()?.as_cell().to_i64()?;
+    pub fn row_title(&self, record: RecordTypeId, row: &OwnedRow) -> Option<(RecordId, String)> {
+        let id = RecordId::from_cell(row.cells.first()?.as_cell())?;
         let title = row.cells.get(1).map_or(CellValue::Null, StoredValue::as_cell);
         let title = if let CellValue::Text(text) = title { Some(text) } else { None };
-        Some((id, cut_title(&self.labels_of(record).record_name(id, title))))
+        let name = cut_title(&self.labels_of(record).record_name(&id, title));
+        Some((id, name))
     }
 }
 
 /// The chosen ids, and the search text if it is an id.
-fn chosen_ids(input: &FormInput, field: FieldId, search: &str) -> Vec<i64> {
+fn chosen_ids(target: &RecordType, input: &FormInput, field: FieldId, search: &str) -> Vec<RecordId> {
     let texts = input.nodes.get(&field).into_iter().flat_map(|node| &node.texts);
-    let ids = texts.flat_map(|text| text.lines()).filter_map(|line| line.trim().parse().ok());
-    ids.chain(search.parse().ok()).take(MAX_CHOSEN).collect()
+    let lines = texts.flat_map(|text| text.lines()).map(str::trim).chain([search]);
+    lines.filter_map(|text| RecordId::from_text(target.key_form(), text).ok()).take(MAX_CHOSEN).collect()
 }
 
 /// Adds the id to titles that several records share.
-fn disambiguate(options: &mut [(i64, String)]) {
+fn disambiguate(options: &mut [(RecordId, String)]) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for (_, title) in options.iter() {
         *counts.entry(title.clone()).or_default() += 1;

@@ -50,8 +50,9 @@ impl<'a> ControlBuilder<'a> {
     pub fn build_controls(&self, record: &RecordType, input: &FormInput) -> Vec<ControlView> {
         let blank = ControlNode::default();
         let fields = record.fields.iter().enumerate();
-        let fields =
-            fields.filter(|(i, field)| field.is_writable() && !input.hidden_fields.contains(&FieldId(*i)));
+        let fields = fields.filter(|(i, field)| {
+            record.is_set_on_create(field) && !input.hidden_fields.contains(&FieldId(*i))
+        });
         let controls = fields.map(|(index, field)| {
             let node = input.nodes.get(&FieldId(index)).unwrap_or(&blank);
             let position = ControlPosition { name: &field.input_name, depth: 0, may_be_absent: false };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use trefoil_engine::plan::relation_target;
 use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordType, StoredValue, Value};
+use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordId, RecordType, StoredValue, Value};
 use trefoil_resources::field_values::FieldValues;
 use trefoil_resources::form_input::FormInput;
 use trefoil_resources::request::ResourceRequest;
@@ -31,7 +31,7 @@ impl Pages {
     pub async fn editable_record(
         &self,
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
     ) -> Result<Option<EditableRecord>> {
         let (record, record_type) = (request.record(), request.collection.record);
         let writable = || record.fields.iter().enumerate().filter(|(_, field)| field.is_writable());
@@ -46,7 +46,7 @@ impl Pages {
         let selection = PreparedSelection::new(Selection::new(selected_columns, links).with_version());
         let found = read_snapshot(
             &request.resources.engine,
-            vec![Operation::Get { record: record_type, id, selection }],
+            vec![Operation::Get { record: record_type, id: id.clone(), selection }],
             usize::MAX,
         )
         .await?;

@@ -5,7 +5,8 @@ use http::StatusCode;
 
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::error::Violation;
-use trefoil_model::{Field, FieldId, Model, RecordType, ValueType};
+use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, ValueType};
+use trefoil_resources::collection::record_path;
 use trefoil_resources::form_input::FormInput;
 use trefoil_resources::form_tree::ControlNode;
 use trefoil_resources::request::ResourceRequest;
@@ -22,7 +23,7 @@ use crate::view::{ConflictView, ControlView, FormView, PageHead, PageLink};
 /// The content of a form page.
 pub struct FormPage {
     /// Id and stored record that is edited; `None` for a new record.
-    pub edited: Option<(i64, EditableRecord)>,
+    pub edited: Option<(RecordId, EditableRecord)>,
     pub input: FormInput,
     pub error: FormError,
 }
@@ -59,6 +60,10 @@ impl Pages {
         let (model, record, record_type) =
             (request.resources.engine.model(), request.record(), request.collection.record);
         let FormPage { edited, mut input, error } = page;
+        if edited.is_some() {
+            // An id never changes.
+            input.hidden_fields.push(record.id_field());
+        }
         fill_defaults(model, record, &mut input, edited.is_none());
         let choices = self.reference_choices(request.resources, record_type, &input).await?;
         let builder = ControlBuilder::new(model, record, &choices);
@@ -83,7 +88,7 @@ impl Pages {
         let displayed = DisplayedForm { input: &input, violations, choices: &choices };
         let examples = self.example_builder(request.resources, request.head);
         head.ways = Some(match &edited {
-            Some((id, stored)) => examples.update_examples(record_type, *id, stored, &displayed),
+            Some((id, stored)) => examples.update_examples(record_type, id, stored, &displayed),
             None => examples.create_examples(record_type, Some(&displayed)),
         });
         self.page_response(request.headers(), error.status(), head, "form", &form)
@@ -93,7 +98,7 @@ impl Pages {
     fn form_view(
         &self,
         request: &ResourceRequest<'_>,
-        edited: Option<&(i64, EditableRecord)>,
+        edited: Option<&(RecordId, EditableRecord)>,
         input: &FormInput,
         error: &FormError,
         (controls, complaints): (Vec<ControlView>, Vec<PageLink>),
@@ -104,7 +109,7 @@ impl Pages {
         let (heading, action, submit) = match edited {
             None => (format!("New {noun}"), path.clone(), format!("Create {noun}")),
             Some((id, EditableRecord { title, .. })) => {
-                let own = format!("{path}/{id}");
+                let own = record_path(path, id);
                 parents.push(PageLink { label: title.clone(), href: own.clone() });
                 (format!("Edit {title}"), own, format!("Save {noun}"))
             }

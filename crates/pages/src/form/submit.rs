@@ -7,8 +7,9 @@ use trefoil_engine::{MissingFields, Operation};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::form_pairs::{self, FormPairs};
-use trefoil_model::RecordType;
 use trefoil_model::error::{Error, MissingItem, Violation};
+use trefoil_model::{RecordId, RecordType};
+use trefoil_resources::collection::record_path;
 use trefoil_resources::field_values::FieldValues;
 use trefoil_resources::form_input::{FormInput, FormValues, concerns_field};
 use trefoil_resources::request::ResourceRequest;
@@ -34,13 +35,21 @@ impl Pages {
         .await
     }
 
-    pub async fn edit_form_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+    pub async fn edit_form_page(
+        &self,
+        request: &ResourceRequest<'_>,
+        id: &RecordId,
+    ) -> Result<Response, Problem> {
         let Some(stored) = self.editable_record(request, id).await? else {
             return Err(request.not_found(request.collection.record, id));
         };
         let mut input = stored.to_form_input(request.resources.engine.model(), request.record());
         input.version = Some(stored.version.to_string());
-        self.form_page(request, FormPage { edited: Some((id, stored)), input, error: FormError::None }).await
+        self.form_page(
+            request,
+            FormPage { edited: Some((id.clone(), stored)), input, error: FormError::None },
+        )
+        .await
     }
 
     pub async fn submit_new(
@@ -78,7 +87,7 @@ impl Pages {
         match result {
             Ok(write) => {
                 let mut response = write.mark_replayed(see_other(&request.collection.path));
-                set_flash(request, &mut response, FlashKind::Created, write.record.id);
+                set_flash(request, &mut response, FlashKind::Created, &write.record.id);
                 Ok(response)
             }
             Err(error) => self.form_with_errors(request, None, input, error).await,
@@ -88,7 +97,7 @@ impl Pages {
     pub async fn submit_edit(
         &self,
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
@@ -100,7 +109,7 @@ impl Pages {
     async fn try_replace(
         &self,
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
@@ -110,7 +119,8 @@ impl Pages {
         }
         let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), pairs);
         let overwrite = OverwriteVersion::determine(request, id, &input).await?;
-        let values = input.read_values(request.resources.engine.model(), request.record());
+        let mut values = input.read_values(request.resources.engine.model(), request.record());
+        values.fields.retain(|(field, _)| *field != request.record().id_field());
         let (values, missing_fields) = self.changed_values(request, id, &overwrite, values).await?;
         let expected = overwrite.version();
         let result = match checked_fields(request, values, missing_fields) {
@@ -122,8 +132,7 @@ impl Pages {
         };
         match (result, overwrite) {
             (Ok(write), _) => {
-                let mut response =
-                    write.mark_replayed(see_other(&format!("{}/{id}", request.collection.path)));
+                let mut response = write.mark_replayed(see_other(&record_path(&request.collection.path, id)));
                 set_flash(request, &mut response, FlashKind::Updated, id);
                 Ok(response)
             }
@@ -143,7 +152,7 @@ impl Pages {
     async fn changed_values(
         &self,
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
         overwrite: &OverwriteVersion,
         values: FormValues,
     ) -> Result<(FormValues, MissingFields), Problem> {
@@ -161,7 +170,7 @@ impl Pages {
     async fn apply_button(
         &self,
         request: &ResourceRequest<'_>,
-        id: Option<i64>,
+        id: Option<&RecordId>,
         mut input: FormInput,
     ) -> Result<Response, Problem> {
         input.apply_button(request.record());
@@ -173,7 +182,7 @@ impl Pages {
     async fn form_with_errors(
         &self,
         request: &ResourceRequest<'_>,
-        id: Option<i64>,
+        id: Option<&RecordId>,
         input: FormInput,
         error: Error,
     ) -> Result<Response, Problem> {
@@ -200,18 +209,18 @@ impl Pages {
     async fn edited_record(
         &self,
         request: &ResourceRequest<'_>,
-        id: Option<i64>,
-    ) -> Result<Option<(i64, EditableRecord)>, Problem> {
+        id: Option<&RecordId>,
+    ) -> Result<Option<(RecordId, EditableRecord)>, Problem> {
         let Some(id) = id else { return Ok(None) };
         let stored = self.editable_record(request, id).await?;
         let stored = stored.ok_or_else(|| request.not_found(request.collection.record, id))?;
-        Ok(Some((id, stored)))
+        Ok(Some((id.clone(), stored)))
     }
 
     async fn form_with_conflict(
         &self,
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
         mut input: FormInput,
     ) -> Result<Response, Problem> {
         let Some(stored) = self.editable_record(request, id).await? else {
@@ -222,7 +231,7 @@ impl Pages {
         let error = FormError::Stale(Box::new(saved));
         self.form_page(
             request,
-            FormPage { edited: Some((id, stored)), input: input.without_blank_groups(), error },
+            FormPage { edited: Some((id.clone(), stored)), input: input.without_blank_groups(), error },
         )
         .await
     }
@@ -253,7 +262,7 @@ enum OverwriteVersion {
 impl OverwriteVersion {
     async fn determine(
         request: &ResourceRequest<'_>,
-        id: i64,
+        id: &RecordId,
         input: &FormInput,
     ) -> Result<OverwriteVersion, Problem> {
         let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| request.headers().contains_key(name));
@@ -285,8 +294,9 @@ fn checked_fields(
         return Ok(fields);
     }
     let (record, selection) = (request.collection.record, request.collection.full_shape.selection.clone());
+    let id = RecordId::Number(0);
     let operation =
-        Operation::Update { record, id: 0, fields, missing_fields, expected_version: None, selection };
+        Operation::Update { record, id, fields, missing_fields, expected_version: None, selection };
     let others = request.resources.engine.violations(operation).into_iter();
     let reported = violations.clone();
     violations.extend(others.filter(|other| !reported.iter().any(|known| same_field(known, other))));
@@ -303,7 +313,7 @@ fn field_position(record: &RecordType, violation: &Violation) -> usize {
     found.unwrap_or(record.fields.len())
 }
 
-fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: i64) {
+fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: &RecordId) {
     flash::set_cookie(
         response,
         request.head.extensions.get::<ClientInfo>(),

@@ -6,7 +6,8 @@ use http::StatusCode;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, OwnedRow};
 use trefoil_http::errors::problem::Problem;
-use trefoil_model::{FieldId, RecordTypeId};
+use trefoil_model::{FieldId, RecordId, RecordTypeId};
+use trefoil_resources::collection::record_path;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::examples::page::PageSubject;
@@ -24,7 +25,14 @@ pub struct ListTarget {
     pub record: RecordTypeId,
     pub path: String,
     /// Id of the parent record, and the field that refers to it.
-    pub parent: Option<(i64, FieldId)>,
+    pub parent: Option<(RecordId, FieldId)>,
+}
+
+impl ListTarget {
+    /// Id of the parent record, and the field that refers to it.
+    pub fn parent(&self) -> Option<(&RecordId, FieldId)> {
+        self.parent.as_ref().map(|(id, field)| (id, *field))
+    }
 }
 
 /// The rows of a list.
@@ -81,7 +89,7 @@ impl ListPage<'_> {
         let search = self.filters.search_view(pages, resources, &target.path, &self.filter_choices);
         ListView {
             resource: pages.labels_of(target.record).resource.clone(),
-            new: pages.new_record_url(resources, target.record, target.parent),
+            new: pages.new_record_url(resources, target.record, target.parent()),
             empty: self.empty_view(&search.clear),
             table: self.table_view(rows),
             downloads: self.download_links(),
@@ -106,7 +114,7 @@ impl ListPage<'_> {
     fn parent_link(&self, parent_row: &OwnedRow) -> PageLink {
         let labels = self.pages.labels_of(self.request.collection.record);
         let (id, label) = record_name(labels, parent_row, labels.title_field.is_some());
-        PageLink { label, href: format!("{}/{id}", labels.resource.path) }
+        PageLink { label, href: record_path(&labels.resource.path, &id) }
     }
 
     fn table_view(&self, rows: Vec<TableRow>) -> TableView {
@@ -153,7 +161,7 @@ impl ListPage<'_> {
             let label = if is_search { "Clear search" } else { "Clear filters" };
             with_link("No records match.".to_owned(), label, clear.to_owned())
         } else {
-            let new = self.pages.new_record_url(self.request.resources, target.record, target.parent);
+            let new = self.pages.new_record_url(self.request.resources, target.record, target.parent());
             with_link(
                 format!("No {} yet.", self.pages.labels_of(target.record).plural_noun),
                 "Create the first",

@@ -7,8 +7,9 @@ use axum::response::Response;
 use trefoil_engine::{CountMode, Listing, Operation, Outcome, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::response_cache::CacheableAt;
+use trefoil_model::RecordId;
 use trefoil_model::error::Error;
-use trefoil_resources::collection::{NestedCollection, equals_id};
+use trefoil_resources::collection::{NestedCollection, equals_id, record_path};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::request::ResourceRequest;
 
@@ -28,11 +29,11 @@ impl Pages {
     pub async fn nested_list_page(
         &self,
         request: &ResourceRequest<'_>,
-        parent_id: i64,
+        parent_id: &RecordId,
         nested: &NestedCollection,
     ) -> Result<Response, Problem> {
-        let path = format!("{}/{parent_id}/{}", request.collection.path, nested.segment);
-        let parent = Some((parent_id, nested.reference));
+        let path = format!("{}/{}", record_path(&request.collection.path, parent_id), nested.segment);
+        let parent = Some((parent_id.clone(), nested.reference));
         self.target_list_page(request, ListTarget { record: nested.record, path, parent }).await
     }
 
@@ -43,7 +44,7 @@ impl Pages {
     ) -> Result<Response, Problem> {
         let (resources, query) = (request.resources, request.parse_query(target.record, ParamSet::Page)?);
         let errors = ListFilters::check_filters(resources, target.record, &query);
-        let hidden_field = target.parent.map(|(_, field)| field);
+        let hidden_field = target.parent().map(|(_, field)| field);
         let filters = ListFilters { record: target.record, hidden_field, query: &query, errors };
         let mut operations: Vec<Operation> = self.parent_operation(request, &target).into_iter().collect();
         operations.extend(filters.choice_operations(self, resources));
@@ -52,7 +53,7 @@ impl Pages {
         let mut found =
             read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
         let rows = if filters.errors.is_empty() { list_rows(found.pop())? } else { ListRows::default() };
-        let parent_row = match target.parent {
+        let parent_row = match target.parent() {
             Some((id, _)) => Some(expect_row(request, id, found.remove(0))?),
             None => None,
         };
@@ -71,9 +72,9 @@ impl Pages {
     /// Reads the name of the parent record together with the list, to check that it exists.
     fn parent_operation(&self, request: &ResourceRequest<'_>, target: &ListTarget) -> Option<Operation> {
         let record = request.collection.record;
-        target.parent.map(|(id, _)| Operation::Get {
+        target.parent().map(|(id, _)| Operation::Get {
             record,
-            id,
+            id: id.clone(),
             selection: self.name_selections[record.0].clone(),
         })
     }
@@ -81,13 +82,13 @@ impl Pages {
     fn list_operation(&self, target: &ListTarget, query: &ListQuery) -> Operation {
         let mut listing =
             Listing { with_cursors: true, count: CountMode::UpTo(MAX_COUNT), ..query.listing.clone() };
-        listing.conditions.extend(target.parent.map(|(id, field)| equals_id(field, id)));
+        listing.conditions.extend(target.parent().map(|(id, field)| equals_id(field, id)));
         let selection = Arc::clone(&self.row_readings[target.record.0].selection);
         Operation::List { record: target.record, listing, selection }
     }
 }
 
-fn expect_row(request: &ResourceRequest<'_>, id: i64, found: FoundRows) -> Result<OwnedRow, Problem> {
+fn expect_row(request: &ResourceRequest<'_>, id: &RecordId, found: FoundRows) -> Result<OwnedRow, Problem> {
     found.rows.into_iter().next().ok_or_else(|| request.not_found(request.collection.record, id))
 }
 

@@ -3,6 +3,7 @@
 use trefoil_engine::{ListSlice, OwnedRow};
 use trefoil_model::{FieldId, RecordType, RecordTypeId};
 use trefoil_resources::ServedResources;
+use trefoil_resources::collection::record_path;
 use trefoil_resources::list_query::ListQuery;
 
 use crate::Pages;
@@ -38,8 +39,8 @@ impl Pages {
         TableRow {
             key: format!("{}-{id}", resource.path.trim_start_matches('/')),
             title: cut_text(&title, BRIEF_LENGTH).map_or(title.clone(), |part| format!("{part}…")),
-            href: format!("{}/{id}", columns.path),
-            edit: format!("{}/{id}/edit", resource.path),
+            href: record_path(columns.path, &id),
+            edit: format!("{}/edit", record_path(&resource.path, &id)),
             cells: reading.display_values(model, &self.labels, row, columns.hidden_field, DisplaySize::Brief),
         }
     }

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::values::coerce;
 use trefoil_model::{
-    FieldId, FieldKind, Model, RecordType, Scalar, SourceFile, StoredValue, Value, ValueType, parse_schema,
+    FieldId, FieldKind, Model, RecordId, RecordType, Scalar, SourceFile, StoredValue, Value, ValueType,
+    parse_schema,
 };
 use trefoil_resources::form_input::FormInput;
 
@@ -174,7 +175,8 @@ impl RandomValues {
 fn choices(record: &RecordType) -> ReferenceChoices {
     let fields = record.fields.iter().enumerate();
     let related = fields.filter(|(_, field)| field.kind.input_target().is_some());
-    let options: Vec<(i64, String)> = (0..4).map(|id| (id, format!("Number {id}"))).collect();
+    let options: Vec<(RecordId, String)> =
+        (0..4).map(|id| (RecordId::Number(id), format!("Number {id}"))).collect();
     related
         .map(|(position, _)| {
             (FieldId(position), OfferedRecords { options: options.clone(), ..OfferedRecords::default() })

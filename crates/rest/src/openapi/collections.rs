@@ -69,7 +69,7 @@ impl CollectionDescriber<'_> {
             (
                 format!("{path}/{{id}}"),
                 json!({
-                    "parameters": [parameters::id_parameter("id")],
+                    "parameters": [parameters::id_parameter("id", self.record().key_form())],
                     "get": self.get_operation(),
                     "put": self.replace_operation(&self.ids.for_record(self.collection.record).replace),
                     "post": self.replace_operation(&names.reserve(&format!("overwrite{}", self.record().name))),
@@ -80,7 +80,7 @@ impl CollectionDescriber<'_> {
             (
                 format!("{path}/{{id}}/delete"),
                 json!({
-                    "parameters": [parameters::id_parameter("id")],
+                    "parameters": [parameters::id_parameter("id", self.record().key_form())],
                     "get": self.form_page_operation(names, "delete", "The page that confirms the deletion of"),
                     "post": self.delete_form_operation(names),
                 }),
@@ -92,7 +92,7 @@ impl CollectionDescriber<'_> {
             (
                 format!("{path}/{{id}}/edit"),
                 json!({
-                    "parameters": [parameters::id_parameter("id")],
+                    "parameters": [parameters::id_parameter("id", self.record().key_form())],
                     "get": self.form_page_operation(names, "edit", "The form to edit"),
                 }),
             ),
@@ -219,7 +219,7 @@ impl CollectionDescriber<'_> {
         let fields = &self.record().fields;
         let example = match form {
             "Patch" => example_values::example_patch(self.model, fields),
-            _ => example_values::example_input(self.model, fields),
+            _ => example_values::example_input(self.model, self.record()),
         };
         if let Some(example) = example {
             media["example"] = example;
@@ -403,10 +403,13 @@ impl CollectionDescriber<'_> {
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let one = self.operation(&one_id, summary, parameters, responses);
         vec![
-            (path.clone(), json!({ "parameters": [parameters::id_parameter("id")], "get": list })),
+            (
+                path.clone(),
+                json!({ "parameters": [parameters::id_parameter("id", self.record().key_form())], "get": list }),
+            ),
             (
                 format!("{path}/{{{child_id}}}"),
-                json!({ "parameters": [parameters::id_parameter("id"), parameters::id_parameter(&child_id)], "get": one }),
+                json!({ "parameters": [parameters::id_parameter("id", self.record().key_form()), parameters::id_parameter(&child_id, child.key_form())], "get": one }),
             ),
         ]
     }

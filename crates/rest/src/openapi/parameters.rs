@@ -4,11 +4,12 @@ use serde_json::{Map, Value as Json, json};
 
 use trefoil_engine::PlanLimits;
 use trefoil_http::negotiation::format::FORMAT_NAMES;
-use trefoil_model::{Field, Model, RecordType, Scalar};
+use trefoil_model::values::example_values;
+use trefoil_model::{Field, KeyForm, Model, RecordType, Scalar};
 use trefoil_resources::list_query::{LIST_PARAMS, operators_for};
 
 use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
-use crate::openapi::values::{ValueContext, field_schema, kind_schema};
+use crate::openapi::values::{ValueContext, field_schema, kind_schema, text_key_schema};
 
 /// Headers of every read.
 pub const CONDITIONAL_HEADERS: [&str; 2] = ["If-Match", "If-None-Match"];
@@ -17,7 +18,15 @@ pub fn parameter_reference(name: &str) -> Json {
     json!({ "$ref": format!("#/components/parameters/{name}") })
 }
 
-pub fn id_parameter(name: &str) -> Json {
+pub fn id_parameter(name: &str, form: KeyForm) -> Json {
+    if !form.is_integer() {
+        let description =
+            if form == KeyForm::Uuid { "A UUID." } else { "The text that identifies the record." };
+        return json!({
+            "name": name, "in": "path", "required": true, "description": description,
+            "schema": text_key_schema(form), "example": example_values::example_id(form).to_string(),
+        });
+    }
     json!({
         "name": name, "in": "path", "required": true, "description": "A 64-bit integer.",
         "schema": { "type": "string", "pattern": ID_PATTERN }, "example": "1",

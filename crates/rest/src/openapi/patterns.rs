@@ -21,6 +21,9 @@ pub const NOT_NEGATIVE_ID: &str = concat!("^(", up_to_i64_max!(), ")$");
 /// A 64-bit integer in a response. It need not exclude the numbers above the maximum, which the server never sends.
 pub const SHOWN_ID: &str = "^-?[0-9]{1,19}$";
 
+/// A text key. The reserved words are refused too, which a portable expression cannot say.
+pub const TEXT_KEY: &str = r"^[^\u0000/]+$";
+
 pub const NO_NUL: &str = r"^[^\u0000]*$";
 
 /// An element of a list separated by commas.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use trefoil_model::values::example_values;
-use trefoil_model::{EmbeddedType, EnumType, Field, Model, RecordType, ValueSource};
+use trefoil_model::{EmbeddedType, EnumType, Field, KeySource, Model, RecordType, ValueSource};
 
 use crate::openapi::values::{ValueContext, field_schema, make_nullable, schema_reference};
 
@@ -94,13 +94,16 @@ fn part_schema(record: &RecordType) -> Json {
 }
 
 fn new_schema(model: &Model, record: &RecordType) -> Json {
-    let required =
-        writable_fields(record).filter(|field| is_required(field)).map(|field| field.input_name.as_str());
-    let mut schema = object_schema(
-        writable_fields(record).map(|field| named_schema(field, ValueContext::Body)),
-        required.collect(),
-    );
-    if let Some(example) = example_values::example_input(model, &record.fields) {
+    // Counted ids are the store's; others may or must be given.
+    let key =
+        record.fields.iter().filter(|field| field.kind.is_id() && record.key_source != KeySource::Counter);
+    let fields: Vec<&Field> = key.chain(writable_fields(record)).collect();
+    let is_needed =
+        |field: &Field| is_required(field) || (field.kind.is_id() && record.is_set_on_create(field));
+    let required = fields.iter().filter(|field| is_needed(field)).map(|field| field.input_name.as_str());
+    let mut schema =
+        object_schema(fields.iter().map(|field| named_schema(field, ValueContext::Body)), required.collect());
+    if let Some(example) = example_values::example_input(model, record) {
         schema["examples"] = json!([example]);
     }
     with_description(schema, &format!("A new {}.", record.name))

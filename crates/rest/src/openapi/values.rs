@@ -2,10 +2,10 @@
 
 use serde_json::{Value as Json, json};
 
-use trefoil_model::{Field, FieldKind, FieldRule, KeyForm, ListItem, Scalar, ValueType};
+use trefoil_model::{Field, FieldKind, FieldRule, KeyForm, ListItem, MAX_KEY_BYTES, Scalar, ValueType};
 
 use crate::openapi::patterns::{
-    self, DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID,
+    self, DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID, TEXT_KEY,
 };
 
 /// Where a value appears.
@@ -61,8 +61,12 @@ pub fn field_schema(field: &Field, context: ValueContext) -> Json {
 pub fn kind_schema(kind: &FieldKind, context: ValueContext) -> Json {
     match kind.value_type() {
         Some(value_type) => type_schema(value_type, context),
-        None if kind.is_link() => json!({ "type": "array", "items": id_schema(context) }),
-        None => json!({}),
+        None => match kind.link() {
+            Some(link) => {
+                json!({ "type": "array", "items": type_schema(&ValueType::Key(link.key_form), context) })
+            }
+            None => json!({}),
+        },
     }
 }
 
@@ -71,7 +75,8 @@ fn type_schema(value_type: &ValueType, context: ValueContext) -> Json {
         ValueType::Key(KeyForm::Number) if context == ValueContext::Response => {
             json!({ "type": "integer", "format": "int64" })
         }
-        ValueType::Key(_) => id_schema(context),
+        ValueType::Key(KeyForm::Digits | KeyForm::Number) => id_schema(context),
+        ValueType::Key(form) => text_key_schema(*form),
         ValueType::Scalar(scalar) => scalar_schema(*scalar, context),
         ValueType::Enum(name) => schema_reference(name),
         ValueType::Embedded(name) => match context {
@@ -96,6 +101,16 @@ fn list_schema(item: &ListItem, context: ValueContext) -> Json {
         make_nullable(&mut items);
     }
     json!({ "type": "array", "items": items })
+}
+
+/// The schema of ids that are not integers.
+pub fn text_key_schema(form: KeyForm) -> Json {
+    match form {
+        KeyForm::Uuid => json!({ "type": "string", "format": "uuid" }),
+        KeyForm::Digits | KeyForm::Number | KeyForm::Text => {
+            json!({ "type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES, "pattern": TEXT_KEY })
+        }
+    }
 }
 
 /// A 64-bit integer: text, so that no client rounds it. Bodies may have a number instead.

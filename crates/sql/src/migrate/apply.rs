@@ -9,6 +9,10 @@ use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
 use crate::migrate::stored_model::{LinkTable, STORE_FORMAT, StoredModel, StoredTable};
 use crate::migrate::{MigrateError, log_images};
 
+/// Records that the store was seeded, so that it is not seeded again after it is emptied.
+pub const MARK_SEEDED: &str =
+    "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('seeded', 'yes') ON CONFLICT DO NOTHING";
+
 /// Creates a store in a database that has none.
 pub fn create_all(database: &dyn MigrationDatabase, model: &StoredModel) -> Result<(), MigrateError> {
     create_bare_tables(database, model)?;

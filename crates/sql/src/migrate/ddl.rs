@@ -27,10 +27,11 @@ pub fn create_table_sql(
     table: &StoredTable,
     name: &str,
 ) -> String {
-    let mut lines = vec![dialect.id_column.to_owned()];
+    let mut lines = vec![(dialect.id_column)(table.key).to_owned()];
     lines.extend(table.columns.iter().map(|column| column_definition(dialect, model, column)));
     lines.push(dialect.version_column.to_owned());
-    format!("CREATE TABLE {} (\n  {}\n)", quote_name(name), lines.join(",\n  "))
+    let suffix = (dialect.table_suffix)(table.key);
+    format!("CREATE TABLE {} (\n  {}\n){suffix}", quote_name(name), lines.join(",\n  "))
 }
 
 pub fn column_definition(dialect: &DdlDialect, model: &StoredModel, column: &StoredColumn) -> String {
@@ -42,7 +43,7 @@ pub fn column_definition(dialect: &DdlDialect, model: &StoredModel, column: &Sto
         line += &format!(" DEFAULT {value}");
     }
     match &column.form {
-        StoredType::Reference { to, on_delete } if dialect.inline_references => {
+        StoredType::Reference { to, on_delete, .. } if dialect.inline_references => {
             line += &references_clause(model, to, *on_delete);
         }
         StoredType::Reference { .. }
@@ -68,7 +69,8 @@ pub fn references_clause(model: &StoredModel, to: &str, on_delete: DeleteAction)
 pub fn create_link_sql(dialect: &DdlDialect, model: &StoredModel, link: &LinkTable, name: &str) -> String {
     let side = |side: &LinkSide| {
         let references = references_clause(model, &side.to, DeleteAction::Cascade);
-        format!("{} {} NOT NULL{references}", quote_name(&side.column), dialect.id_type)
+        let column_type = (dialect.column_type)(&side.key.column_form());
+        format!("{} {column_type} NOT NULL{references}", quote_name(&side.column))
     };
     format!(
         "CREATE TABLE {} (\n  {},\n  {},\n  PRIMARY KEY ({}, {})\n){}",

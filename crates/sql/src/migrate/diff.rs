@@ -21,6 +21,11 @@ pub enum ChangeDetail<'a> {
     RenamedType {
         old: &'a StoredTable,
     },
+    /// Other ids than before.
+    ChangedKey {
+        old: &'a StoredTable,
+        new: &'a StoredTable,
+    },
     NewField {
         table: &'a StoredTable,
         new: &'a StoredColumn,
@@ -120,6 +125,9 @@ fn diff_table<'a>(pairs: &ModelPairs<'a>, pair: &TablePair<'a>, changes: &mut Ve
     let name = |field: &str| format!("{}.{field}", new.name);
     if old.name != new.name {
         add(new.name.clone(), ChangeDetail::RenamedType { old });
+    }
+    if old.key != new.key {
+        add(new.name.clone(), ChangeDetail::ChangedKey { old, new });
     }
     for column in &pair.new_columns {
         add(name(&column.field), ChangeDetail::NewField { table: old, new: column });

@@ -4,7 +4,7 @@ use trefoil_model::{Model, StoredValue};
 
 use crate::migrate::MigrateError;
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
-use crate::migrate::stored_model::{StoredColumn, StoredModel, StoredType};
+use crate::migrate::stored_model::{StoredColumn, StoredKey, StoredModel, StoredType};
 
 /// A database inside the transaction of one migration.
 pub trait MigrationDatabase {
@@ -74,11 +74,11 @@ pub trait MigrationDatabase {
 
 /// How a database spells its definitions.
 pub struct DdlDialect {
-    /// The whole definitions of `id` and `_version`.
-    pub id_column: &'static str,
+    /// The whole definition of `id`.
+    pub id_column: fn(StoredKey) -> &'static str,
     pub version_column: &'static str,
-    /// The type of a column that holds an id.
-    pub id_type: &'static str,
+    /// Ends the definition of a record's table.
+    pub table_suffix: fn(StoredKey) -> &'static str,
     /// Ends the definition of a link table.
     pub link_table_suffix: &'static str,
     /// An expression for the current time, as text in the stored form.
@@ -95,6 +95,14 @@ pub struct DdlDialect {
     pub equality_key: fn(&StoredType, &str) -> String,
 }
 
+impl DdlDialect {
+    /// The expression that selects the id of a table. Its name differs from the column's, so that `ORDER BY` means the
+    /// column.
+    pub fn read_id(&self, key: StoredKey) -> String {
+        format!("{} AS \"read_id\"", (self.read_expression)(&key.column_form(), "\"id\""))
+    }
+}
+
 /// Rows read in one query of [`for_each_page`].
 const PAGE_ROWS: usize = 1_000;
 
@@ -106,14 +114,15 @@ pub fn for_each_page(
     key: &str,
     mut visit: impl FnMut(Vec<Vec<StoredValue>>) -> Result<(), MigrateError>,
 ) -> Result<(), MigrateError> {
-    let sql = format!("{query} AND \"{key}\" > $1 ORDER BY \"{key}\" LIMIT {PAGE_ROWS}");
-    let mut last = i64::MIN;
-    loop {
-        let rows = database.query(&sql, &[StoredValue::Int(last)])?;
-        match rows.last().and_then(|row| row.first()) {
-            Some(StoredValue::Int(key)) => last = *key,
-            Some(StoredValue::Null | StoredValue::Real(_) | StoredValue::Text(_)) | None => return Ok(()),
-        }
+    let order = format!("ORDER BY \"{key}\" LIMIT {PAGE_ROWS}");
+    let mut rows = database.query(&format!("{query} {order}"), &[])?;
+    let next_page = format!("{query} AND \"{key}\" > $1 {order}");
+    while let Some(last @ (StoredValue::Int(_) | StoredValue::Text(_))) =
+        rows.last().and_then(|row| row.first())
+    {
+        let last = last.clone();
         visit(rows)?;
+        rows = database.query(&next_page, &[last])?;
     }
+    Ok(())
 }

@@ -46,6 +46,7 @@ pub(crate) mod transfer_tables;
 use trefoil_model::naming::names;
 use trefoil_model::{Model, StoredValue};
 
+pub(crate) use crate::migrate::apply::MARK_SEEDED;
 pub(crate) use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::ModelPairs;
@@ -53,7 +54,7 @@ pub use crate::migrate::planned_step::{PlannedStep, StepSafety};
 pub use crate::migrate::report::{MigrateError, MigrationReport};
 pub use crate::migrate::sqlite::migrate_sqlite;
 use crate::migrate::step_planner::StepPlanner;
-pub(crate) use crate::migrate::stored_model::{LinkTable, StoredTable, StoredType};
+pub(crate) use crate::migrate::stored_model::{LinkTable, StoredKey, StoredTable, StoredType};
 pub use crate::migrate::stored_model::{STORE_FORMAT, StoredModel};
 use crate::move_record::refuse_moved_store;
 

@@ -42,6 +42,12 @@ impl StepPlanner<'_> {
                 old.name,
                 count_records(self.row_count(&old.table)?)
             )),
+            ChangeDetail::ChangedKey { old, new } => {
+                let remedy =
+                    "export the records, begin a new store with the changed schema and import them there";
+                let text = format!("the ids change from {} to {}", old.key, new.key);
+                (text, StepSafety::Blocked { remedy: remedy.to_owned() })
+            }
             ChangeDetail::NewField { table, new } => self.plan_new_field(table, new)?,
             ChangeDetail::RemovedField { table, old } => {
                 (format!("removed; lost: {}", count_values(self.value_count(table, old)?)), loss())
@@ -193,7 +199,8 @@ impl StepPlanner<'_> {
         let column = quote_name(&old.column);
         let value = (self.database.ddl_dialect().read_expression)(&old.form, &column);
         let from = quote_name(&table.table);
-        let query = format!("SELECT \"id\", {value} FROM {from} WHERE {column} IS NOT NULL");
+        let id = self.database.ddl_dialect().read_id(table.key);
+        let query = format!("SELECT {id}, {value} FROM {from} WHERE {column} IS NOT NULL");
         let mut fit = ConversionFit::default();
         for_each_page(self.database, &query, "id", |rows| {
             for value in rows.iter().filter_map(|row| row.get(1)) {

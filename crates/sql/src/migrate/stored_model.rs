@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use trefoil_engine::ChangeKind;
 use trefoil_model::values::coerce;
 use trefoil_model::{
-    EmbeddedType, Field, FieldId, FieldKind, Link, Model, OnDelete, RecordType, RecordTypeId, StoredValue,
-    ValueSource, ValueType,
+    EmbeddedType, Field, FieldId, FieldKind, KeyForm, Link, Model, OnDelete, RecordType, RecordTypeId,
+    StoredValue, ValueSource, ValueType,
 };
 
 /// The store format that this version writes.
@@ -32,6 +32,8 @@ pub struct StoredTable {
     /// The name of the record type.
     pub name: String,
     pub table: String,
+    #[serde(default, skip_serializing_if = "StoredKey::is_counted")]
+    pub key: StoredKey,
     pub columns: Vec<StoredColumn>,
     pub indexes: Vec<StoredIndex>,
     pub logged: LoggedChanges,
@@ -68,7 +70,21 @@ pub enum StoredType {
         /// The record type.
         to: String,
         on_delete: DeleteAction,
+        /// That of the record type.
+        #[serde(default, skip_serializing_if = "StoredKey::is_counted")]
+        key: StoredKey,
     },
+}
+
+/// The ids in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StoredKey {
+    /// Integers that the database counts up.
+    #[default]
+    Counted,
+    Uuid,
+    Text,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +143,8 @@ pub struct LinkSide {
     /// The field of that type that shows the other side, if it has one.
     pub field: Option<String>,
     pub column: String,
+    #[serde(default, skip_serializing_if = "StoredKey::is_counted")]
+    pub key: StoredKey,
     #[serde(skip)]
     pub renamed_from: Option<String>,
 }
@@ -154,6 +172,7 @@ impl StoredModel {
         let tables = model.records.iter().enumerate().map(|(position, record)| StoredTable {
             name: record.name.clone(),
             table: record.table.clone(),
+            key: StoredKey::of(record),
             columns: stored_columns(model, record),
             indexes: stored_indexes(record, &mut names),
             logged: LoggedChanges::for_record(RecordTypeId(position), logged),
@@ -184,6 +203,42 @@ impl StoredModel {
     pub fn table_names(&self) -> impl Iterator<Item = &str> {
         let records = self.tables.iter().map(|table| table.table.as_str());
         records.chain(self.links.iter().map(|link| link.table.as_str()))
+    }
+}
+
+impl StoredKey {
+    fn of(record: &RecordType) -> StoredKey {
+        match record.key_form() {
+            KeyForm::Digits | KeyForm::Number => StoredKey::Counted,
+            KeyForm::Uuid => StoredKey::Uuid,
+            KeyForm::Text => StoredKey::Text,
+        }
+    }
+
+    // Serde passes a reference.
+    #[expect(clippy::trivially_copy_pass_by_ref)]
+    fn is_counted(&self) -> bool {
+        *self == StoredKey::Counted
+    }
+
+    /// The type of a column with such ids.
+    pub fn column_form(self) -> StoredType {
+        let scalar = match self {
+            StoredKey::Counted => "Long",
+            StoredKey::Uuid => "UUID",
+            StoredKey::Text => "String",
+        };
+        StoredType::Scalar(scalar.to_owned())
+    }
+}
+
+impl fmt::Display for StoredKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StoredKey::Counted => "counted integers",
+            StoredKey::Uuid => "UUIDs",
+            StoredKey::Text => "texts",
+        })
     }
 }
 
@@ -238,7 +293,8 @@ fn stored_type(model: &Model, kind: &FieldKind) -> Option<StoredType> {
         OnDelete::Cascade => DeleteAction::Cascade,
         OnDelete::SetNull => DeleteAction::SetNull,
     };
-    Some(StoredType::Reference { to: model.record(reference.target).name.clone(), on_delete })
+    let target = model.record(reference.target);
+    Some(StoredType::Reference { to: target.name.clone(), on_delete, key: StoredKey::of(target) })
 }
 
 fn value_form(value_type: &ValueType) -> Option<StoredType> {
@@ -296,7 +352,9 @@ fn link_tables(model: &Model) -> Vec<LinkTable> {
     let mut list: Vec<LinkTable> = Vec::new();
     for record in &model.records {
         for field in &record.fields {
-            let Some(Link { target, table, own_column, other_column }) = field.kind.link() else { continue };
+            let Some(Link { target, table, own_column, other_column, .. }) = field.kind.link() else {
+                continue;
+            };
             let is_own_side = |side: &LinkSide| side.to == record.name && side.column == *own_column;
             match list.iter_mut().find(|link| link.table == *table) {
                 Some(link) => {
@@ -310,12 +368,14 @@ fn link_tables(model: &Model) -> Vec<LinkTable> {
                         to: record.name.clone(),
                         field: Some(field.name.clone()),
                         column: own_column.clone(),
+                        key: StoredKey::of(record),
                         renamed_from: field.renamed_from.clone(),
                     },
                     second: LinkSide {
                         to: model.record(*target).name.clone(),
                         field: None,
                         column: other_column.clone(),
+                        key: StoredKey::of(model.record(*target)),
                         renamed_from: None,
                     },
                     index: String::new(),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use trefoil_model::values::{coerce, decimal};
-use trefoil_model::{Field, Model, StoredValue, Value};
+use trefoil_model::{Field, Model, RecordId, StoredValue, Value};
 
 use crate::migrate::MigrateError;
 use crate::migrate::ddl::quote_name;
@@ -27,7 +27,7 @@ pub struct TypeConverter<'a> {
     pub old_type: &'a StoredType,
     pub new_type: &'a StoredType,
     /// The ids that a reference may hold.
-    pub valid_ids: HashSet<i64>,
+    pub valid_ids: HashSet<RecordId>,
 }
 
 /// The ids that a column may refer to. `tables` is the current table of each record type.
@@ -35,15 +35,13 @@ pub fn referenced_ids(
     database: &dyn MigrationDatabase,
     stored_type: &StoredType,
     tables: &HashMap<&str, &str>,
-) -> Result<HashSet<i64>, MigrateError> {
-    let StoredType::Reference { to, .. } = stored_type else { return Ok(HashSet::new()) };
+) -> Result<HashSet<RecordId>, MigrateError> {
+    let StoredType::Reference { to, key, .. } = stored_type else { return Ok(HashSet::new()) };
     let Some(table) = tables.get(to.as_str()) else { return Ok(HashSet::new()) };
     let mut ids = HashSet::new();
-    for_each_page(database, &format!("SELECT \"id\" FROM {} WHERE true", quote_name(table)), "id", |rows| {
-        ids.extend(rows.iter().filter_map(|row| match row.first() {
-            Some(StoredValue::Int(id)) => Some(*id),
-            Some(StoredValue::Null | StoredValue::Real(_) | StoredValue::Text(_)) | None => None,
-        }));
+    let id = database.ddl_dialect().read_id(*key);
+    for_each_page(database, &format!("SELECT {id} FROM {} WHERE true", quote_name(table)), "id", |rows| {
+        ids.extend(rows.iter().filter_map(|row| RecordId::from_cell(row.first()?.as_cell())));
         Ok(())
     })?;
     Ok(ids)
@@ -134,10 +132,11 @@ impl TypeConverter<'_> {
 
     fn target_exists(&self, stored: &StoredValue) -> bool {
         match (self.new_type, stored) {
-            (StoredType::Reference { .. }, StoredValue::Int(id)) => self.valid_ids.contains(id),
+            (StoredType::Reference { .. }, stored) => {
+                RecordId::from_cell(stored.as_cell()).is_none_or(|id| self.valid_ids.contains(&id))
+            }
             (
-                StoredType::Reference { .. }
-                | StoredType::Scalar(_)
+                StoredType::Scalar(_)
                 | StoredType::Enum(_)
                 | StoredType::Embedded(_)
                 | StoredType::List { .. },

@@ -2,7 +2,9 @@
 
 use trefoil_engine::Plan;
 use trefoil_engine::plan::{PlanAction, PlannedSelection};
-use trefoil_model::{CellValue, Field, FieldId, Link, Model, RecordType, RecordTypeId, StoredValue};
+use trefoil_model::{
+    CellValue, Field, FieldId, Link, Model, RecordId, RecordType, RecordTypeId, StoredValue,
+};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SqlParameter;
@@ -26,10 +28,10 @@ pub struct BulkInsert<'p> {
 
 /// One new record.
 pub struct InsertRow<'p> {
-    pub id: Option<i64>,
+    pub id: Option<&'p RecordId>,
     /// In the order of [`BulkInsert::fields`].
     values: Vec<&'p StoredValue>,
-    links: &'p [(FieldId, Vec<i64>)],
+    links: &'p [(FieldId, Vec<RecordId>)],
 }
 
 impl<'p> BulkInsert<'p> {
@@ -59,7 +61,7 @@ impl<'p> BulkInsert<'p> {
                 return None;
             }
             insert.rows.push(InsertRow {
-                id: *id,
+                id: id.as_ref(),
                 values: values.into_iter().map(|(_, value)| value).collect(),
                 links,
             });
@@ -83,7 +85,7 @@ impl<'p> BulkInsert<'p> {
 
     pub fn row_parameters<'r>(rows: &'r [InsertRow<'p>]) -> Vec<SqlParameter<'r>> {
         let parameters = |row: &'r InsertRow<'p>| {
-            let id = row.id.map(|id| SqlParameter::Cell(CellValue::Int(id)));
+            let id = row.id.map(SqlParameter::id);
             id.into_iter().chain(row.values.iter().map(|value| SqlParameter::Cell(value.as_cell())))
         };
         rows.iter().flat_map(parameters).collect()
@@ -92,7 +94,8 @@ impl<'p> BulkInsert<'p> {
     /// A statement that advances the sequence past the greatest chosen id, and that id as its parameter. It runs before
     /// the insert, so that no other session draws one of the ids.
     pub fn sequence_statement(&self, owner: &RecordType) -> Option<(String, i64)> {
-        let greatest = self.rows.iter().filter_map(|row| row.id).max()?;
+        let number = |row: &InsertRow<'_>| row.id.and_then(|id| id.as_cell().to_i64());
+        let greatest = self.rows.iter().filter_map(number).max()?;
         let table = Dialect::Postgres.quote_name(&owner.table).replace('\'', "''");
         let name = format!("CAST(pg_get_serial_sequence('{table}', 'id') AS regclass)");
         let gap = format!("CAST($1 AS bigint) - coalesce(pg_sequence_last_value({name}), 0)");
@@ -104,19 +107,25 @@ impl<'p> BulkInsert<'p> {
 
     /// The statements that insert the links of the records with these ids, one per link field: (SQL, own ids, other
     /// ids).
-    pub fn link_statements(&self, model: &Model, ids: &[i64]) -> Vec<(String, Vec<i64>, Vec<i64>)> {
+    pub fn link_statements<'i>(
+        &'i self,
+        model: &Model,
+        ids: impl Iterator<Item = &'i RecordId> + Clone,
+    ) -> Vec<(String, Vec<CellValue<'i>>, Vec<CellValue<'i>>)> {
         let owner = model.record(self.record);
         let link = |(position, field): (usize, &Field)| {
-            let Link { table, own_column, other_column, .. } = field.kind.link()?;
-            let pairs = ids.iter().zip(&self.rows).flat_map(|(id, row)| {
+            let Link { table, own_column, other_column, key_form, .. } = field.kind.link()?;
+            let pairs = ids.clone().zip(&self.rows).flat_map(|(id, row)| {
                 let links = row.links.iter().filter(|(link_field, _)| *link_field == FieldId(position));
-                links.flat_map(|(_, others)| others).map(|other| (*id, *other))
+                links.flat_map(|(_, others)| others).map(|other| (id.as_cell(), other.as_cell()))
             });
-            let (own, others): (Vec<i64>, Vec<i64>) = pairs.unzip();
+            let (own, others): (Vec<_>, Vec<_>) = pairs.unzip();
+            let [own_type, other_type] =
+                [owner.key_form(), *key_form].map(|form| Dialect::Postgres.key_type(form));
             let [table, from, to] =
                 [table, own_column, other_column].map(|name| Dialect::Postgres.quote_name(name));
             let sql = format!(
-                "INSERT INTO {table} ({from}, {to}) SELECT * FROM unnest(CAST($1 AS bigint[]), CAST($2 AS bigint[])) \
+                "INSERT INTO {table} ({from}, {to}) SELECT * FROM unnest(CAST($1 AS {own_type}[]), CAST($2 AS {other_type}[])) \
                  ON CONFLICT DO NOTHING"
             );
             (!own.is_empty()).then_some((sql, own, others))

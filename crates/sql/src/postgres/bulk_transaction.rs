@@ -15,9 +15,9 @@ use trefoil_engine::{
     RowSink, StoreJob,
 };
 use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::{CellValue, Model, RecordTypeId};
+use trefoil_model::{CellValue, Model, RecordId, RecordTypeId};
 
-use crate::migrate::postgres::MARK_SEEDED;
+use crate::migrate::MARK_SEEDED;
 use crate::postgres::bulk_insert::{BulkInsert, selects_anything};
 use crate::postgres::error::PostgresError;
 use crate::postgres::run_job::run_plan;
@@ -160,16 +160,15 @@ impl PostgresBulkTransaction<'_> {
     async fn find_dangling_references(
         &self,
         record: RecordTypeId,
-        ids: &[i64],
+        ids: &[RecordId],
     ) -> Result<Vec<DanglingReference>, PostgresError> {
         let session = self.session()?;
         let mut found = Vec::new();
         for query in dangling_queries(Dialect::Postgres, &self.model, record) {
-            let mut rows = session.query(&query.sql, &[SqlParameter::Integers(ids)]).await?;
+            let mut rows = session.query(&query.sql, &[SqlParameter::ids(ids)]).await?;
             while let Some(row) = rows.next_row().await? {
-                if let (Some(id), Some(missing_id)) =
-                    (read_cell(&row, 0).to_i64(), read_cell(&row, 1).to_i64())
-                {
+                let [id, missing_id] = [0, 1].map(|column| RecordId::from_cell(read_cell(&row, column)));
+                if let (Some(id), Some(missing_id)) = (id, missing_id) {
                     found.push(DanglingReference { id, field: query.field, missing_id });
                 }
             }
@@ -298,6 +297,10 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
         | PlanAction::Create { .. }
         | PlanAction::Update { .. }
         | PlanAction::Delete { .. }
+        | PlanAction::CreateMany(_)
+        | PlanAction::UpdateMany { .. }
+        | PlanAction::DeleteMany { .. }
+        | PlanAction::Upsert { .. }
         | PlanAction::ReadImage { .. } => None,
     });
     let (list, first) = appends.next()??;
@@ -327,7 +330,8 @@ async fn run_inserts(
             .query(&inserts.insert_statement(owner, chunk.len()), &BulkInsert::row_parameters(chunk))
             .await?;
         while let Some(row) = rows.next_row().await? {
-            let (Some(id), Some(version)) = (read_cell(&row, 0).to_i64(), read_cell(&row, 1).to_i64()) else {
+            let (id, version) = (RecordId::from_cell(read_cell(&row, 0)), read_cell(&row, 1).to_i64());
+            let (Some(id), Some(version)) = (id, version) else {
                 return Err(internal_error("a record has no readable id or version"));
             };
             created.push((id, version));
@@ -336,9 +340,8 @@ async fn run_inserts(
     if created.len() != inserts.rows.len() {
         return Err(internal_error("an insert returned a different number of rows than expected"));
     }
-    let ids: Vec<i64> = created.iter().map(|(id, _)| *id).collect();
-    for (sql, own, others) in inserts.link_statements(model, &ids) {
-        session.execute(&sql, &[SqlParameter::Integers(&own), SqlParameter::Integers(&others)]).await?;
+    for (sql, own, others) in inserts.link_statements(model, created.iter().map(|(id, _)| id)) {
+        session.execute(&sql, &[SqlParameter::Keys(own), SqlParameter::Keys(others)]).await?;
     }
     Ok(created.into_iter().map(|(id, version)| Outcome::Created { id, version }).collect())
 }
@@ -374,7 +377,7 @@ impl BulkTransaction for PostgresBulkTransaction<'_> {
     fn dangling_references(
         &mut self,
         record: RecordTypeId,
-        ids: Vec<i64>,
+        ids: Vec<RecordId>,
     ) -> BoxFuture<'_, Result<Vec<DanglingReference>>> {
         Box::pin(async move {
             self.find_dangling_references(record, &ids).await.map_err(PostgresError::into_error)

@@ -7,7 +7,7 @@ use trefoil_engine::changes::parse_image;
 use trefoil_engine::{ChangeLog, LogReadLimits, RecordChange};
 use trefoil_model::error::{Error, Result};
 
-use crate::change_log::{parse_change_kind, parse_epochs};
+use crate::change_log::{changed_record, parse_change_kind, parse_epochs};
 use crate::migrate::postgres::NUMBERING_STEP;
 use crate::postgres::connections::connection::PgConnection;
 use crate::postgres::error::PostgresError;
@@ -83,13 +83,14 @@ async fn query_with_retry(
 
 fn read_change(row: &Row) -> Result<RecordChange> {
     let text: &str = row.try_get(5).map_err(Error::internal)?;
+    let image = parse_image(text);
     Ok(RecordChange {
         number: column_value(row, 0)?,
         type_name: column_value(row, 1)?,
         kind: parse_change_kind(row.try_get(2).map_err(Error::internal)?),
-        record_id: column_value(row, 3)?,
+        record_id: changed_record(&image, column_value(row, 3)?),
         version: column_value(row, 4)?,
-        image: parse_image(text),
+        image,
     })
 }
 

@@ -29,11 +29,11 @@ pub async fn explain_error(
     let mut found = Vec::new();
     for round in &probe.rounds {
         for query in round {
-            let ids = match &query.sql {
-                Some(sql) => session.query_integers(sql, &query.parameters).await?,
+            let values = match &query.sql {
+                Some(sql) => session.query_values(sql, &query.parameters).await?,
                 None => Vec::new(),
             };
-            found.extend(query.violations(&ids));
+            found.extend(query.violations(&values));
         }
         if !found.is_empty() {
             break;

@@ -5,6 +5,7 @@ use futures_util::future::{BoxFuture, try_join_all};
 use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{Outcome, Plan};
 use trefoil_model::error::Error;
+use trefoil_model::{CellValue, RecordId};
 
 use crate::postgres::error::PostgresError;
 use crate::postgres::plain_lists;
@@ -27,8 +28,7 @@ pub async fn execute_read(
 ) -> Result<Outcome, PostgresError> {
     match (&plan.action, program) {
         (PlanAction::Get { id, selection, .. }, Program::Get(level)) => {
-            let found =
-                read_rows(session, level, selection, &[SqlParameter::integer(*id)], Some(1), visit).await?;
+            let found = read_rows(session, level, selection, &[SqlParameter::id(id)], Some(1), visit).await?;
             Ok(if found.count == 0 { Outcome::NotFound } else { Outcome::Found })
         }
         (PlanAction::List { listing, selection, .. }, Program::List { level, count }) => {
@@ -203,10 +203,10 @@ pub async fn read_tree<'p>(
     session: PostgresSession<'_>,
     level: &'p SelectLevel,
     selection: &'p PlannedSelection,
-    id: i64,
+    id: &RecordId,
 ) -> Result<Option<RowTree<'p>>, PostgresError> {
     let mut batch = RowBatch::new(level.width);
-    read_into_batch(session, level, &[SqlParameter::integer(id)], &mut batch).await?;
+    read_into_batch(session, level, &[SqlParameter::id(id)], &mut batch).await?;
     if batch.row_count() == 0 {
         Ok(None)
     } else {
@@ -226,7 +226,7 @@ pub fn attach_children<'f, 'p: 'f>(
         let branches = level.branches.iter().zip(&selection.children).map(|(branch, child)| match branch {
             ChildBranch::KeyOnly { .. } => None,
             ChildBranch::Rows { column, level } => {
-                Some((*column, level, child, tree.rows().distinct_integers(*column)))
+                Some((*column, level, child, tree.rows().distinct_keys(*column)))
             }
         });
         let branches: Vec<_> = branches.collect();
@@ -249,7 +249,7 @@ async fn read_children(
     session: PostgresSession<'_>,
     level: &SelectLevel,
     child: &PlannedChild,
-    keys: &[i64],
+    keys: &[CellValue<'_>],
 ) -> Result<RowBatch, PostgresError> {
     let mut batch = RowBatch::new(level.width);
     for chunk in keys.chunks(MAX_PARENTS) {

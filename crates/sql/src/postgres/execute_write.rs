@@ -2,7 +2,7 @@
 
 use trefoil_engine::plan::{PlanAction, PlannedSelection};
 use trefoil_engine::{Outcome, Plan};
-use trefoil_model::CellValue;
+use trefoil_model::RecordId;
 use trefoil_model::error::Error;
 
 use crate::postgres::error::PostgresError;
@@ -33,6 +33,10 @@ pub fn single_statement(program: &Program) -> Option<&str> {
         | Program::Delete { .. }
         | Program::Get(_)
         | Program::List { .. }
+        | Program::CreateMany(_)
+        | Program::UpdateMany { .. }
+        | Program::DeleteMany { .. }
+        | Program::Upsert { .. }
         | Program::PlainList => None,
     }
 }
@@ -64,9 +68,13 @@ pub async fn execute_write(
             write.read_unchanged(version_query, visit).await
         }
         Program::Delete { delete, version_query, .. } => write.delete(delete, version_query, visit).await,
-        Program::Get(_) | Program::List { .. } | Program::PlainList => {
-            execute_read::execute_read(session, plan, program, visit).await
-        }
+        Program::Get(_)
+        | Program::List { .. }
+        | Program::CreateMany(_)
+        | Program::UpdateMany { .. }
+        | Program::DeleteMany { .. }
+        | Program::Upsert { .. }
+        | Program::PlainList => execute_read::execute_read(session, plan, program, visit).await,
     }
 }
 
@@ -88,17 +96,16 @@ impl PostgresWrite<'_> {
     ) -> Result<Outcome, PostgresError> {
         let parts = write_parts(self.action);
         let lagging = self.lock_lagging_sequence(sequence, parts.id).await?;
-        let parameters: Vec<_> =
-            parts.id.map(SqlParameter::integer).into_iter().chain(parts.value_parameters()).collect();
+        let parameters: Vec<_> = parts.create_parameters().collect();
         let Some(written) = self.execute_returning(insert, &parameters).await? else {
             return Err(internal_error("an insert returned no row"));
         };
-        let (id, version) = (written.id, written.version);
+        let (id, version) = (written.id.clone(), written.version);
         if let Some(sequence) = lagging {
-            self.session.execute(&sequence.advance, &[SqlParameter::integer(id)]).await?;
+            self.session.execute(&sequence.advance, &[SqlParameter::id(&id)]).await?;
         }
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            self.execute_link(&statements.add, id, others).await?;
+            self.execute_link(&statements.add, &id, others).await?;
         }
         self.visit_written(written, visit).await?;
         Ok(Outcome::Created { id, version })
@@ -109,10 +116,10 @@ impl PostgresWrite<'_> {
     async fn lock_lagging_sequence<'c>(
         &self,
         sequence: Option<&'c SequenceStatements>,
-        id: Option<i64>,
+        id: Option<&RecordId>,
     ) -> Result<Option<&'c SequenceStatements>, PostgresError> {
         let (Some(sequence), Some(id)) = (sequence, id) else { return Ok(None) };
-        if self.session.query_integer(&sequence.is_behind, &[SqlParameter::integer(id)]).await?.is_none() {
+        if self.session.query_integer(&sequence.is_behind, &[SqlParameter::id(id)]).await?.is_none() {
             return Ok(None);
         }
         self.session.execute_control(&sequence.lock).await?;
@@ -131,10 +138,10 @@ impl PostgresWrite<'_> {
         let Some(written) = self.execute_returning(update, &parameters).await? else {
             return self.missing_outcome(version_query).await;
         };
-        let (id, version) = (written.id, written.version);
+        let (id, version) = (written.id.clone(), written.version);
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            self.execute_link(&statements.remove, id, others).await?;
-            self.execute_link(&statements.add, id, others).await?;
+            self.execute_link(&statements.remove, &id, others).await?;
+            self.execute_link(&statements.add, &id, others).await?;
         }
         self.visit_written(written, visit).await?;
         Ok(Outcome::Updated { id, version })
@@ -149,8 +156,7 @@ impl PostgresWrite<'_> {
         let WriteParts { id: Some(id), expected_version: expected, .. } = write_parts(self.action) else {
             return Ok(Outcome::NotFound);
         };
-        let Some(found) = self.session.query_integer(version_query, &[SqlParameter::integer(id)]).await?
-        else {
+        let Some(found) = self.session.query_integer(version_query, &[SqlParameter::id(id)]).await? else {
             return Ok(Outcome::NotFound);
         };
         if let Some(expected) = expected.filter(|expected| *expected != found) {
@@ -159,7 +165,7 @@ impl PostgresWrite<'_> {
         if let Some(tree) = read_tree(self.session, self.level, self.selection, id).await? {
             tree.visit_rows(visit);
         }
-        Ok(Outcome::Updated { id, version: found })
+        Ok(Outcome::Updated { id: id.clone(), version: found })
     }
 
     async fn delete(
@@ -174,7 +180,7 @@ impl PostgresWrite<'_> {
                 // From here on, other sessions cannot add records that are deleted along with this one and would be
                 // shown.
                 let lock = format!("{version_query} FOR UPDATE");
-                self.session.query_integer(&lock, &[SqlParameter::integer(id)]).await?;
+                self.session.query_integer(&lock, &[SqlParameter::id(id)]).await?;
                 read_tree(self.session, self.level, self.selection, id).await?
             }
             _ => None,
@@ -209,19 +215,15 @@ impl PostgresWrite<'_> {
         if batch.row_count() == 0 {
             return Ok(None);
         }
-        match (batch.cell(0, column_count), batch.cell(0, column_count + 1)) {
-            (CellValue::Int(id), CellValue::Int(version)) => {
-                Ok(Some(WrittenRow { id, version, rows: batch }))
-            }
+        let (id, version) = (batch.cell(0, column_count), batch.cell(0, column_count + 1));
+        match (RecordId::from_cell(id), version.to_i64()) {
+            (Some(id), Some(version)) => Ok(Some(WrittenRow { id, version, rows: batch })),
             _ => Err(internal_error("a record has no readable id or version")),
         }
     }
 
-    async fn execute_link(&self, sql: &str, id: i64, others: &[i64]) -> Result<(), PostgresError> {
-        self.session
-            .execute(sql, &[SqlParameter::integer(id), SqlParameter::Integers(others)])
-            .await
-            .map(drop)
+    async fn execute_link(&self, sql: &str, id: &RecordId, others: &[RecordId]) -> Result<(), PostgresError> {
+        self.session.execute(sql, &[SqlParameter::id(id), SqlParameter::ids(others)]).await.map(drop)
     }
 
     /// Visits the written record: the returned row, or the record read again if children are selected.
@@ -229,7 +231,7 @@ impl PostgresWrite<'_> {
         let tree = if self.level.is_flat() {
             Some(attach_children(self.session, self.level, self.selection, written.rows).await?)
         } else {
-            read_tree(self.session, self.level, self.selection, written.id).await?
+            read_tree(self.session, self.level, self.selection, &written.id).await?
         };
         if let Some(tree) = tree {
             tree.visit_rows(visit);
@@ -241,15 +243,14 @@ impl PostgresWrite<'_> {
     async fn missing_outcome(&self, version_query: &str) -> Result<Outcome, PostgresError> {
         let parts = write_parts(self.action);
         let Some(id) = parts.id else { return Ok(Outcome::NotFound) };
-        Ok(parts.no_match_outcome(
-            self.session.query_integer(version_query, &[SqlParameter::integer(id)]).await?,
-        )?)
+        Ok(parts
+            .no_match_outcome(self.session.query_integer(version_query, &[SqlParameter::id(id)]).await?)?)
     }
 }
 
 /// The row that a statement returned.
 struct WrittenRow {
-    id: i64,
+    id: RecordId,
     version: i64,
     rows: RowBatch,
 }

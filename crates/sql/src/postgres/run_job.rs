@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join;
 
-use trefoil_engine::{CancelFlag, IdempotencyKey, JobResult, Outcome, Plan, StoreJob};
+use trefoil_engine::{CancelFlag, IdempotencyKey, JobResult, Outcome, Plan, Row, StoreJob};
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Result};
 
@@ -22,7 +22,7 @@ use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::session::PostgresSession;
 use crate::postgres::{
-    PgConnection, PooledConnection, PostgresStore, atomic_batch, execute_read, execute_write,
+    PgConnection, PooledConnection, PostgresStore, atomic_batch, execute_many, execute_read, execute_write,
     idempotency_keys, short_reads,
 };
 use crate::statements::compile::Program;
@@ -400,7 +400,8 @@ pub(crate) async fn run_plan(
     program: &Program,
 ) -> Result<Result<Outcome>, PostgresError> {
     let (number, plan) = &job.plans[i];
-    match execute_write::execute_write(session, plan, program, &mut |row| job.sink.row(*number, row)).await {
+    let mut visit = |row: &dyn Row| job.sink.row(*number, row);
+    match execute_many::execute_plan(session, &job.model, plan, program, &mut visit).await {
         Ok(outcome) => Ok(Ok(outcome)),
         Err(PostgresError::Plan(error)) => {
             session.execute_control("ROLLBACK TO plan").await?;

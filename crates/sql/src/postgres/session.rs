@@ -12,7 +12,7 @@ use tokio_postgres::{Row as PgRow, RowStream, Statement};
 
 use trefoil_engine::{CancelFlag, Row};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, StoredValue};
+use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::postgres::PgConnection;
 use crate::postgres::connections::connection::ReadPause;
@@ -95,18 +95,28 @@ impl PostgresSession<'_> {
         Ok(rows.stream.rows_affected().unwrap_or(0))
     }
 
-    /// The integers of the first column.
-    pub async fn query_integers(
+    /// The id in the first column of the first row.
+    pub async fn query_id(
         &self,
         sql: &str,
         parameters: &[SqlParameter<'_>],
-    ) -> Result<Vec<i64>, PostgresError> {
+    ) -> Result<Option<RecordId>, PostgresError> {
+        let values = self.query_values(sql, parameters).await?;
+        Ok(values.first().and_then(|value| RecordId::from_cell(value.as_cell())))
+    }
+
+    /// The values of the first column.
+    pub async fn query_values(
+        &self,
+        sql: &str,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<Vec<StoredValue>, PostgresError> {
         let mut rows = self.query(sql, parameters).await?;
-        let mut numbers = Vec::new();
+        let mut values = Vec::new();
         while let Some(row) = rows.next_row().await? {
-            numbers.extend(read_cell(&row, 0).to_i64());
+            values.push(read_cell(&row, 0).to_stored());
         }
-        Ok(numbers)
+        Ok(values)
     }
 
     pub async fn query_integer(
@@ -114,7 +124,8 @@ impl PostgresSession<'_> {
         sql: &str,
         parameters: &[SqlParameter<'_>],
     ) -> Result<Option<i64>, PostgresError> {
-        Ok(self.query_integers(sql, parameters).await?.first().copied())
+        let values = self.query_values(sql, parameters).await?;
+        Ok(values.iter().find_map(|value| value.as_cell().to_i64()))
     }
 
     pub fn classify_error(&self, error: tokio_postgres::Error) -> PostgresError {
@@ -151,10 +162,10 @@ impl ToSql for PostgresParameter<'_> {
             SqlParameter::Cell(CellValue::Int(number)) => write!(out, "{number}")?,
             SqlParameter::Cell(CellValue::Real(number)) => write!(out, "{number}")?,
             SqlParameter::Cell(CellValue::Text(text)) => out.put_slice(text.as_bytes()),
-            SqlParameter::List(values) => write_array(out, values.iter(), write_array_item)?,
-            SqlParameter::Integers(numbers) => {
-                write_array(out, numbers.iter(), |out, number| write!(out, "{number}"))?
+            SqlParameter::List(values) => {
+                write_array(out, values.iter().map(StoredValue::as_cell), write_array_item)?
             }
+            SqlParameter::Keys(keys) => write_array(out, keys.iter().copied(), write_array_item)?,
         }
         Ok(IsNull::No)
     }
@@ -186,12 +197,12 @@ fn write_array<T>(
     Ok(())
 }
 
-fn write_array_item(out: &mut BytesMut, value: &StoredValue) -> std::fmt::Result {
+fn write_array_item(out: &mut BytesMut, value: CellValue<'_>) -> std::fmt::Result {
     match value {
-        StoredValue::Null => out.write_str("NULL"),
-        StoredValue::Int(number) => write!(out, "{number}"),
-        StoredValue::Real(number) => write!(out, "{number}"),
-        StoredValue::Text(text) => {
+        CellValue::Null | CellValue::Unreadable => out.write_str("NULL"),
+        CellValue::Int(number) => write!(out, "{number}"),
+        CellValue::Real(number) => write!(out, "{number}"),
+        CellValue::Text(text) => {
             out.put_u8(b'"');
             for character in text.chars() {
                 if matches!(character, '"' | '\\') {

@@ -24,6 +24,10 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
         PlanAction::Create { .. }
         | PlanAction::Update { .. }
         | PlanAction::Delete { .. }
+        | PlanAction::CreateMany(_)
+        | PlanAction::UpdateMany { .. }
+        | PlanAction::DeleteMany { .. }
+        | PlanAction::Upsert { .. }
         | PlanAction::ReadImage { .. } => false,
     }
 }

@@ -7,8 +7,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use trefoil_engine::{BulkTransaction, DanglingReference, RowSink, StoreJob};
 use trefoil_model::error::Result;
-use trefoil_model::{Model, RecordTypeId};
+use trefoil_model::{Model, RecordId, RecordTypeId};
 
+use crate::migrate::MARK_SEEDED;
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::SharedState;
 use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
@@ -22,7 +23,7 @@ use crate::statements::select::SqlParameter;
 /// A command to the transaction, with the channel for its reply.
 enum BulkCommand {
     Run(Box<StoreJob>, Vec<Arc<Program>>, ReplySender<Box<dyn RowSink>>),
-    FindDangling(RecordTypeId, Vec<i64>, ReplySender<Vec<DanglingReference>>),
+    FindDangling(RecordTypeId, Vec<RecordId>, ReplySender<Vec<DanglingReference>>),
     Commit(ReplySender<()>),
 }
 
@@ -78,7 +79,8 @@ fn run_bulk_transaction(
                 send_reply(reply, find_dangling_references(session, model, record, &ids))
             }
             BulkCommand::Commit(reply) => {
-                let committed = session.execute_control("COMMIT");
+                let marked = session.connection.execute_batch(MARK_SEEDED);
+                let committed = marked.and_then(|()| session.execute_control("COMMIT"));
                 if committed.is_ok() {
                     shared.commits.send_replace(());
                 }
@@ -102,15 +104,16 @@ fn find_dangling_references(
     session: SqliteSession<'_>,
     model: &Model,
     record: RecordTypeId,
-    ids: &[i64],
+    ids: &[RecordId],
 ) -> rusqlite::Result<Vec<DanglingReference>> {
     let mut found = Vec::new();
     for query in dangling_queries(Dialect::Sqlite, model, record) {
         let mut statement = session.prepare(&query.sql)?;
-        bind_parameters(&mut statement, &[SqlParameter::Integers(ids)])?;
+        bind_parameters(&mut statement, &[SqlParameter::ids(ids)])?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            if let (Some(id), Some(missing_id)) = (read_cell(row, 0).to_i64(), read_cell(row, 1).to_i64()) {
+            let [id, missing_id] = [0, 1].map(|column| RecordId::from_cell(read_cell(row, column)));
+            if let (Some(id), Some(missing_id)) = (id, missing_id) {
                 found.push(DanglingReference { id, field: query.field, missing_id });
             }
         }
@@ -139,7 +142,7 @@ impl BulkTransaction for SqliteBulkTransaction<'_> {
     fn dangling_references(
         &mut self,
         record: RecordTypeId,
-        ids: Vec<i64>,
+        ids: Vec<RecordId>,
     ) -> BoxFuture<'_, Result<Vec<DanglingReference>>> {
         Box::pin(self.send_command(move |reply| BulkCommand::FindDangling(record, ids, reply)))
     }

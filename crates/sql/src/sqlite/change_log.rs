@@ -8,7 +8,7 @@ use trefoil_engine::{ChangeLog, LogReadLimits, RecordChange, RecordImage};
 use trefoil_model::StoredValue;
 use trefoil_model::error::Result;
 
-use crate::change_log::{parse_change_kind, parse_epochs};
+use crate::change_log::{changed_record, parse_change_kind, parse_epochs};
 use crate::sqlite::session::SqliteSession;
 
 /// One statement, hence one snapshot. The sequence survives the deletion of all rows.
@@ -46,13 +46,14 @@ pub fn read_changes(
     {
         let image = row.get_ref(5)?.as_bytes_or_null()?.unwrap_or_default();
         bytes += image.len();
+        let image = parse_stored_image(image);
         changes.push(RecordChange {
             number: row.get(0)?,
             type_name: row.get(1)?,
             kind: parse_change_kind(row.get_ref(2)?.as_str()?),
-            record_id: row.get(3)?,
+            record_id: changed_record(&image, row.get(3)?),
             version: row.get(4)?,
-            image: parse_stored_image(image),
+            image,
         });
     }
     Ok(changes)

@@ -54,11 +54,11 @@ fn run_probe(
     let mut found = Vec::new();
     for round in &probe.rounds {
         for query in round {
-            let integers = match &query.sql {
-                Some(sql) => session.query_integers(sql, &query.parameters)?,
+            let values = match &query.sql {
+                Some(sql) => session.query_values(sql, &query.parameters)?,
                 None => Vec::new(),
             };
-            found.extend(query.violations(&integers));
+            found.extend(query.violations(&values));
         }
         if !found.is_empty() {
             break;

@@ -2,8 +2,8 @@
 
 use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::CellValue;
 use trefoil_model::error::Error;
+use trefoil_model::{CellValue, RecordId};
 
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
@@ -25,14 +25,7 @@ pub fn execute_read(
 ) -> Result<Outcome, SqliteError> {
     match (&plan.action, program) {
         (PlanAction::Get { id, selection, .. }, Program::Get(level)) => {
-            let found = read_rows(
-                session,
-                level,
-                selection,
-                &[SqlParameter::Cell(CellValue::Int(*id))],
-                None,
-                visit,
-            )?;
+            let found = read_rows(session, level, selection, &[SqlParameter::id(id)], None, visit)?;
             Ok(if found.count == 0 { Outcome::NotFound } else { Outcome::Found })
         }
         (PlanAction::ReadImage { image, selection, .. }, Program::Get(level)) => {
@@ -122,10 +115,10 @@ pub fn read_tree<'p>(
     session: SqliteSession<'_>,
     level: &'p SelectLevel,
     selection: &'p PlannedSelection,
-    id: i64,
+    id: &RecordId,
 ) -> rusqlite::Result<Option<RowTree<'p>>> {
     let mut batch = RowBatch::new(level.width);
-    read_into_batch(session, level, &[SqlParameter::Cell(CellValue::Int(id))], &mut batch)?;
+    read_into_batch(session, level, &[SqlParameter::id(id)], &mut batch)?;
     if batch.row_count() == 0 {
         Ok(None)
     } else {
@@ -145,7 +138,7 @@ fn attach_children<'p>(
         match branch {
             ChildBranch::KeyOnly { .. } => tree.attach_key_only(),
             ChildBranch::Rows { column, level } => {
-                let rows = read_children(session, level, child, &tree.rows().distinct_integers(*column))?;
+                let rows = read_children(session, level, child, &tree.rows().distinct_keys(*column))?;
                 tree.attach_children(*column, attach_children(session, level, &child.selection, rows)?);
             }
         }
@@ -157,7 +150,7 @@ fn read_children(
     session: SqliteSession<'_>,
     level: &SelectLevel,
     child: &PlannedChild,
-    keys: &[i64],
+    keys: &[CellValue<'_>],
 ) -> rusqlite::Result<RowBatch> {
     let mut batch = RowBatch::new(level.width);
     for keys in keys.chunks(MAX_PARENTS) {

@@ -2,8 +2,8 @@
 
 use trefoil_engine::plan::{PlanAction, PlannedSelection};
 use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::Model;
 use trefoil_model::error::Error;
+use trefoil_model::{Model, RecordId};
 
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
@@ -22,7 +22,8 @@ type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
         Program::Create { links, .. } | Program::Update { links, .. } => !links.is_empty(),
-        Program::Get(_) | Program::List { .. } | Program::Delete { .. } => false,
+        Program::CreateMany(_) | Program::UpdateMany { .. } | Program::Upsert { .. } => true,
+        Program::Get(_) | Program::List { .. } | Program::Delete { .. } | Program::DeleteMany { .. } => false,
         // Only one statement writes; its triggers are part of it.
         Program::PlainList => false,
     }
@@ -52,9 +53,13 @@ pub fn execute_write(
         }
         Program::Update { update: None, .. } => write.read_unchanged(visit),
         Program::Delete { delete, version_query, .. } => write.delete(delete, version_query, visit),
-        Program::Get(_) | Program::List { .. } | Program::PlainList => {
-            execute_read(session, plan, program, visit)
-        }
+        Program::Get(_)
+        | Program::List { .. }
+        | Program::CreateMany(_)
+        | Program::UpdateMany { .. }
+        | Program::DeleteMany { .. }
+        | Program::Upsert { .. }
+        | Program::PlainList => execute_read(session, plan, program, visit),
     }
 }
 
@@ -74,17 +79,19 @@ impl SqliteWrite<'_> {
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, SqliteError> {
         let parts = write_parts(self.action);
-        let parameters: Vec<_> =
-            parts.id.map(SqlParameter::integer).into_iter().chain(parts.value_parameters()).collect();
+        let parameters: Vec<_> = parts.create_parameters().collect();
         if self.execute(insert, &parameters)? == 0 {
             // A trigger of another program ignored it, and may have done something else instead.
             return Err(SqliteError::Store(rusqlite::Error::StatementChangedRows(0)));
         }
-        let id = self.session.connection.last_insert_rowid();
+        let id = match parts.id {
+            Some(id) => id.clone(),
+            None => RecordId::Number(self.session.connection.last_insert_rowid()),
+        };
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            self.execute(&statements.add, &[SqlParameter::integer(id), SqlParameter::Integers(others)])?;
+            self.execute(&statements.add, &[SqlParameter::id(&id), SqlParameter::ids(others)])?;
         }
-        let version = self.visit_written(id, visit)?;
+        let version = self.visit_written(&id, visit)?;
         Ok(Outcome::Created { id, version })
     }
 
@@ -102,12 +109,12 @@ impl SqliteWrite<'_> {
             return Ok(parts.no_match_outcome(self.read_version(version_query, id)?)?);
         }
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            let parameters = [SqlParameter::integer(id), SqlParameter::Integers(others)];
+            let parameters = [SqlParameter::id(id), SqlParameter::ids(others)];
             self.execute(&statements.remove, &parameters)?;
             self.execute(&statements.add, &parameters)?;
         }
         let version = self.visit_written(id, visit)?;
-        Ok(Outcome::Updated { id, version })
+        Ok(Outcome::Updated { id: id.clone(), version })
     }
 
     /// An update without fields: reads the record, if it has the expected version.
@@ -120,7 +127,7 @@ impl SqliteWrite<'_> {
             return Err(Error::Stale { expected, found }.into());
         }
         record.visit_rows(visit);
-        Ok(Outcome::Updated { id, version: found })
+        Ok(Outcome::Updated { id: id.clone(), version: found })
     }
 
     fn delete(
@@ -138,7 +145,7 @@ impl SqliteWrite<'_> {
             return Ok(parts.no_match_outcome(self.read_version(version_query, id)?)?);
         }
         record.visit_rows(visit);
-        Ok(Outcome::Deleted { id })
+        Ok(Outcome::Deleted { id: id.clone() })
     }
 
     /// Returns the number of changed rows.
@@ -148,12 +155,12 @@ impl SqliteWrite<'_> {
     }
 
     /// The version of a record, if it exists.
-    fn read_version(&self, sql: &str, id: i64) -> rusqlite::Result<Option<i64>> {
-        self.session.query_integer(sql, &[SqlParameter::integer(id)])
+    fn read_version(&self, sql: &str, id: &RecordId) -> rusqlite::Result<Option<i64>> {
+        self.session.query_integer(sql, &[SqlParameter::id(id)])
     }
 
     /// The selection of a record, and its version.
-    fn read_record(&self, id: i64) -> rusqlite::Result<Option<(RowTree<'_>, i64)>> {
+    fn read_record(&self, id: &RecordId) -> rusqlite::Result<Option<(RowTree<'_>, i64)>> {
         let record = read_tree(self.session, self.level, self.selection, id)?;
         Ok(record.and_then(|record| {
             let version = record.rows().cell(0, self.level.width - 1).to_i64()?;
@@ -163,7 +170,7 @@ impl SqliteWrite<'_> {
 
     /// Reads the written record and visits it; a RETURNING would build a table of its own for one row. If it cannot be
     /// read, or a trigger deleted it, that is an error of the store, so that the write is rolled back.
-    fn visit_written(&self, id: i64, visit: RowVisitor<'_>) -> Result<i64, SqliteError> {
+    fn visit_written(&self, id: &RecordId, visit: RowVisitor<'_>) -> Result<i64, SqliteError> {
         let read = self.read_record(id).and_then(|read| read.ok_or(rusqlite::Error::QueryReturnedNoRows));
         let (record, version) = read.map_err(SqliteError::Store)?;
         record.visit_rows(visit);

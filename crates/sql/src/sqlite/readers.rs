@@ -63,6 +63,10 @@ pub fn is_inline_read(programs: &[Arc<Program>]) -> bool {
         | Program::Create { .. }
         | Program::Update { .. }
         | Program::Delete { .. }
+        | Program::CreateMany(_)
+        | Program::UpdateMany { .. }
+        | Program::DeleteMany { .. }
+        | Program::Upsert { .. }
         | Program::PlainList => false,
     };
     programs.len() <= MAX_INLINE_PLANS && programs.iter().all(is_look_up)

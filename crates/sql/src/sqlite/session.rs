@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, Statement};
 use tokio::sync::watch;
 
 use trefoil_engine::Row;
-use trefoil_model::{CellValue, StoredValue};
+use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
@@ -71,16 +71,26 @@ impl<'c> SqliteSession<'c> {
         Ok(read_cell(row, 0).to_i64())
     }
 
-    /// The integers of the first column.
-    pub fn query_integers(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> rusqlite::Result<Vec<i64>> {
+    /// The id in the first column of the first row.
+    pub fn query_id(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> rusqlite::Result<Option<RecordId>> {
+        let values = self.query_values(sql, parameters)?;
+        Ok(values.first().and_then(|value| RecordId::from_cell(value.as_cell())))
+    }
+
+    /// The values of the first column.
+    pub fn query_values(
+        &self,
+        sql: &str,
+        parameters: &[SqlParameter<'_>],
+    ) -> rusqlite::Result<Vec<StoredValue>> {
         let mut statement = self.prepare(sql)?;
         bind_parameters(&mut statement, parameters)?;
         let mut rows = statement.raw_query();
-        let mut numbers = Vec::new();
+        let mut values = Vec::new();
         while let Some(row) = rows.next()? {
-            numbers.extend(read_cell(row, 0).to_i64());
+            values.push(read_cell(row, 0).to_stored());
         }
-        Ok(numbers)
+        Ok(values)
     }
 }
 
@@ -103,10 +113,10 @@ impl ToSql for SqliteParameter<'_> {
             SqlParameter::Cell(CellValue::Int(number)) => ValueRef::Integer(*number),
             SqlParameter::Cell(CellValue::Real(number)) => ValueRef::Real(*number),
             SqlParameter::Cell(CellValue::Text(text)) => ValueRef::Text(text.as_bytes()),
-            SqlParameter::List(values) => return Ok(json_array(values.iter().map(json_item))),
-            SqlParameter::Integers(numbers) => {
-                return Ok(json_array(numbers.iter().map(|number| (*number).into())));
+            SqlParameter::List(values) => {
+                return Ok(json_array(values.iter().map(|value| json_item(value.as_cell()))));
             }
+            SqlParameter::Keys(keys) => return Ok(json_array(keys.iter().map(|key| json_item(*key)))),
         };
         Ok(ToSqlOutput::Borrowed(borrowed))
     }
@@ -117,12 +127,12 @@ fn json_array(items: impl Iterator<Item = serde_json::Value>) -> ToSqlOutput<'st
 }
 
 /// Reals become texts, to be exact to the last bit.
-fn json_item(value: &StoredValue) -> serde_json::Value {
+fn json_item(value: CellValue<'_>) -> serde_json::Value {
     match value {
-        StoredValue::Null => serde_json::Value::Null,
-        StoredValue::Int(number) => (*number).into(),
-        StoredValue::Real(number) => number.to_string().into(),
-        StoredValue::Text(text) => text.as_str().into(),
+        CellValue::Null | CellValue::Unreadable => serde_json::Value::Null,
+        CellValue::Int(number) => number.into(),
+        CellValue::Real(number) => number.to_string().into(),
+        CellValue::Text(text) => text.into(),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
 use crate::sqlite::prune::PruneSchedule;
 use crate::sqlite::queued_job::{QueuedJob, ThreadMessage, catch_panic};
 use crate::sqlite::session::{SharedState, SqliteSession};
-use crate::sqlite::{execute_write, idempotency_keys, readers};
+use crate::sqlite::{execute_many, execute_write, idempotency_keys, readers};
 use crate::statements::compile::Program;
 
 /// Maximum number of jobs in one transaction.
@@ -263,7 +263,7 @@ fn run_plan(
     program: &Program,
 ) -> rusqlite::Result<Result<Outcome, Error>> {
     let (number, plan) = &job.plans[i];
-    match execute_write::execute_write(session, &job.model, plan, program, &mut |row| {
+    match execute_many::execute_plan(session, &job.model, plan, program, &mut |row| {
         job.sink.row(*number, row)
     }) {
         Ok(outcome) => Ok(Ok(outcome)),

@@ -14,6 +14,7 @@ use trefoil_model::{FieldId, Model};
 use crate::statements::dialect::Dialect;
 use crate::statements::select::{SelectBuilder, SelectLevel};
 use crate::statements::write::{self, LinkStatements, SequenceStatements};
+use crate::statements::write_many::MatchStatements;
 
 /// The maximum number of cached programs.
 const MAX_PROGRAMS: usize = 4_096;
@@ -45,6 +46,28 @@ pub enum Program {
         version_query: String,
         read_level: SelectLevel,
     },
+    /// The program of each record; `None` if there is none.
+    CreateMany(Option<Box<Program>>),
+    UpdateMany {
+        /// Counts the records that match, up to the limit.
+        count: String,
+        /// Present if several statements change the same records.
+        lock: Option<String>,
+        links: Vec<LinkStatements>,
+        /// `None` if the plan changes nothing.
+        update: Option<String>,
+    },
+    DeleteMany {
+        count: String,
+        delete: String,
+    },
+    Upsert {
+        find: String,
+        /// Keeps others from creating the record meanwhile.
+        lock: Option<String>,
+        create: Box<Program>,
+        update: Box<Program>,
+    },
     /// An action on a plain list; its statements do not depend on the plan.
     PlainList,
 }
@@ -58,6 +81,10 @@ impl Program {
             | Program::Create { .. }
             | Program::Update { .. }
             | Program::Delete { .. }
+            | Program::CreateMany(_)
+            | Program::UpdateMany { .. }
+            | Program::DeleteMany { .. }
+            | Program::Upsert { .. }
             | Program::PlainList => false,
         }
     }
@@ -85,9 +112,10 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
                 read_level.returning_columns(),
                 1,
             );
-            let links =
-                field_ids(links).into_iter().map(|id| write::link_statements(dialect, owner.field(id)));
-            let sequence = id.and_then(|_| write::sequence_statements(dialect, owner));
+            let links = field_ids(links)
+                .into_iter()
+                .map(|id| write::link_statements(dialect, owner, owner.field(id)));
+            let sequence = id.as_ref().and_then(|_| write::sequence_statements(dialect, owner));
             Program::Create { sequence, insert, links: links.collect::<Result<_>>()?, read_level }
         }
         PlanAction::Update { record, values, links, expected_version, selection, .. } => {
@@ -97,8 +125,9 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let update = changes.then(|| {
                 write::update_sql(dialect, owner, &field_ids(values), expected_version.is_some(), &read_level)
             });
-            let links =
-                field_ids(links).into_iter().map(|id| write::link_statements(dialect, owner.field(id)));
+            let links = field_ids(links)
+                .into_iter()
+                .map(|id| write::link_statements(dialect, owner, owner.field(id)));
             let version_query = write::version_sql(dialect, owner);
             Program::Update { update, version_query, links: links.collect::<Result<_>>()?, read_level }
         }
@@ -108,6 +137,33 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let delete = write::delete_sql(dialect, owner, expected_version.is_some(), &read_level);
             Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level }
         }
+        PlanAction::CreateMany(plans) => {
+            let program = plans.first().map(|plan| compile_plan(dialect, model, plan)).transpose()?;
+            Program::CreateMany(program.map(Box::new))
+        }
+        PlanAction::UpdateMany { record, listing, values, links } => {
+            let owner = model.record(*record);
+            let matches = MatchStatements { dialect, record: owner, listing };
+            let changes = !(values.is_empty() && links.is_empty());
+            let link_fields = field_ids(links).into_iter();
+            let link_statements = link_fields.map(|id| matches.link_statements(owner.field(id)));
+            Program::UpdateMany {
+                count: selects.count_sql(*record, listing).unwrap_or_default(),
+                lock: if links.is_empty() { None } else { matches.lock_sql() },
+                links: link_statements.collect::<Result<_>>()?,
+                update: changes.then(|| matches.update_sql(&field_ids(values))),
+            }
+        }
+        PlanAction::DeleteMany { record, listing } => Program::DeleteMany {
+            count: selects.count_sql(*record, listing).unwrap_or_default(),
+            delete: MatchStatements { dialect, record: model.record(*record), listing }.delete_sql(),
+        },
+        PlanAction::Upsert { record, listing, create, update } => Program::Upsert {
+            find: MatchStatements { dialect, record: model.record(*record), listing }.find_sql(),
+            lock: write::lock_sql(dialect, model.record(*record)),
+            create: Box::new(compile_plan(dialect, model, create)?),
+            update: Box::new(compile_plan(dialect, model, update)?),
+        },
         PlanAction::PlainList(_) => Program::PlainList,
     })
 }
@@ -194,6 +250,35 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
         PlanAction::Delete { expected_version, selection, .. } => {
             let mut shape = StatementShape::of_kind(4, &selection.statement_shape);
             shape.push_flag(expected_version.is_some());
+            shape
+        }
+        PlanAction::CreateMany(plans) => {
+            let mut shape = StatementShape::of_kind(5, &StatementShape::default());
+            if let Some(plan) = plans.first() {
+                shape.push_bytes(plan_shape(&plan.action).as_bytes());
+            }
+            shape
+        }
+        PlanAction::UpdateMany { record, listing, values, links } => {
+            let mut shape = StatementShape::of_kind(6, &StatementShape::default());
+            shape.push_number(record.0);
+            listing.push_shape(&mut shape);
+            shape.push_fields(values.iter().map(|(field, _)| *field));
+            shape.push_fields(links.iter().map(|(field, _)| *field));
+            shape
+        }
+        PlanAction::DeleteMany { record, listing } => {
+            let mut shape = StatementShape::of_kind(7, &StatementShape::default());
+            shape.push_number(record.0);
+            listing.push_shape(&mut shape);
+            shape
+        }
+        PlanAction::Upsert { record, listing, create, update } => {
+            let mut shape = StatementShape::of_kind(8, &StatementShape::default());
+            shape.push_number(record.0);
+            listing.push_shape(&mut shape);
+            shape.push_bytes(plan_shape(&create.action).as_bytes());
+            shape.push_bytes(plan_shape(&update.action).as_bytes());
             shape
         }
         PlanAction::PlainList(_) => StatementShape::default(),

@@ -7,7 +7,7 @@ use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::inflection;
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{
-    CellValue, Field, FieldId, Model, OnDelete, RecordType, RecordTypeId, Reference, StoredValue,
+    CellValue, Field, FieldId, Model, OnDelete, RecordId, RecordType, RecordTypeId, Reference, StoredValue,
 };
 
 use crate::statements::dialect::{Dialect, ValueComparison};
@@ -33,7 +33,7 @@ pub struct ConstraintProbe<'a> {
     make_error: fn(Vec<Violation>) -> Error,
 }
 
-/// A query that returns integers.
+/// A query that returns numbers or ids.
 pub struct ProbeQuery<'a> {
     /// `None` if the violation is known without a query.
     pub sql: Option<String>,
@@ -41,12 +41,12 @@ pub struct ProbeQuery<'a> {
     meaning: ProbeMeaning<'a>,
 }
 
-/// How the integers of a result become violations.
+/// How the values of a result become violations.
 enum ProbeMeaning<'a> {
     /// Any row means this violation.
     ValueTaken(Violation),
     /// Each is an id in this field that does not exist.
-    TargetMissing { field: &'a Field, target: &'a RecordType, ids: &'a [i64] },
+    TargetMissing { field: &'a Field, target: &'a RecordType, ids: Vec<CellValue<'a>> },
     /// The first is the number of referring records.
     StillReferenced { referrer: &'a RecordType, target: String },
 }
@@ -62,24 +62,38 @@ impl<'a> ConstraintProbe<'a> {
         match (broken, action) {
             (
                 BrokenConstraint::Unique { table, columns },
-                PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::Delete { .. },
+                PlanAction::Create { .. }
+                | PlanAction::Update { .. }
+                | PlanAction::UpdateMany { .. }
+                | PlanAction::Delete { .. }
+                | PlanAction::DeleteMany { .. },
             ) => Some(ConstraintProbe {
                 rounds: vec![unique_probes(dialect, model, action, (table, columns))],
                 fallback: None,
                 make_error: Error::Conflict,
             }),
-            (BrokenConstraint::Reference, PlanAction::Create { .. } | PlanAction::Update { .. }) => {
+            (
+                BrokenConstraint::Reference,
+                PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::UpdateMany { .. },
+            ) => Some(ConstraintProbe {
+                rounds: vec![reference_probes(dialect, model, action)],
+                fallback: None,
+                make_error: Error::Invalid,
+            }),
+            (BrokenConstraint::Reference, PlanAction::DeleteMany { record, .. }) => {
+                let target = type_label(model.record(*record));
+                let message = format!("other records still refer to at least one {target} that matches");
                 Some(ConstraintProbe {
-                    rounds: vec![reference_probes(dialect, model, action)],
-                    fallback: None,
-                    make_error: Error::Invalid,
+                    rounds: Vec::new(),
+                    fallback: Some(Violation::new("where", "REFERENCED", message)),
+                    make_error: Error::Conflict,
                 })
             }
             (BrokenConstraint::Reference, PlanAction::Delete { record, id, .. }) => {
                 let target = type_label(model.record(*record));
                 let message = format!("other records still refer to this {target}");
                 Some(ConstraintProbe {
-                    rounds: referrer_probes(dialect, model, *record, *id, &target),
+                    rounds: referrer_probes(dialect, model, *record, id, &target),
                     fallback: Some(Violation::new("id", "REFERENCED", message)),
                     make_error: Error::Conflict,
                 })
@@ -89,6 +103,9 @@ impl<'a> ConstraintProbe<'a> {
                 PlanAction::Get { .. }
                 | PlanAction::List { .. }
                 | PlanAction::ReadImage { .. }
+                // The plans that they consist of are asked instead.
+                | PlanAction::CreateMany(_)
+                | PlanAction::Upsert { .. }
                 | PlanAction::PlainList(_),
             ) => None,
         }
@@ -104,18 +121,20 @@ impl<'a> ConstraintProbe<'a> {
 }
 
 impl ProbeQuery<'_> {
-    pub fn violations(&self, integers: &[i64]) -> Vec<Violation> {
+    pub fn violations(&self, values: &[StoredValue]) -> Vec<Violation> {
         match &self.meaning {
             ProbeMeaning::ValueTaken(violation) => {
-                let taken = self.sql.is_none() || !integers.is_empty();
+                let taken = self.sql.is_none() || !values.is_empty();
                 taken.then(|| violation.clone()).into_iter().collect()
             }
             ProbeMeaning::TargetMissing { field, target, ids } => {
-                let missing = ids.iter().enumerate().filter(|(_, id)| integers.contains(id));
-                missing.map(|(i, id)| missing_target(field, target, i, *id)).collect()
+                let is_missing = |id: CellValue<'_>| values.iter().any(|value| value.as_cell() == id);
+                let missing = ids.iter().enumerate().filter(|(_, id)| is_missing(**id));
+                let missing = missing.filter_map(|(i, id)| Some((i, RecordId::from_cell(*id)?)));
+                missing.map(|(i, id)| missing_target(field, target, i, &id)).collect()
             }
             ProbeMeaning::StillReferenced { referrer, target } => {
-                let count = integers.first().copied().unwrap_or(0);
+                let count = values.first().and_then(|value| value.as_cell().to_i64()).unwrap_or(0);
                 (count > 0).then(|| still_referenced(count, referrer, target)).into_iter().collect()
             }
         }
@@ -140,7 +159,7 @@ fn unique_probes<'a>(
         if table == owner.table && field.is_stored() && columns.contains(&field.column) {
             queries.push(ProbeQuery { sql: None, parameters: Vec::new(), meaning });
         } else if let Some((_, value)) = value {
-            let own_id = SqlParameter::Cell(id.map_or(CellValue::Null, CellValue::Int));
+            let own_id = SqlParameter::Cell(id.map_or(CellValue::Null, RecordId::as_cell));
             let parameters = vec![SqlParameter::Cell(value.as_cell()), own_id];
             queries.push(ProbeQuery {
                 sql: Some(value_taken_sql(dialect, owner, field)),
@@ -168,26 +187,29 @@ fn reference_probes<'a>(dialect: Dialect, model: &'a Model, action: &'a PlanActi
     };
     let owner = model.record(record);
     let references = values.iter().filter_map(|(field, value)| match value {
-        StoredValue::Int(id) => Some((*field, std::slice::from_ref(id))),
-        StoredValue::Null | StoredValue::Real(_) | StoredValue::Text(_) => None,
+        StoredValue::Int(_) | StoredValue::Text(_) => Some((*field, vec![value.as_cell()])),
+        StoredValue::Null | StoredValue::Real(_) => None,
     });
-    let links = links.iter().map(|(field, ids)| (*field, ids.as_slice()));
+    let links = links.iter().map(|(field, ids)| (*field, ids.iter().map(RecordId::as_cell).collect()));
     let mut queries = Vec::new();
     for (field, ids) in references.chain(links) {
         let field = owner.field(field);
         let Some(target) = field.kind.input_target() else { continue };
         let target = model.record(target);
+        let form = target.key_form();
         let (values, table) =
-            (dialect.integer_table(&dialect.parameter_mark(1), "v"), dialect.quote_name(&target.table));
+            (dialect.key_table(form, &dialect.parameter_mark(1), "v"), dialect.quote_name(&target.table));
         let found = format!("SELECT 1 FROM {table} AS t WHERE t.\"id\" = v.value");
-        let sql = format!("SELECT v.value FROM {values} WHERE NOT EXISTS ({found})");
+        let value = dialect.read_key(form, "v.value");
+        let sql = format!("SELECT {value} FROM {values} WHERE NOT EXISTS ({found})");
+        let parameters = vec![SqlParameter::Keys(ids.clone())];
         let meaning = ProbeMeaning::TargetMissing { field, target, ids };
-        queries.push(ProbeQuery { sql: Some(sql), parameters: vec![SqlParameter::Integers(ids)], meaning });
+        queries.push(ProbeQuery { sql: Some(sql), parameters, meaning });
     }
     queries
 }
 
-fn missing_target(field: &Field, target: &RecordType, position: usize, id: i64) -> Violation {
+fn missing_target(field: &Field, target: &RecordType, position: usize, id: &RecordId) -> Violation {
     let message = format!("there is no {} with the id {id}", type_label(target));
     let violation = Violation::new(&field.input_name, "REFERENCE", message);
     let mut path = violation.path;
@@ -203,7 +225,7 @@ fn referrer_probes<'a>(
     dialect: Dialect,
     model: &'a Model,
     record: RecordTypeId,
-    id: i64,
+    id: &'a RecordId,
     target: &str,
 ) -> Vec<Vec<ProbeQuery<'a>>> {
     let mut deleted = vec![(record, format!("({})", dialect.parameter_mark(1)))];
@@ -227,7 +249,7 @@ fn referrer_probes<'a>(
                     let others = format!("NOT ({} AND \"id\" IN {ids})", is_self_reference(owner, field));
                     let sql = Some(format!("SELECT count(*) {from} AND {others}"));
                     let meaning = ProbeMeaning::StillReferenced { referrer, target: target.to_owned() };
-                    round.push(ProbeQuery { sql, parameters: vec![SqlParameter::integer(id)], meaning });
+                    round.push(ProbeQuery { sql, parameters: vec![SqlParameter::id(id)], meaning });
                 }
             }
         }

@@ -15,7 +15,7 @@ pub struct DanglingQuery {
 /// One query for each reference or link field of a record type.
 pub fn dangling_queries(dialect: Dialect, model: &Model, record: RecordTypeId) -> Vec<DanglingQuery> {
     let owner = model.record(record);
-    let ids = dialect.integer_table(&dialect.parameter_mark(1), "v");
+    let ids = dialect.key_table(owner.key_form(), &dialect.parameter_mark(1), "v");
     let queries = owner.fields.iter().enumerate().filter_map(|(position, field)| {
         let (table, own, other) = match field.kind.relation()? {
             Relation::Reference(_) => (&owner.table, "id", &field.column),
@@ -23,9 +23,12 @@ pub fn dangling_queries(dialect: Dialect, model: &Model, record: RecordTypeId) -
             Relation::Inverse(_) => return None,
         };
         let [table, own, other] = [table, own, other].map(|name| dialect.quote_name(name));
-        let target = dialect.quote_name(&model.record(field.kind.input_target()?).table);
+        let target = model.record(field.kind.input_target()?);
+        let own_id = dialect.read_key(owner.key_form(), &format!("t.{own}"));
+        let missing_id = dialect.read_key(target.key_form(), &format!("t.{other}"));
+        let target = dialect.quote_name(&target.table);
         let sql = format!(
-            "SELECT t.{own}, t.{other} FROM {ids} JOIN {table} AS t ON t.{own} = v.value \
+            "SELECT {own_id}, {missing_id} FROM {ids} JOIN {table} AS t ON t.{own} = v.value \
              WHERE t.{other} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {target} AS r WHERE r.\"id\" = t.{other}) \
              ORDER BY 1, 2"
         );

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trefoil_model::{Field, RecordType, Scalar, ScalarGroup, StorageClass, ValueType};
+use trefoil_model::{Field, KeyForm, RecordType, Scalar, ScalarGroup, StorageClass, ValueType};
 
 /// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,9 @@ enum ColumnReading {
 
 impl ColumnReading {
     fn for_field(field: &Field) -> ColumnReading {
+        if let Some(ValueType::Key(form)) = field.kind.value_type() {
+            return ColumnReading::for_key(*form);
+        }
         match field.kind.scalar() {
             Some(Scalar::DateTime) => ColumnReading::DateTime,
             Some(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json) => ColumnReading::Text,
@@ -56,6 +59,13 @@ impl ColumnReading {
                 | Scalar::Email,
             )
             | None => ColumnReading::Plain,
+        }
+    }
+
+    fn for_key(form: KeyForm) -> ColumnReading {
+        match form {
+            KeyForm::Uuid => ColumnReading::Text,
+            KeyForm::Digits | KeyForm::Number | KeyForm::Text => ColumnReading::Plain,
         }
     }
 }
@@ -87,7 +97,16 @@ impl Dialect {
         let value = format!("{from}{column}");
         let field =
             owner.fields.iter().find(|field| field.is_stored() && self.quote_name(&field.column) == column);
-        match (self, field.map_or(ColumnReading::Plain, ColumnReading::for_field)) {
+        self.read_value(field.map_or(ColumnReading::Plain, ColumnReading::for_field), value)
+    }
+
+    /// The expression that selects the id of a record.
+    pub fn read_key(self, form: KeyForm, value: &str) -> String {
+        self.read_value(ColumnReading::for_key(form), value.to_owned())
+    }
+
+    fn read_value(self, reading: ColumnReading, value: String) -> String {
+        match (self, reading) {
             (Dialect::Sqlite, _) | (Dialect::Postgres, ColumnReading::Plain) => value,
             (Dialect::Postgres, ColumnReading::Text) => format!("{value}::text"),
             (Dialect::Postgres, ColumnReading::DateTime) => {
@@ -192,7 +211,7 @@ impl Dialect {
         }
     }
 
-    /// True if an integer is not in a list that is one parameter.
+    /// True if a key is not in a list that is one parameter.
     pub fn is_not_in_list(self, value: &str, list: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{value} NOT IN (SELECT value FROM json_each({list}))"),
@@ -200,18 +219,31 @@ impl Dialect {
         }
     }
 
-    /// The integers of a list that is one parameter, as a table with one column, `value`.
-    pub fn integer_table(self, list: &str, alias: &str) -> String {
+    /// The keys of a list that is one parameter, as a table with one column, `value`.
+    pub fn key_table(self, form: KeyForm, list: &str, alias: &str) -> String {
         match self {
             Dialect::Sqlite => format!("json_each({list}) AS {alias}"),
-            Dialect::Postgres => format!("unnest(CAST({list} AS bigint[])) AS {alias}(value)"),
+            Dialect::Postgres => {
+                format!("unnest(CAST({list} AS {}[])) AS {alias}(value)", self.key_type(form))
+            }
+        }
+    }
+
+    /// The type of a column with keys of this form.
+    pub fn key_type(self, form: KeyForm) -> &'static str {
+        match (self, form) {
+            (Dialect::Sqlite, KeyForm::Digits | KeyForm::Number) => "INTEGER",
+            (Dialect::Sqlite, KeyForm::Uuid | KeyForm::Text) => "TEXT",
+            (Dialect::Postgres, KeyForm::Digits | KeyForm::Number) => "bigint",
+            (Dialect::Postgres, KeyForm::Uuid) => "uuid",
+            (Dialect::Postgres, KeyForm::Text) => "text",
         }
     }
 
     /// A FROM clause that joins every parent `p` with the records `o` whose ids the query `ids` selects for it. A limit
     /// in `ids` ends the search of each parent early, which a window function over all its records would not.
-    pub fn first_rows_per_parent(self, keys: &str, table: &str, ids: &str) -> String {
-        let (parents, table) = (self.integer_table(keys, "p"), self.quote_name(table));
+    pub fn first_rows_per_parent(self, parents: &str, table: &str, ids: &str) -> String {
+        let table = self.quote_name(table);
         match self {
             Dialect::Sqlite => format!("{parents} CROSS JOIN {table} AS o ON o.\"id\" IN ({ids})"),
             Dialect::Postgres => {

@@ -8,6 +8,7 @@ pub mod dialect;
 pub mod select;
 mod where_clause;
 pub(crate) mod write;
+pub(crate) mod write_many;
 pub(crate) mod write_parts;
 
 // The statements of a plan, compiled once per shape.

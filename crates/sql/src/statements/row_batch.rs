@@ -31,6 +31,22 @@ enum PackedCell {
     Unreadable,
 }
 
+/// A key in a row; sorts as both databases do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum RowKey<'b> {
+    Number(i64),
+    Text(&'b str),
+}
+
+impl<'b> RowKey<'b> {
+    fn as_cell(self) -> CellValue<'b> {
+        match self {
+            RowKey::Number(number) => CellValue::Int(number),
+            RowKey::Text(text) => CellValue::Text(text),
+        }
+    }
+}
+
 impl RowBatch {
     pub fn new(width: usize) -> RowBatch {
         RowBatch { width, ..RowBatch::default() }
@@ -89,19 +105,20 @@ impl RowBatch {
         }
     }
 
-    /// The integers in a column, ascending, without duplicates. Other values, written by other programs, match no record.
-    pub fn distinct_integers(&self, column: usize) -> Vec<i64> {
-        let mut keys: Vec<i64> =
-            (0..self.row_count()).filter_map(|row| self.integer_at(row, column)).collect();
+    /// The keys in a column, ascending, without duplicates. Other values, written by other programs, match no record.
+    pub fn distinct_keys(&self, column: usize) -> Vec<CellValue<'_>> {
+        let mut keys: Vec<RowKey<'_>> =
+            (0..self.row_count()).filter_map(|row| self.key_at(row, column)).collect();
         keys.sort_unstable();
         keys.dedup();
-        keys
+        keys.into_iter().map(RowKey::as_cell).collect()
     }
 
-    fn integer_at(&self, row: usize, column: usize) -> Option<i64> {
+    fn key_at(&self, row: usize, column: usize) -> Option<RowKey<'_>> {
         match self.cell(row, column) {
-            CellValue::Int(key) => Some(key),
-            CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => None,
+            CellValue::Int(number) => Some(RowKey::Number(number)),
+            CellValue::Text(text) => Some(RowKey::Text(text)),
+            CellValue::Null | CellValue::Real(_) | CellValue::Unreadable => None,
         }
     }
 }
@@ -141,7 +158,7 @@ impl<'p> RowTree<'p> {
     pub fn attach_children(&mut self, column: usize, tree: RowTree<'p>) {
         let key_ranges = key_ranges(&tree);
         let ranges = (0..self.rows.row_count()).map(|row| {
-            let key = self.rows.integer_at(row, column)?;
+            let key = self.rows.key_at(row, column)?;
             let index = key_ranges.binary_search_by_key(&key, |range| range.0).ok()?;
             Some(key_ranges[index].1.clone())
         });
@@ -155,10 +172,10 @@ impl<'p> RowTree<'p> {
 }
 
 /// The rows of each key, by ascending key.
-fn key_ranges(tree: &RowTree<'_>) -> Vec<(i64, Range<usize>)> {
-    let mut ranges: Vec<(i64, Range<usize>)> = Vec::new();
+fn key_ranges<'t>(tree: &'t RowTree<'_>) -> Vec<(RowKey<'t>, Range<usize>)> {
+    let mut ranges: Vec<(RowKey<'t>, Range<usize>)> = Vec::new();
     for row in 0..tree.rows.row_count() {
-        let Some(key) = tree.rows.integer_at(row, tree.level.parent_key) else { continue };
+        let Some(key) = tree.rows.key_at(row, tree.level.parent_key) else { continue };
         match ranges.last_mut() {
             Some((last, range)) if *last == key => range.end = row + 1,
             _ => ranges.push((key, row..row + 1)),
@@ -195,8 +212,8 @@ impl Row for TreeRow<'_, '_> {
 /// Visits a record of which only the id is selected, taken from its parent's column.
 pub fn visit_key_row(key: CellValue<'_>, visit: &mut dyn FnMut(&dyn Row)) {
     match key {
-        CellValue::Int(_) => visit(&KeyRow(key)),
-        CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => {}
+        CellValue::Int(_) | CellValue::Text(_) => visit(&KeyRow(key)),
+        CellValue::Null | CellValue::Real(_) | CellValue::Unreadable => {}
     }
 }
 

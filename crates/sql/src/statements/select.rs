@@ -9,7 +9,9 @@ use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection, Predi
 use trefoil_engine::{CountMode, SortKey};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
-use trefoil_model::{CellValue, Field, FieldId, Model, RecordType, RecordTypeId, Relation, StoredValue};
+use trefoil_model::{
+    CellValue, Field, FieldId, KeyForm, Model, RecordId, RecordType, RecordTypeId, Relation, StoredValue,
+};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::where_clause::{WhereBuilder, is_nullable};
@@ -61,7 +63,8 @@ pub enum SqlParameter<'a> {
     Cell(CellValue<'a>),
     /// A list in one parameter: a JSON array on SQLite, an array on PostgreSQL.
     List(&'a [StoredValue]),
-    Integers(&'a [i64]),
+    /// Ids of records, in one parameter like [`SqlParameter::List`].
+    Keys(Vec<CellValue<'a>>),
 }
 
 impl SqlParameter<'_> {
@@ -70,18 +73,28 @@ impl SqlParameter<'_> {
     }
 }
 
+impl<'a> SqlParameter<'a> {
+    pub fn id(id: &'a RecordId) -> SqlParameter<'a> {
+        SqlParameter::Cell(id.as_cell())
+    }
+
+    pub fn ids(ids: &'a [RecordId]) -> SqlParameter<'a> {
+        SqlParameter::Keys(ids.iter().map(RecordId::as_cell).collect())
+    }
+}
+
 /// Appends the parameters of a listing, in the order in which the statements number them.
 pub fn listing_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlParameter<'a>>) {
     condition_parameters(listing, into);
     if let Some(CursorPosition { values, id }) = &listing.after {
         into.extend(values.iter().map(|value| SqlParameter::Cell(value.stored().as_cell())));
-        into.push(SqlParameter::Cell(CellValue::Int(*id)));
+        into.push(SqlParameter::id(id));
     }
 }
 
 /// The parameters of a statement for the children of these parents.
-pub fn child_parameters<'a>(listing: &'a PlannedListing, parents: &'a [i64]) -> Vec<SqlParameter<'a>> {
-    let mut parameters = vec![SqlParameter::Integers(parents)];
+pub fn child_parameters<'a>(listing: &'a PlannedListing, parents: &[CellValue<'a>]) -> Vec<SqlParameter<'a>> {
+    let mut parameters = vec![SqlParameter::Keys(parents.to_vec())];
     listing_parameters(listing, &mut parameters);
     if listing.has_limit_or_offset() {
         parameters.extend([listing.limit.unwrap_or(i64::MAX), listing.offset].map(SqlParameter::integer));
@@ -101,12 +114,18 @@ pub fn total_from_rows(listing: &PlannedListing, row_count: i64, has_more: bool)
 
 /// The parameters of the count, which ignores the cursor, limit and offset.
 pub fn count_parameters(listing: &PlannedListing) -> Vec<SqlParameter<'_>> {
-    let mut parameters = Vec::new();
-    condition_parameters(listing, &mut parameters);
+    let mut parameters = match_parameters(listing);
     match listing.count {
         CountMode::UpTo(most) => parameters.push(SqlParameter::integer(i64::from(most) + 1)),
         CountMode::Skip | CountMode::Exact => {}
     }
+    parameters
+}
+
+/// The parameters of the conditions alone.
+pub fn match_parameters(listing: &PlannedListing) -> Vec<SqlParameter<'_>> {
+    let mut parameters = Vec::new();
+    condition_parameters(listing, &mut parameters);
     parameters
 }
 
@@ -228,19 +247,22 @@ impl SelectBuilder<'_> {
                 filter.next_parameter(),
                 filter.next_parameter()
             );
-            let from = self.dialect.first_rows_per_parent(&keys, &owner.table, &ids);
+            let parents = self.dialect.key_table(source.key_form, &keys, "p");
+            let from = self.dialect.first_rows_per_parent(&parents, &owner.table, &ids);
             let order = self.order_by(owner, "o", &listing.sort_keys);
             format!(
-                "SELECT {}, p.value FROM {from} ORDER BY p.value, {order}",
-                self.dialect.read_columns(owner, "o.", &columns)
+                "SELECT {}, {} FROM {from} ORDER BY p.value, {order}",
+                self.dialect.read_columns(owner, "o.", &columns),
+                self.dialect.read_key(source.key_form, "p.value")
             )
         } else {
             filter.terms.push(self.dialect.is_in_list(ValueComparison::Plain, key, &keys));
             filter.add_listing(listing);
             let (clause, order) = (filter.clause(), self.order_by(owner, "t", &listing.sort_keys));
             format!(
-                "SELECT {}, {key} FROM {from}{clause} ORDER BY {key}, {order}",
-                self.dialect.read_columns(owner, "t.", &columns)
+                "SELECT {}, {} FROM {from}{clause} ORDER BY {key}, {order}",
+                self.dialect.read_columns(owner, "t.", &columns),
+                self.dialect.read_key(source.key_form, key)
             )
         };
         Ok(SelectLevel {
@@ -286,7 +308,7 @@ impl SelectBuilder<'_> {
         child: &PlannedChild,
         names: &mut Vec<String>,
     ) -> Result<ChildBranch> {
-        let source = self.relation_source(owner.field(child.field))?;
+        let source = self.relation_source(owner, owner.field(child.field))?;
         let column = column_index(names, source.parent_column.clone());
         if source.is_reference && self.is_key_only(source.record, &child.selection) {
             return Ok(ChildBranch::KeyOnly { column });
@@ -299,7 +321,7 @@ impl SelectBuilder<'_> {
         selection.children.is_empty() && selection.columns.iter().all(|column| *column == id)
     }
 
-    fn relation_source(self, field: &Field) -> Result<RelationSource> {
+    fn relation_source(self, owner: &RecordType, field: &Field) -> Result<RelationSource> {
         let relation = field.kind.relation();
         let relation =
             relation.ok_or_else(|| Error::internal(format!("`{}` is not a relation", field.name)))?;
@@ -321,7 +343,9 @@ impl SelectBuilder<'_> {
                 )
             }
         };
-        Ok(RelationSource { record, from, child_key, parent_column, is_reference: field.kind.is_reference() })
+        let is_reference = field.kind.is_reference();
+        let key_form = if is_reference { self.model.record(record).key_form() } else { owner.key_form() };
+        Ok(RelationSource { record, from, child_key, key_form, parent_column, is_reference })
     }
 
     fn table_alias(self, owner: &RecordType) -> String {
@@ -351,6 +375,7 @@ struct RelationSource {
     from: String,
     /// The expression that a child row has in common with its parent.
     child_key: String,
+    key_form: KeyForm,
     /// The parent's column with the same value.
     parent_column: String,
     is_reference: bool,

@@ -1,7 +1,7 @@
 //! The statements that create, update and delete records and replace their links.
 
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Field, FieldId, Link, RecordType};
+use trefoil_model::{Field, FieldId, KeySource, Link, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SelectLevel;
@@ -28,6 +28,7 @@ pub struct SequenceStatements {
 pub fn sequence_statements(dialect: Dialect, record: &RecordType) -> Option<SequenceStatements> {
     match dialect {
         Dialect::Sqlite => None,
+        Dialect::Postgres if record.key_source != KeySource::Counter => None,
         Dialect::Postgres => {
             let table = dialect.quote_name(&record.table);
             let name =
@@ -35,11 +36,23 @@ pub fn sequence_statements(dialect: Dialect, record: &RecordType) -> Option<Sequ
             let last = format!("coalesce(pg_sequence_last_value({name}), 0)");
             Some(SequenceStatements {
                 is_behind: format!("SELECT 1 WHERE {last} < CAST($1 AS bigint)"),
-                lock: format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"),
+                lock: lock_table_sql(&table),
                 advance: format!("SELECT setval({name}, greatest({last}, CAST($1 AS bigint)))"),
             })
         }
     }
+}
+
+/// Keeps all others from writing to the table until the transaction ends; `None` where there is one writer only.
+pub fn lock_sql(dialect: Dialect, record: &RecordType) -> Option<String> {
+    match dialect {
+        Dialect::Sqlite => None,
+        Dialect::Postgres => Some(lock_table_sql(&dialect.quote_name(&record.table))),
+    }
+}
+
+fn lock_table_sql(table: &str) -> String {
+    format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
 }
 
 /// Parameters: for each record the id, if the caller chooses it, then the values. On PostgreSQL it returns one row per
@@ -109,18 +122,19 @@ pub fn version_sql(dialect: Dialect, record: &RecordType) -> String {
     format!("SELECT \"_version\" FROM {table} WHERE \"id\" = {id}")
 }
 
-pub fn link_statements(dialect: Dialect, field: &Field) -> Result<LinkStatements> {
-    let Some(Link { table, own_column, other_column, .. }) = field.kind.link() else {
+pub fn link_statements(dialect: Dialect, owner: &RecordType, field: &Field) -> Result<LinkStatements> {
+    let Some(Link { table, own_column, other_column, key_form, .. }) = field.kind.link() else {
         return Err(Error::internal(format!("`{}` is not a link", field.name)));
     };
     let [table, own, other] = [table, own_column, other_column].map(|name| dialect.quote_name(name));
     let (id, list) = (dialect.parameter_mark(1), dialect.parameter_mark(2));
-    let (others, is_removed) = (dialect.integer_table(&list, "v"), dialect.is_not_in_list(&other, &list));
+    let others = dialect.key_table(*key_form, &list, "v");
+    let (own_type, is_removed) = (dialect.key_type(owner.key_form()), dialect.is_not_in_list(&other, &list));
     Ok(LinkStatements {
         remove: format!("DELETE FROM {table} WHERE {own} = {id} AND {is_removed}"),
         // Without `WHERE true` SQLite's parser takes ON CONFLICT for a join condition.
         add: format!(
-            "INSERT INTO {table} ({own}, {other}) SELECT CAST({id} AS bigint), v.value FROM {others} \
+            "INSERT INTO {table} ({own}, {other}) SELECT CAST({id} AS {own_type}), v.value FROM {others} \
              WHERE true ON CONFLICT DO NOTHING"
         ),
     })
@@ -145,7 +159,8 @@ fn returning_clause(dialect: Dialect, record: &RecordType, returned: &[String]) 
         Dialect::Sqlite => String::new(),
         Dialect::Postgres => {
             let columns = returned.iter().map(|column| dialect.read_column(record, "", column));
-            let own = ["id", "_version"].map(|column| dialect.quote_name(column));
+            let id = dialect.read_key(record.key_form(), &dialect.quote_name("id"));
+            let own = [id, dialect.quote_name("_version")];
             format!(" RETURNING {}", columns.chain(own).collect::<Vec<_>>().join(", "))
         }
     }

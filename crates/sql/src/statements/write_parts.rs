@@ -3,18 +3,18 @@
 use trefoil_engine::Outcome;
 use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{FieldId, RecordTypeId, StoredValue};
+use trefoil_model::{FieldId, RecordId, RecordTypeId, StoredValue};
 
 use crate::statements::select::SqlParameter;
 
 pub struct WriteParts<'a> {
-    /// `None` for an action on a plain list.
+    /// `None` for an action on a plain list and for many new records.
     pub record: Option<RecordTypeId>,
     /// `None` if the store assigns it.
-    pub id: Option<i64>,
+    pub id: Option<&'a RecordId>,
     pub expected_version: Option<i64>,
     pub values: &'a [(FieldId, StoredValue)],
-    pub links: &'a [(FieldId, Vec<i64>)],
+    pub links: &'a [(FieldId, Vec<RecordId>)],
 }
 
 impl WriteParts<'_> {
@@ -29,20 +29,27 @@ impl WriteParts<'_> {
 
 pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
     let (record, id, expected_version) = match action {
-        PlanAction::Create { record, id, .. } => (Some(*record), *id, None),
+        PlanAction::Create { record, id, .. } => (Some(*record), id.as_ref(), None),
         PlanAction::Update { record, id, expected_version, .. }
         | PlanAction::Delete { record, id, expected_version, .. } => {
-            (Some(*record), Some(*id), *expected_version)
+            (Some(*record), Some(id), *expected_version)
         }
-        PlanAction::Get { record, id, .. } => (Some(*record), Some(*id), None),
+        PlanAction::Get { record, id, .. } => (Some(*record), Some(id), None),
         PlanAction::List { record, .. } | PlanAction::ReadImage { record, .. } => (Some(*record), None, None),
-        PlanAction::PlainList(_) => (None, None, None),
+        PlanAction::UpdateMany { record, .. }
+        | PlanAction::DeleteMany { record, .. }
+        | PlanAction::Upsert { record, .. } => (Some(*record), None, None),
+        // Each of its plans has parts of its own.
+        PlanAction::CreateMany(_) | PlanAction::PlainList(_) => (None, None, None),
     };
     let (values, links) = match action {
-        PlanAction::Create { values, links, .. } | PlanAction::Update { values, links, .. } => {
-            (values.as_slice(), links.as_slice())
-        }
-        PlanAction::Get { .. }
+        PlanAction::Create { values, links, .. }
+        | PlanAction::Update { values, links, .. }
+        | PlanAction::UpdateMany { values, links, .. } => (values.as_slice(), links.as_slice()),
+        PlanAction::CreateMany(_)
+        | PlanAction::DeleteMany { .. }
+        | PlanAction::Upsert { .. }
+        | PlanAction::Get { .. }
         | PlanAction::List { .. }
         | PlanAction::Delete { .. }
         | PlanAction::ReadImage { .. }
@@ -56,11 +63,15 @@ impl<'a> WriteParts<'a> {
         self.values.iter().map(|(_, value)| SqlParameter::Cell(value.as_cell()))
     }
 
+    /// The id, if there is one, and the values.
+    pub fn create_parameters(&self) -> impl Iterator<Item = SqlParameter<'a>> + use<'a> {
+        self.id.map(SqlParameter::id).into_iter().chain(self.value_parameters())
+    }
+
     /// The id, and the expected version if there is one.
     pub fn identity_parameters(&self) -> impl Iterator<Item = SqlParameter<'a>> + use<'a> {
-        self.id
-            .into_iter()
-            .chain(self.expected_version)
-            .map(|number| -> SqlParameter<'a> { SqlParameter::integer(number) })
+        let version =
+            self.expected_version.map(|version| -> SqlParameter<'a> { SqlParameter::integer(version) });
+        self.id.map(SqlParameter::id).into_iter().chain(version)
     }
 }

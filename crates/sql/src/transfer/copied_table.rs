@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::migrate::{LinkTable, StoredModel, StoredTable, StoredType, quote_name};
+use crate::migrate::{LinkTable, StoredKey, StoredModel, StoredTable, StoredType, quote_name};
 
 /// A value that is copied.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +86,8 @@ pub fn changes_table(key: &str, table: &str) -> CopiedTable {
 }
 
 fn record_table(table: &StoredTable) -> CopiedTable {
-    let mut copied = CopiedTable::new(&table.table, 1, &[("id", "Long"), ("_version", "Long")]);
+    let mut copied = CopiedTable::new(&table.table, 1, &[("_version", "Long")]);
+    copied.columns.insert(0, key_column("id", table.key));
     copied.columns.extend(table.columns.iter().map(|column| CopiedColumn {
         name: column.column.clone(),
         value_type: CopiedType::Stored(column.form.clone()),
@@ -95,7 +96,12 @@ fn record_table(table: &StoredTable) -> CopiedTable {
 }
 
 fn link_table(link: &LinkTable) -> CopiedTable {
-    CopiedTable::new(&link.table, 2, &[(&link.first.column, "Long"), (&link.second.column, "Long")])
+    let columns = [&link.first, &link.second].map(|side| key_column(&side.column, side.key));
+    CopiedTable { name: link.table.clone(), columns: columns.into(), key_columns: 2 }
+}
+
+fn key_column(name: &str, key: StoredKey) -> CopiedColumn {
+    CopiedColumn { name: name.to_owned(), value_type: CopiedType::Stored(key.column_form()) }
 }
 
 impl CopiedTable {

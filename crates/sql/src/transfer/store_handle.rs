@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use tokio_postgres::Client;
 
-use crate::migrate::{StoredModel, transfer_tables};
+use crate::migrate::{StoredKey, StoredModel, quote_name, transfer_tables};
 use crate::postgres::connect_for_maintenance;
 use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedValue};
 use crate::transfer::{StoreLocation, TransferError, postgres, sqlite};
@@ -150,7 +150,7 @@ impl StoreHandle {
     /// The last id that each table of records has assigned.
     pub async fn id_counters(&self, stored_model: &StoredModel) -> Result<Vec<(String, i64)>, TransferError> {
         let mut counters = Vec::new();
-        for table in &stored_model.tables {
+        for table in stored_model.tables.iter().filter(|table| table.key == StoredKey::Counted) {
             let last = match self {
                 StoreHandle::Sqlite(connection) => sqlite::last_id(connection, &table.table)?,
                 StoreHandle::Postgres(client) => postgres::last_id(client, &table.table).await?,
@@ -158,6 +158,21 @@ impl StoreHandle {
             counters.push((table.table.clone(), last));
         }
         Ok(counters)
+    }
+
+    /// True if there is a record whose id no counter counts.
+    pub async fn has_uncounted_records(&self, stored_model: &StoredModel) -> Result<bool, TransferError> {
+        for table in stored_model.tables.iter().filter(|table| table.key != StoredKey::Counted) {
+            let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", quote_name(&table.table));
+            let has_records: bool = match self {
+                StoreHandle::Sqlite(connection) => connection.query_row(&sql, [], |row| row.get(0))?,
+                StoreHandle::Postgres(client) => client.query_one(&sql, &[]).await?.try_get(0)?,
+            };
+            if has_records {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     pub async fn has_list_values(&self) -> Result<bool, TransferError> {

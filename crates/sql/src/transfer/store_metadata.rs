@@ -62,7 +62,8 @@ impl StoreMetadata {
         let is_used = has_values
             || last_change > 0
             || meta.contains_key("seeded")
-            || id_counters.iter().any(|(_, last)| *last > 0);
+            || id_counters.iter().any(|(_, last)| *last > 0)
+            || store.has_uncounted_records(&stored_model).await?;
         Ok(Some(StoreMetadata { stored_model, meta, id_counters, last_change, is_used }))
     }
 
@@ -115,7 +116,7 @@ impl StoreMetadata {
         for (key, value) in self.meta.iter().filter(|(key, _)| !LOCAL_KEYS.contains(&key.as_str())) {
             store.put_meta(key, value).await?;
         }
-        if let (StoreHandle::Postgres(_), true) = (store, self.is_used) {
+        if self.is_used {
             store.put_meta("seeded", "yes").await?;
         }
         store.set_counters(&self.id_counters, self.last_change).await

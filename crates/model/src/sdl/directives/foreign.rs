@@ -14,7 +14,7 @@ use crate::sdl::directives::declaration::{directive_uses, suggested_declaration}
 use crate::sdl::directives::{self, BuiltinDirective};
 
 /// Directives of ours whose names other servers use in another sense.
-const SHARED_NAMES: [&str; 2] = ["default", "index"];
+const SHARED_NAMES: [&str; 3] = ["default", "index", "key"];
 
 /// Directives that restrict access on other servers, in lower case.
 const ACCESS_DIRECTIVES: [&str; 24] = [

@@ -35,6 +35,16 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         doc: "Stores the values of a type inside their owners, whatever its fields are called.",
     },
     BuiltinDirective {
+        name: "key",
+        sdl: "directive @key(kind: _KeyKind!) on FIELD_DEFINITION",
+        doc: "Makes the field the key: counted up, a UUID that the server generates, or a text that clients give.",
+    },
+    BuiltinDirective {
+        name: "generate",
+        sdl: "directive @generate(queries: Boolean = true, mutations: Boolean = true, subscriptions: Boolean = true, aggregates: Boolean = true) on SCHEMA | OBJECT",
+        doc: "Generates the operations of this type, or of all record types, that the schema does not declare.",
+    },
+    BuiltinDirective {
         name: "notBlank",
         sdl: "directive @notBlank on FIELD_DEFINITION",
         doc: "Rejects text that is empty or only whitespace.",
@@ -109,6 +119,7 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
 /// Types used only by the directives above, as name and SDL.
 pub const HELPER_TYPES: &[(&str, &str)] = &[
     ("_Value", "\"Any value.\"\nscalar _Value"),
+    ("_KeyKind", "\"The keys of a record type.\"\nenum _KeyKind { COUNT UUID TEXT }"),
     (
         "_OnDelete",
         "\"What happens to a reference when the referenced record is deleted.\"\nenum _OnDelete { REFUSE CASCADE SET_NULL }",
@@ -182,6 +193,16 @@ impl<'s> DirectiveReader<'_> {
             self.report_wrong_argument(directive, name, value, "a quoted string");
         }
         text
+    }
+
+    /// True or false; anything else is reported.
+    pub fn flag_argument(&mut self, directive: &'s Directive, name: &str) -> Option<bool> {
+        let value = directive_argument(directive, name)?;
+        let flag = value.to_bool();
+        if flag.is_none() {
+            self.report_wrong_argument(directive, name, value, "true or false");
+        }
+        flag
     }
 
     /// A list of texts; one text alone counts as a list, as everywhere in GraphQL.

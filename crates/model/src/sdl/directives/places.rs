@@ -1,12 +1,13 @@
 //! Reports directives that do not fit the field they stand on.
 
-use apollo_compiler::ast::FieldDefinition;
+use apollo_compiler::ast::{Directive, FieldDefinition};
 use apollo_compiler::schema::ObjectType;
 
-use crate::FieldKind;
 use crate::sdl::diagnostic_log::suggest_or_else;
-use crate::sdl::directives::{FieldDirectives, expected_kind};
+use crate::sdl::directives::{FieldDirectives, directive_argument, expected_kind};
+use crate::sdl::record_keys::key_of_kind;
 use crate::sdl::record_types::{FieldOwner, RecordTypeReader};
+use crate::{FieldKind, KeyForm, Scalar};
 
 impl RecordTypeReader<'_> {
     /// Reports directives that do not fit their field.
@@ -24,7 +25,7 @@ impl RecordTypeReader<'_> {
             let misplaced = owner == FieldOwner::EmbeddedValue
                 && matches!(
                     name,
-                    "unique" | "reference" | "renamedFrom" | "createdAt" | "updatedAt" | "version"
+                    "key" | "unique" | "reference" | "renamedFrom" | "createdAt" | "updatedAt" | "version"
                 );
             let (message, help) = if misplaced {
                 (
@@ -38,11 +39,15 @@ impl RecordTypeReader<'_> {
                     format!("`@reference` is not allowed on {place}, which is not a reference to a record"),
                     help,
                 )
-            } else if kind.is_id() && !matches!(name, "unique" | "renamedFrom") {
+            } else if name == "key" && !kind.is_id() {
+                key_help(&place, def, directive)
+            } else if kind.is_id() && !may_stand_on_key(name, kind) {
                 (
-                    format!("`@{name}` is not allowed on {place}: ids are assigned by the store"),
+                    format!("`@{name}` is not allowed on {place}: the server assigns its ids"),
                     "remove it".to_owned(),
                 )
+            } else if kind.is_id() {
+                continue;
             } else if let Some(purpose) = expected_kind(name, kind) {
                 (
                     format!("`@{name}` is only for {purpose}, but {place} is `{}`", def.ty),
@@ -91,6 +96,36 @@ impl RecordTypeReader<'_> {
                 .label("this side is not the reference")
                 .help(format!("move it to the field of `{target}` that refers to `{}`", ty.name));
         }
+    }
+}
+
+/// Clients choose text keys, so these may have rules.
+fn may_stand_on_key(directive: &str, kind: &FieldKind) -> bool {
+    match directive {
+        "key" | "unique" | "renamedFrom" => true,
+        "notBlank" | "length" | "pattern" | "email" => kind.key_form() == Some(KeyForm::Text),
+        _ => false,
+    }
+}
+
+/// The mistake of a `@key` that does not make its field the key.
+fn key_help(place: &str, def: &FieldDefinition, directive: &Directive) -> (String, String) {
+    let kind = directive_argument(directive, "kind").and_then(|kind| kind.as_enum());
+    let scalar = Scalar::from_name(def.ty.inner_named_type()).filter(|_| !def.ty.is_list());
+    match (kind, scalar) {
+        (Some(kind), Some(scalar)) if key_of_kind(kind, scalar).is_some() => (
+            format!("`@key` is not allowed on {place}: another field is the key already"),
+            "remove one of them".to_owned(),
+        ),
+        (Some(kind), _) => (
+            format!("`@key(kind: {kind})` does not fit {place}, which is `{}`", def.ty),
+            "COUNT is for ID, Int, Long and String; UUID for ID, String and UUID; TEXT for ID and String"
+                .to_owned(),
+        ),
+        (None, _) => (
+            format!("`@key` on {place} needs a kind"),
+            "write `@key(kind: COUNT)`, `UUID` or `TEXT`".to_owned(),
+        ),
     }
 }
 

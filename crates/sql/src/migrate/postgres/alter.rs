@@ -121,10 +121,13 @@ impl StagedColumn {
         if conversions.is_empty() {
             return Ok(Vec::new());
         }
+        let id_type = (POSTGRES_DDL.column_type)(&pair.new.key.column_form());
         let columns: String = conversions.iter().map(|(position, _)| format!(", c{position} text")).collect();
         database.execute_batch(&format!(
-            "CREATE UNLOGGED TABLE {STAGING_TABLE} (id bigint PRIMARY KEY{columns})"
+            "CREATE UNLOGGED TABLE {STAGING_TABLE} (id {id_type} PRIMARY KEY{columns})"
         ))?;
+        // A parameter of a function has no collation.
+        let id_argument = id_type.split(' ').next().unwrap_or(id_type);
         let differing = stage_values(database, pair, &conversions, &columns)?;
         let mut staged = Vec::new();
         for position in conversions.into_iter().map(|(position, _)| position) {
@@ -134,7 +137,7 @@ impl StagedColumn {
                 || differing.contains(&position)
             {
                 database.execute_batch(&format!(
-                    "CREATE FUNCTION {STAGING_TABLE}_{position}({STAGING_TABLE}, bigint) RETURNS text LANGUAGE sql STABLE AS \
+                    "CREATE FUNCTION {STAGING_TABLE}_{position}({STAGING_TABLE}, {id_argument}) RETURNS text LANGUAGE sql STABLE AS \
                      'SELECT c{position} FROM {schema}.{STAGING_TABLE} WHERE id = $2'",
                     schema = database.schema.replace('\'', "''")
                 ))?;
@@ -167,9 +170,11 @@ fn stage_values(
             format!(", {}", (POSTGRES_DDL.read_expression)(&old.form, &quote_name(&new.column)))
         })
         .collect();
-    let query = format!("SELECT \"id\"{read} FROM {} WHERE true", quote_name(&pair.new.table));
+    let id = POSTGRES_DDL.read_id(pair.new.key);
+    let id_type = (POSTGRES_DDL.column_type)(&pair.new.key.column_form());
+    let query = format!("SELECT {id}{read} FROM {} WHERE true", quote_name(&pair.new.table));
     let write = format!(
-        "INSERT INTO {STAGING_TABLE} SELECT * FROM json_to_recordset($1::json) AS r(id bigint{columns})"
+        "INSERT INTO {STAGING_TABLE} SELECT * FROM json_to_recordset($1::json) AS r(id {id_type}{columns})"
     );
     let mut differing = Vec::new();
     for_each_page(database, &query, "id", |rows| {

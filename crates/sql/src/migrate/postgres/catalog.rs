@@ -222,7 +222,7 @@ fn required_references(model: &StoredModel) -> Vec<ForeignKey> {
     let columns =
         model.tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
     let keys = columns.filter_map(|(table, column)| match &column.form {
-        StoredType::Reference { to, on_delete } => {
+        StoredType::Reference { to, on_delete, .. } => {
             Some(foreign_key(&table.table, &column.column, to, *on_delete))
         }
         StoredType::Scalar(_) | StoredType::Enum(_) | StoredType::Embedded(_) | StoredType::List { .. } => {

@@ -26,8 +26,8 @@ use crate::migrate::postgres::database::PostgresMigration;
 pub use crate::migrate::postgres::ddl::NUMBERING_STEP;
 use crate::migrate::postgres::ddl::{BOOKKEEPING, POSTGRES_DDL, numbering_function};
 use crate::migrate::postgres::sql_objects::{MAX_NAME_BYTES, SqlFunction, SqlTrigger};
-use crate::migrate::stored_model::{StoredModel, StoredType};
-use crate::migrate::{MigrateError, MigrationMode, MigrationReport, run_migration};
+use crate::migrate::stored_model::{StoredKey, StoredModel, StoredType};
+use crate::migrate::{MARK_SEEDED, MigrateError, MigrationMode, MigrationReport, run_migration};
 
 /// Brings a database to the tables of `model`, as [`crate::migrate::migrate_sqlite`] does on SQLite. The client must
 /// not be in a transaction or used elsewhere meanwhile.
@@ -140,14 +140,10 @@ pub(crate) fn refuse_long_names(stored_model: &StoredModel) -> Result<(), Migrat
     }
 }
 
-/// Records that the store was seeded, so that it is not seeded again after it is emptied. SQLite knows that from the
-/// highest assigned id; a PostgreSQL sequence also advances in transactions that fail.
+/// Records that the store was seeded. A PostgreSQL sequence does not tell: it also advances in transactions that fail.
 pub async fn mark_seeded(client: &Client) -> Result<(), MigrateError> {
     Ok(client.batch_execute(MARK_SEEDED).await?)
 }
-
-pub const MARK_SEEDED: &str =
-    "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('seeded', 'yes') ON CONFLICT DO NOTHING";
 
 impl MigrationDatabase for PostgresMigration {
     fn ddl_dialect(&self) -> &'static DdlDialect {
@@ -261,14 +257,18 @@ impl MigrationDatabase for PostgresMigration {
         let mut functions = triggers::shared_functions();
         functions.push(numbering_function());
         for table in &new.tables {
-            functions.extend(triggers::table_functions(table, &catalog::id_sequence(self, &table.table)?));
+            let sequence = match table.key {
+                StoredKey::Counted => Some(catalog::id_sequence(self, &table.table)?),
+                StoredKey::Uuid | StoredKey::Text => None,
+            };
+            functions.extend(triggers::table_functions(table, sequence.as_deref()));
         }
         catalog::sync_functions(self, &functions)?;
         let triggers: Vec<SqlTrigger> = new.tables.iter().flat_map(triggers::table_triggers).collect();
         catalog::sync_triggers(self, &new.table_names().collect::<Vec<_>>(), &triggers)?;
         let old = old.into_iter().flat_map(|old| &old.tables);
         let mut obsolete: Vec<SqlFunction> =
-            old.flat_map(|table| triggers::table_functions(table, "")).collect();
+            old.flat_map(|table| triggers::table_functions(table, None)).collect();
         obsolete.retain(|function| !functions.iter().any(|current| current.name == function.name));
         catalog::drop_functions(self, &obsolete)?;
         indexes::drop_indexes(self, &unique_obsolete)

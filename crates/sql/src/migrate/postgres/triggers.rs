@@ -3,15 +3,15 @@
 use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
-use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable, StoredType};
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};
 
 /// The functions that the triggers of all tables share.
 pub fn shared_functions() -> Vec<SqlFunction> {
     vec![refuse_function(), count_version_function(), pass_id_function()]
 }
 
-/// The functions of one table; `sequence` is the sequence of its ids.
-pub fn table_functions(table: &StoredTable, sequence: &str) -> Vec<SqlFunction> {
+/// The functions of one table; `sequence` is the sequence of its ids, if they are counted.
+pub fn table_functions(table: &StoredTable, sequence: Option<&str>) -> Vec<SqlFunction> {
     let mut list = vec![created_function(table, sequence)];
     list.extend(version_function(table));
     if table.logged.updated {
@@ -115,12 +115,13 @@ fn version_function(table: &StoredTable) -> Option<SqlFunction> {
 
 /// The function of the insert trigger. It checks for an id chosen by the client itself: a WHEN condition on the trigger
 /// would be parsed for every statement, which costs 7 µs an insert instead of 2.
-fn created_function(table: &StoredTable, sequence: &str) -> SqlFunction {
-    let sequence = quote_text(sequence);
-    let pass = format!(
-        "  IF NEW.\"id\" > coalesce(pg_sequence_last_value({sequence}::regclass), 0) THEN\n    \
-         PERFORM {{schema}}.\"trefoil_pass_id\"({sequence}::regclass, NEW.\"id\");\n  END IF;\n"
-    );
+fn created_function(table: &StoredTable, sequence: Option<&str>) -> SqlFunction {
+    let pass = sequence.map(quote_text).map_or_else(String::new, |sequence| {
+        format!(
+            "  IF NEW.\"id\" > coalesce(pg_sequence_last_value({sequence}::regclass), 0) THEN\n    \
+             PERFORM {{schema}}.\"trefoil_pass_id\"({sequence}::regclass, NEW.\"id\");\n  END IF;\n"
+        )
+    });
     let log = if table.logged.created { log_statement(table, "created", "NEW") } else { String::new() };
     table_function(table, "created", &format!("{pass}{log}"))
 }
@@ -168,9 +169,10 @@ fn log_statement(table: &StoredTable, kind: &str, row: &str) -> String {
     // Sessions cache the column types of a function until its text changes, so the text contains them.
     let types = table.columns.iter().map(typed).collect::<Vec<_>>().join(", ");
     let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
+    let id = if table.key == StoredKey::Counted { "i.\"id\"" } else { "0" };
     format!(
         "  -- {types}\n  INSERT INTO {{schema}}.\"trefoil_unnumbered\" ({columns})\n  \
-         SELECT {}, '{kind}', i.\"id\", i.\"_version\", clock_timestamp(), row_to_json(i.*)\n  \
+         SELECT {}, '{kind}', {id}, i.\"_version\", clock_timestamp(), row_to_json(i.*)\n  \
          FROM (SELECT {}) AS i;\n",
         quote_text(&table.name),
         image_columns(table, row)

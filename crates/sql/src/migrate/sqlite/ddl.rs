@@ -2,7 +2,7 @@
 
 use crate::migrate::ddl::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::migration_database::DdlDialect;
-use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable, StoredType};
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};
 use crate::statements::dialect::{Dialect, ValueComparison};
 
 /// `json_object` takes at least 100 arguments on every SQLite; each column needs two.
@@ -30,9 +30,10 @@ CREATE INDEX "trefoil_keys_at_index" ON "trefoil_keys" ("at");
 "#;
 
 pub const SQLITE_DDL: DdlDialect = DdlDialect {
-    id_column: "\"id\" INTEGER PRIMARY KEY AUTOINCREMENT",
+    id_column,
     version_column: "\"_version\" INTEGER NOT NULL DEFAULT 1",
-    id_type: "INTEGER",
+    // The rows are in the tree of the key: one look-up finds a record, as with integers.
+    table_suffix: |key| if key == StoredKey::Counted { "" } else { " WITHOUT ROWID" },
     link_table_suffix: " WITHOUT ROWID",
     now: NOW,
     inline_references: true,
@@ -41,6 +42,13 @@ pub const SQLITE_DDL: DdlDialect = DdlDialect {
     read_expression: |_, name| name.to_owned(),
     equality_key,
 };
+
+fn id_column(key: StoredKey) -> &'static str {
+    match key {
+        StoredKey::Counted => r#""id" INTEGER PRIMARY KEY AUTOINCREMENT"#,
+        StoredKey::Uuid | StoredKey::Text => r#""id" TEXT NOT NULL PRIMARY KEY"#,
+    }
+}
 
 fn default_value(column: &StoredColumn) -> Option<String> {
     match &column.default {
@@ -60,7 +68,8 @@ fn column_type(stored_type: &StoredType) -> &'static str {
             _ => "TEXT",
         },
         StoredType::Enum(_) | StoredType::Embedded(_) | StoredType::List { .. } => "TEXT",
-        StoredType::Reference { .. } => "INTEGER",
+        StoredType::Reference { key: StoredKey::Counted, .. } => "INTEGER",
+        StoredType::Reference { key: StoredKey::Uuid | StoredKey::Text, .. } => "TEXT",
     }
 }
 
@@ -88,7 +97,8 @@ pub fn table_triggers(table: &StoredTable) -> Vec<ObjectDefinition> {
     let logging = |kind: &str, row: &str, when: &str| {
         let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
         let (resource, image) = (quote_text(&table.name), image_expression(table, row));
-        let values = format!("{resource}, '{kind}', {row}.\"id\", {row}.\"_version\", {NOW}, {image}");
+        let id = if table.key == StoredKey::Counted { format!("{row}.\"id\"") } else { "0".to_owned() };
+        let values = format!("{resource}, '{kind}', {id}, {row}.\"_version\", {NOW}, {image}");
         let body = format!("INSERT INTO \"trefoil_changes\" ({columns}) VALUES ({values})");
         trigger(table, kind, when, &body)
     };

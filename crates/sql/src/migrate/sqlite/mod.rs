@@ -18,7 +18,7 @@ use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair, delete_action};
 use crate::migrate::sqlite::database::{SqliteMigration, StoredParameter, from_value_ref};
 use crate::migrate::sqlite::ddl::{BOOKKEEPING, SQLITE_DDL};
-use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredModel};
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredModel};
 use crate::migrate::{MigrateError, MigrationMode, MigrationReport, apply, run_migration};
 use crate::sqlite::plain_lists;
 
@@ -91,9 +91,19 @@ impl MigrationDatabase for SqliteMigration<'_> {
     }
 
     fn is_unused(&self, stored_model: &StoredModel) -> Result<bool, MigrateError> {
+        if self.0.prepare("SELECT 1 FROM trefoil_meta WHERE key = 'seeded'")?.exists([])? {
+            return Ok(false);
+        }
         let mut has_ids = self.0.prepare("SELECT 1 FROM sqlite_sequence WHERE name = ?1 AND seq > 0")?;
-        for table in stored_model.table_names() {
-            if has_ids.exists([table])? {
+        for table in &stored_model.tables {
+            let is_used = match table.key {
+                StoredKey::Counted => has_ids.exists([&table.table])?,
+                StoredKey::Uuid | StoredKey::Text => self
+                    .0
+                    .prepare(&format!("SELECT 1 FROM {} LIMIT 1", quote_name(&table.table)))?
+                    .exists([])?,
+            };
+            if is_used {
                 return Ok(false);
             }
         }

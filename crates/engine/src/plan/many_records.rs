@@ -1,0 +1,101 @@
+//! The parts of writes to many records: the records that match, and the values of each new one.
+
+use std::collections::BTreeSet;
+
+use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::values::coerce;
+use trefoil_model::{FieldId, Model, RecordTypeId, Value};
+
+use crate::operation::{ComparisonOp, Condition, CountMode};
+use crate::plan::predicate::plan_predicates;
+use crate::plan::selection::PlannedListing;
+use crate::plan::write_planner::{PlannedValues, WritePlanner};
+
+/// The most records that one operation creates, changes or deletes.
+pub const MAX_RECORDS_PER_WRITE: u32 = 10_000;
+
+/// The records that meet all conditions, counted up to the limit.
+pub(super) fn plan_matches(
+    model: &Model,
+    record: RecordTypeId,
+    conditions: &[Condition],
+) -> Result<PlannedListing> {
+    let predicates = plan_predicates(model, model.record(record), conditions)?;
+    let count = CountMode::UpTo(MAX_RECORDS_PER_WRITE);
+    Ok(PlannedListing { predicates, count, ..PlannedListing::default() })
+}
+
+/// The values of new records. All have the same fields in the same order, so that one statement does for all.
+pub(super) fn plan_items(
+    model: &Model,
+    record: RecordTypeId,
+    items: Vec<Vec<(FieldId, Value)>>,
+    now: jiff::Timestamp,
+) -> Result<Vec<PlannedValues>> {
+    if items.len() > MAX_RECORDS_PER_WRITE as usize {
+        return Err(Error::Limit(format!(
+            "{} records are too many for one operation, which may create {MAX_RECORDS_PER_WRITE}; split them",
+            items.len()
+        )));
+    }
+    let mut planned = Vec::with_capacity(items.len());
+    let mut violations: Vec<Violation> = Vec::new();
+    for (index, fields) in items.into_iter().enumerate() {
+        match WritePlanner::new(model, record, now).plan_create(None, fields) {
+            Ok(parts) => planned.push(parts),
+            Err(Error::Invalid(found)) => {
+                let found = found.into_iter();
+                violations.extend(found.map(|violation| violation.nested_under(PathSegment::Index(index))));
+            }
+            Err(other) => return Err(other),
+        }
+        if violations.len() >= coerce::MAX_VIOLATIONS {
+            break;
+        }
+    }
+    if !violations.is_empty() {
+        return Err(Error::Invalid(violations));
+    }
+    let link_fields: BTreeSet<FieldId> =
+        planned.iter().flat_map(|parts| parts.links.iter().map(|(field, _)| *field)).collect();
+    for PlannedValues { values, links, .. } in &mut planned {
+        values.sort_by_key(|(field, _)| *field);
+        for field in &link_fields {
+            if !links.iter().any(|(known, _)| known == field) {
+                links.push((*field, Vec::new()));
+            }
+        }
+        links.sort_by_key(|(field, _)| *field);
+    }
+    Ok(planned)
+}
+
+/// The record that has the given values in the fields `by`.
+pub(super) fn plan_unique_match(
+    model: &Model,
+    record: RecordTypeId,
+    by: &[FieldId],
+    fields: &[(FieldId, Value)],
+) -> Result<PlannedListing> {
+    let owner = model.record(record);
+    let mut conditions = Vec::new();
+    let mut violations = Vec::new();
+    for id in by {
+        let given = fields.iter().find(|(field, value)| field == id && !value.is_null());
+        match given {
+            Some((field, value)) => {
+                conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value: value.clone() });
+            }
+            None => {
+                let name = &owner.field(*id).input_name;
+                let message = format!("`{name}` is needed to find the record");
+                violations.push(Violation::new(name, "REQUIRED", message));
+            }
+        }
+    }
+    if violations.is_empty() {
+        plan_matches(model, record, &conditions)
+    } else {
+        Err(Error::Invalid(violations))
+    }
+}

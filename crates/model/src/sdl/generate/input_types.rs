@@ -1,0 +1,200 @@
+//! The input types of generated operations: `BookCreate`, `BookUpdate`, `BookWhere`, and those of embedded values.
+
+use apollo_compiler::Schema;
+
+use crate::scalar::ScalarGroup;
+use crate::sdl::generate::generated_type::GeneratedType;
+use crate::sdl::record_types::PartialModel;
+use crate::{EmbeddedType, Field, KeySource, RecordType, Relation, Scalar, ValueType};
+
+/// Writes the types of fields as arguments have them.
+pub(super) struct FieldTypes<'a> {
+    pub schema: &'a Schema,
+    pub model: &'a PartialModel,
+}
+
+pub(super) fn create_name(record: &RecordType) -> String {
+    format!("{}Create", record.name)
+}
+
+pub(super) fn update_name(record: &RecordType) -> String {
+    format!("{}Update", record.name)
+}
+
+pub(super) fn where_name(record: &RecordType) -> String {
+    format!("{}Where", record.name)
+}
+
+/// The input type of this name, if it is one of the record type or of an embedded value.
+pub(super) fn input_type(
+    schema: &Schema,
+    model: &PartialModel,
+    record: &RecordType,
+    name: &str,
+) -> Option<GeneratedType> {
+    let types = FieldTypes { schema, model };
+    let fields = if name == create_name(record) {
+        types.create_fields(record)
+    } else if name == update_name(record) {
+        types.update_fields(record)
+    } else if name == where_name(record) {
+        types.where_fields(record)
+    } else {
+        let embedded = model.embedded.values().find(|ty| embedded_input_name(&ty.name) == name)?;
+        types.embedded_fields(embedded)
+    };
+    Some(GeneratedType { name: name.to_owned(), keyword: "input", fields })
+}
+
+fn embedded_input_name(type_name: &str) -> String {
+    format!("{type_name}Input")
+}
+
+/// The fields that clients may set.
+pub(super) fn writable_fields(record: &RecordType) -> impl Iterator<Item = &Field> {
+    record.fields.iter().filter(|field| field.is_writable())
+}
+
+/// The fields that lists can be filtered by.
+pub(super) fn comparable_fields<'r>(
+    schema: &Schema,
+    record: &'r RecordType,
+) -> impl Iterator<Item = &'r Field> {
+    // A hidden key is not a field of the schema.
+    let declared = schema.get_object(&record.name);
+    let is_declared = move |field: &&Field| {
+        declared.is_some_and(|declared| declared.fields.contains_key(field.name.as_str()))
+    };
+    record.fields.iter().filter(|field| field.kind.is_comparable()).filter(is_declared)
+}
+
+impl FieldTypes<'_> {
+    fn create_fields(&self, record: &RecordType) -> Vec<(String, String)> {
+        let field = |field: &Field| {
+            let ty = self.written_type(&record.name, field);
+            let must_be_given = match field.kind.is_id() {
+                true => record.key_source == KeySource::Client,
+                false => field.required && field.default.is_none() && field.is_stored(),
+            };
+            (field.input_name.clone(), if must_be_given { format!("{ty}!") } else { ty })
+        };
+        // Counted ids are the store's; others may or must be given.
+        let is_given = |field: &&Field| field.kind.is_id() && record.key_source != KeySource::Counter;
+        record.fields.iter().filter(is_given).chain(writable_fields(record)).map(field).collect()
+    }
+
+    fn update_fields(&self, record: &RecordType) -> Vec<(String, String)> {
+        let field = |field: &Field| (field.input_name.clone(), self.written_type(&record.name, field));
+        writable_fields(record).map(field).collect()
+    }
+
+    fn where_fields(&self, record: &RecordType) -> Vec<(String, String)> {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        let mut conditions: Vec<(String, String)> = Vec::new();
+        for field in comparable_fields(self.schema, record) {
+            let (name, ty) = (&field.input_name, self.single_type(&record.name, field));
+            fields.push((name.clone(), ty.clone()));
+            for operator in operators(field) {
+                conditions.push((
+                    format!("{name}_{operator}"),
+                    match *operator {
+                        "in" => format!("[{ty}!]"),
+                        "contains" => "String".to_owned(),
+                        _ => ty.clone(),
+                    },
+                ));
+            }
+            if !field.required && !field.kind.is_id() {
+                conditions.push((format!("{name}_null"), "Boolean".to_owned()));
+            }
+        }
+        // A field may be called like a condition of another one.
+        for (name, ty) in conditions {
+            if !fields.iter().any(|(known, _)| *known == name) {
+                fields.push((name, ty));
+            }
+        }
+        fields
+    }
+
+    fn embedded_fields(&self, embedded: &EmbeddedType) -> Vec<(String, String)> {
+        let field = |(field, value_type): (&Field, &ValueType)| {
+            let ty = self.value_type(&embedded.name, field);
+            let is_endless =
+                value_type.embedded_name().is_some_and(|name| self.contains(name, &embedded.name));
+            let must_be_given = field.required && field.default.is_none() && !is_endless;
+            (field.name.clone(), if must_be_given { format!("{ty}!") } else { ty })
+        };
+        embedded.stored_fields().map(field).collect()
+    }
+
+    /// True if every value of an embedded type needs one of another, perhaps of its own type.
+    fn contains(&self, from: &str, to: &str) -> bool {
+        let mut pending = vec![from];
+        let mut seen: Vec<&str> = Vec::new();
+        while let Some(name) = pending.pop() {
+            if name == to {
+                return true;
+            }
+            if seen.contains(&name) {
+                continue;
+            }
+            seen.push(name);
+            let fields = self.model.embedded.get(name).into_iter().flat_map(EmbeddedType::stored_fields);
+            pending.extend(fields.filter_map(|(_, value_type)| value_type.embedded_name()));
+        }
+        false
+    }
+
+    /// The nullable type of a field in `BookCreate`.
+    fn written_type(&self, owner: &str, field: &Field) -> String {
+        match field.kind.relation() {
+            Some(Relation::Link(link)) => format!("[{}!]", self.key_type(link.target.0)),
+            Some(Relation::Reference(_) | Relation::Inverse(_)) | None => self.single_type(owner, field),
+        }
+    }
+
+    /// The nullable type of one value: that of the key for references.
+    pub fn single_type(&self, owner: &str, field: &Field) -> String {
+        match field.kind.reference() {
+            Some(reference) => self.key_type(reference.target.0),
+            None => self.value_type(owner, field),
+        }
+    }
+
+    /// The nullable type of a key.
+    pub fn key_type(&self, record: usize) -> String {
+        let record = &self.model.records[record];
+        let key = &record.field(record.id_field()).name;
+        let declared = self.schema.get_object(&record.name).and_then(|ty| ty.fields.get(key.as_str()));
+        declared.map_or_else(|| "ID".to_owned(), |key| key.ty.inner_named_type().to_string())
+    }
+
+    /// The declared type, with the input types of embedded values.
+    fn value_type(&self, owner: &str, field: &Field) -> String {
+        let declared = self.schema.get_object(owner).and_then(|ty| ty.fields.get(field.name.as_str()));
+        let Some(declared) = declared else { return "ID".to_owned() };
+        let name = declared.ty.inner_named_type().as_str();
+        let ty = declared.ty.to_string();
+        let ty = ty.strip_suffix('!').unwrap_or(&ty);
+        match self.model.embedded.contains_key(name) {
+            true => ty.replacen(name, &embedded_input_name(name), 1),
+            false => ty.to_owned(),
+        }
+    }
+}
+
+/// The operators that a field can be compared with, besides equality.
+fn operators(field: &Field) -> &'static [&'static str] {
+    let by_group = |scalar: Scalar| match scalar.group() {
+        ScalarGroup::Text => ["ne", "lt", "lte", "gt", "gte", "contains", "in"].as_slice(),
+        ScalarGroup::Number | ScalarGroup::Time => &["ne", "lt", "lte", "gt", "gte", "in"],
+        ScalarGroup::Uuid => &["ne", "in"],
+        ScalarGroup::Boolean | ScalarGroup::Json => &["ne"],
+    };
+    match field.kind.value_type() {
+        Some(ValueType::Scalar(scalar)) => by_group(*scalar),
+        Some(ValueType::Key(_) | ValueType::Enum(_)) => &["ne", "in"],
+        Some(ValueType::Embedded(_) | ValueType::List(_)) | None => &[],
+    }
+}

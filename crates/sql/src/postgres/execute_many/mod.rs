@@ -1,0 +1,180 @@
+//! Runs programs that write any number of records on PostgreSQL, inside the caller's transaction.
+
+pub mod insert_records;
+
+use trefoil_engine::plan::{PlanAction, PlannedListing};
+use trefoil_engine::{Outcome, Plan};
+use trefoil_model::Model;
+
+use crate::postgres::bulk_insert::statement_chunks;
+use crate::postgres::constraint_errors::explain_error;
+use crate::postgres::error::{PostgresError, refused_error};
+use crate::postgres::execute_many::insert_records::{insert_level, insert_records};
+use crate::postgres::execute_write::execute_write;
+use crate::postgres::session::{PostgresSession, RowVisitor};
+use crate::statements::compile::Program;
+use crate::statements::select::{SqlParameter, count_parameters, match_parameters};
+use crate::statements::write_many::{check_match_count, item_error};
+use crate::statements::write_parts::write_parts;
+
+/// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
+/// them.
+pub async fn execute_plan(
+    session: PostgresSession<'_>,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, PostgresError> {
+    match (&plan.action, program) {
+        (PlanAction::CreateMany(plans), Program::CreateMany(program)) => {
+            if let Some(program) = program {
+                create_many(session, model, plans, program, visit).await?;
+            }
+            Ok(Outcome::ChangedMany { count: plans.len() as u64 })
+        }
+        (
+            PlanAction::UpdateMany { listing, links: linked, .. },
+            Program::UpdateMany { count, lock, links, update },
+        ) => {
+            let matching = count_matches(session, count, listing).await?;
+            if let Some(lock) = lock {
+                session.query_values(lock, &match_parameters(listing)).await?;
+            }
+            for (statements, (_, others)) in links.iter().zip(linked) {
+                let parameters: Vec<_> =
+                    match_parameters(listing).into_iter().chain([SqlParameter::ids(others)]).collect();
+                session.execute(&statements.remove, &parameters).await?;
+                session.execute(&statements.add, &parameters).await?;
+            }
+            let Some(update) = update else { return Ok(Outcome::ChangedMany { count: matching }) };
+            let values = write_parts(&plan.action).value_parameters();
+            let parameters: Vec<_> = match_parameters(listing).into_iter().chain(values).collect();
+            Ok(Outcome::ChangedMany { count: session.execute(update, &parameters).await? })
+        }
+        (PlanAction::DeleteMany { listing, .. }, Program::DeleteMany { count, delete }) => {
+            count_matches(session, count, listing).await?;
+            Ok(Outcome::ChangedMany { count: session.execute(delete, &match_parameters(listing)).await? })
+        }
+        (
+            PlanAction::Upsert { listing, create, update, .. },
+            Program::Upsert { find, lock, create: create_program, update: update_program },
+        ) => {
+            let parameters = match_parameters(listing);
+            let mut found = session.query_id(find, &parameters).await?;
+            if let (None, Some(lock)) = (&found, lock) {
+                // Another session may have created it before the lock was granted.
+                session.execute_control(lock).await?;
+                found = session.query_id(find, &parameters).await?;
+            }
+            match found {
+                Some(id) => {
+                    let update = update.for_record(id);
+                    execute_explained(session, model, &update, update_program, visit).await
+                }
+                None => execute_explained(session, model, create, create_program, visit).await,
+            }
+        }
+        _ => execute_write(session, plan, program, visit).await,
+    }
+}
+
+/// Creates all records. If one is refused, they are created once more, one by one, to find out which.
+async fn create_many(
+    session: PostgresSession<'_>,
+    model: &Model,
+    plans: &[Plan],
+    program: &Program,
+    visit: RowVisitor<'_>,
+) -> Result<(), PostgresError> {
+    session.execute_control("SAVEPOINT part").await?;
+    let refusal = match insert_all(session, model, plans, program, visit).await {
+        Ok(()) => return session.execute_control("RELEASE part").await,
+        Err(PostgresError::Refused(error)) => error,
+        Err(
+            error @ (PostgresError::Plan(_)
+            | PostgresError::Retryable(_)
+            | PostgresError::ConnectionLost(_)
+            | PostgresError::Locked(_)
+            | PostgresError::Store(_)),
+        ) => return Err(error),
+    };
+    session.execute_control("ROLLBACK TO part").await?;
+    for (index, plan) in plans.iter().enumerate() {
+        match execute_explained(session, model, plan, program, &mut |_| ()).await {
+            Ok(_) => {}
+            Err(PostgresError::Plan(error)) => return Err(PostgresError::Plan(item_error(error, index))),
+            Err(
+                error @ (PostgresError::Refused(_)
+                | PostgresError::Retryable(_)
+                | PostgresError::ConnectionLost(_)
+                | PostgresError::Locked(_)
+                | PostgresError::Store(_)),
+            ) => return Err(error),
+        }
+    }
+    // What was in the way is gone by now; the rows that were visited are not those of the second attempt.
+    Err(PostgresError::Plan(refused_error(&refusal)))
+}
+
+async fn insert_all(
+    session: PostgresSession<'_>,
+    model: &Model,
+    plans: &[Plan],
+    program: &Program,
+    visit: RowVisitor<'_>,
+) -> Result<(), PostgresError> {
+    let width = plans.first().map_or(0, |plan| write_parts(&plan.action).create_parameters().count());
+    let Some(read_level) = insert_level(program).filter(|_| width > 0) else {
+        for plan in plans {
+            execute_write(session, plan, program, &mut *visit).await?;
+        }
+        return Ok(());
+    };
+    let plans: Vec<&Plan> = plans.iter().collect();
+    for chunk in statement_chunks(&plans, width) {
+        for (_, tree) in insert_records(session, model, chunk, read_level).await? {
+            tree.visit_rows(&mut *visit);
+        }
+    }
+    Ok(())
+}
+
+/// Runs a plan that is part of another. A refusal is explained here, where it is known which part was refused and
+/// the parts before it can still be seen.
+async fn execute_explained(
+    session: PostgresSession<'_>,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, PostgresError> {
+    session.execute_control("SAVEPOINT part").await?;
+    match execute_write(session, plan, program, visit).await {
+        Ok(outcome) => {
+            session.execute_control("RELEASE part").await?;
+            Ok(outcome)
+        }
+        Err(PostgresError::Refused(error)) => {
+            session.execute_control("ROLLBACK TO part").await?;
+            Err(PostgresError::Plan(explain_error(session, model, &plan.action, &error).await?))
+        }
+        Err(
+            error @ (PostgresError::Plan(_)
+            | PostgresError::Retryable(_)
+            | PostgresError::ConnectionLost(_)
+            | PostgresError::Locked(_)
+            | PostgresError::Store(_)),
+        ) => Err(error),
+    }
+}
+
+/// The number of records that match, unless they are too many.
+async fn count_matches(
+    session: PostgresSession<'_>,
+    sql: &str,
+    listing: &PlannedListing,
+) -> Result<u64, PostgresError> {
+    let count = session.query_integer(sql, &count_parameters(listing)).await?.unwrap_or_default();
+    Ok(check_match_count(count)?)
+}

@@ -1,0 +1,86 @@
+//! Executes programs that write any number of records, inside the caller's transaction.
+
+use trefoil_engine::plan::{PlanAction, PlannedListing};
+use trefoil_engine::{Outcome, Plan, Row};
+use trefoil_model::Model;
+
+use crate::sqlite::constraint_errors::explain_error;
+use crate::sqlite::error::SqliteError;
+use crate::sqlite::execute_write::execute_write;
+use crate::sqlite::session::SqliteSession;
+use crate::statements::compile::Program;
+use crate::statements::select::{SqlParameter, count_parameters, match_parameters};
+use crate::statements::write_many::{check_match_count, item_error};
+use crate::statements::write_parts::write_parts;
+
+/// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
+/// them.
+pub fn execute_plan(
+    session: SqliteSession<'_>,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+    visit: &mut dyn FnMut(&dyn Row),
+) -> Result<Outcome, SqliteError> {
+    let write = ManyWrite { session, model, action: &plan.action };
+    match (&plan.action, program) {
+        (PlanAction::CreateMany(plans), Program::CreateMany(program)) => {
+            for (index, plan) in plans.iter().enumerate() {
+                let Some(program) = program else { break };
+                execute_write(session, model, plan, program, visit).map_err(|error| match error {
+                    SqliteError::Plan(error) => SqliteError::Plan(item_error(error, index)),
+                    error @ SqliteError::Store(_) => error,
+                })?;
+            }
+            Ok(Outcome::ChangedMany { count: plans.len() as u64 })
+        }
+        (
+            PlanAction::UpdateMany { listing, links: linked, .. },
+            Program::UpdateMany { count, links, update, .. },
+        ) => {
+            let matching = write.count_matches(count, listing)?;
+            for (statements, (_, others)) in links.iter().zip(linked) {
+                let parameters: Vec<_> =
+                    match_parameters(listing).into_iter().chain([SqlParameter::ids(others)]).collect();
+                write.execute(&statements.remove, &parameters)?;
+                write.execute(&statements.add, &parameters)?;
+            }
+            let Some(update) = update else { return Ok(Outcome::ChangedMany { count: matching }) };
+            let values = write_parts(&plan.action).value_parameters();
+            let parameters: Vec<_> = match_parameters(listing).into_iter().chain(values).collect();
+            Ok(Outcome::ChangedMany { count: write.execute(update, &parameters)? as u64 })
+        }
+        (PlanAction::DeleteMany { listing, .. }, Program::DeleteMany { count, delete }) => {
+            write.count_matches(count, listing)?;
+            Ok(Outcome::ChangedMany { count: write.execute(delete, &match_parameters(listing))? as u64 })
+        }
+        (
+            PlanAction::Upsert { listing, create, update, .. },
+            Program::Upsert { find, create: create_program, update: update_program, .. },
+        ) => match session.query_id(find, &match_parameters(listing))? {
+            Some(id) => execute_write(session, model, &update.for_record(id), update_program, visit),
+            None => execute_write(session, model, create, create_program, visit),
+        },
+        _ => execute_write(session, model, plan, program, visit),
+    }
+}
+
+struct ManyWrite<'a> {
+    session: SqliteSession<'a>,
+    model: &'a Model,
+    action: &'a PlanAction,
+}
+
+impl ManyWrite<'_> {
+    /// The number of records that match, unless they are too many.
+    fn count_matches(&self, sql: &str, listing: &PlannedListing) -> Result<u64, SqliteError> {
+        let count = self.session.query_integer(sql, &count_parameters(listing))?.unwrap_or_default();
+        Ok(check_match_count(count)?)
+    }
+
+    /// Returns the number of changed rows.
+    fn execute(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> Result<usize, SqliteError> {
+        let run = self.session.execute(sql, parameters);
+        run.map_err(|error| explain_error(self.session, self.model, self.action, error))
+    }
+}

@@ -1,0 +1,114 @@
+//! The statements that change or delete all records that match, and that find the record of an upsert.
+//!
+//! The parameters of each are those of the conditions, then its own.
+
+use trefoil_engine::plan::{MAX_RECORDS_PER_WRITE, PlannedListing};
+use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::{Field, FieldId, Link, RecordType};
+
+use crate::statements::dialect::Dialect;
+use crate::statements::where_clause::WhereBuilder;
+use crate::statements::write::LinkStatements;
+
+/// Writes statements about the records of one type that match.
+pub struct MatchStatements<'a> {
+    pub dialect: Dialect,
+    pub record: &'a RecordType,
+    pub listing: &'a PlannedListing,
+}
+
+impl<'a> MatchStatements<'a> {
+    /// Own parameters: the values.
+    pub fn update_sql(&self, fields: &[FieldId]) -> String {
+        let mut filter = self.filter();
+        let mut sets: Vec<String> = fields
+            .iter()
+            .map(|field| self.dialect.quote_name(&self.record.field(*field).column))
+            .map(|column| format!("{column} = {}", filter.next_parameter()))
+            .collect();
+        sets.push("\"_version\" = \"_version\" + 1".to_owned());
+        format!("UPDATE {} SET {}{}", self.table(), sets.join(", "), filter.clause())
+    }
+
+    pub fn delete_sql(&self) -> String {
+        format!("DELETE FROM {}{}", self.table(), self.filter().clause())
+    }
+
+    /// Selects the id of the one record that matches; on PostgreSQL it is locked.
+    pub fn find_sql(&self) -> String {
+        let lock = match self.dialect {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => " FOR UPDATE",
+        };
+        let id = self.dialect.read_key(self.record.key_form(), "t.\"id\"");
+        format!("SELECT {id} FROM {}{} LIMIT 1{lock}", self.table(), self.filter().clause())
+    }
+
+    /// Locks the records that match, so that several statements change the same ones.
+    pub fn lock_sql(&self) -> Option<String> {
+        match self.dialect {
+            Dialect::Sqlite => None,
+            Dialect::Postgres => {
+                Some(format!("SELECT t.\"id\" FROM {}{} FOR UPDATE", self.table(), self.filter().clause()))
+            }
+        }
+    }
+
+    /// Replaces the links of all records that match. Own parameter: the list of linked ids.
+    pub fn link_statements(&self, field: &Field) -> Result<LinkStatements> {
+        let Some(Link { table, own_column, other_column, key_form, .. }) = field.kind.link() else {
+            return Err(Error::internal(format!("`{}` is not a link", field.name)));
+        };
+        let [link, own, other] = [table, own_column, other_column].map(|name| self.dialect.quote_name(name));
+        let mut filter = self.filter();
+        let list = filter.next_parameter();
+        let (records, clause) = (self.table(), filter.clause());
+        let (others, is_removed) =
+            (self.dialect.key_table(*key_form, &list, "v"), self.dialect.is_not_in_list(&other, &list));
+        // Without a WHERE, SQLite's parser takes ON CONFLICT for a join condition.
+        let clause_or_true = if clause.is_empty() { " WHERE true".to_owned() } else { clause.clone() };
+        Ok(LinkStatements {
+            remove: format!(
+                "DELETE FROM {link} WHERE {own} IN (SELECT t.\"id\" FROM {records}{clause}) AND {is_removed}"
+            ),
+            add: format!(
+                "INSERT INTO {link} ({own}, {other}) SELECT t.\"id\", v.value FROM {records} CROSS JOIN \
+                 {others}{clause_or_true} ON CONFLICT DO NOTHING"
+            ),
+        })
+    }
+
+    fn filter(&self) -> WhereBuilder<'a> {
+        let mut filter = WhereBuilder::new(self.dialect, self.record, self.table());
+        filter.add_predicates(&self.listing.predicates);
+        filter
+    }
+
+    fn table(&self) -> String {
+        format!("{} AS t", self.dialect.quote_name(&self.record.table))
+    }
+}
+
+/// The number of records that match, unless it is above the limit.
+pub fn check_match_count(count: i64) -> Result<u64> {
+    let count = count.unsigned_abs();
+    if count > u64::from(MAX_RECORDS_PER_WRITE) {
+        return Err(Error::Limit(format!(
+            "`where` matches more than {MAX_RECORDS_PER_WRITE} records, the most that one operation may change; \
+             narrow it and repeat"
+        )));
+    }
+    Ok(count)
+}
+
+/// The error of one of many new records, with its position in the paths.
+pub fn item_error(error: Error, index: usize) -> Error {
+    let nested = |violations: Vec<Violation>| {
+        violations.into_iter().map(|violation| violation.nested_under(PathSegment::Index(index))).collect()
+    };
+    match error {
+        Error::Invalid(violations) => Error::Invalid(nested(violations)),
+        Error::Conflict(violations) => Error::Conflict(nested(violations)),
+        other => other,
+    }
+}
