@@ -4,6 +4,8 @@
 //! what each of them does to stored records, as a careful reader would say (`custom` if it is not plainly an operation on
 //! records). The schemas are built again from these facts.
 
+mod argument_values;
+mod calls;
 mod speed;
 
 use trefoil_engine::arguments::warnings::argument_warnings;

@@ -50,7 +50,10 @@ pub enum FillValue {
     CurrentTime,
     CurrentDate,
     False,
+    Zero,
     EmptyList,
+    /// The first value of an enum.
+    FirstValue,
 }
 
 /// The shape of the result, read from the declared type.

@@ -359,10 +359,13 @@ fn condition_keys(record: &RecordType, field: FieldId, op: ComparisonOp) -> [Str
 /// referenced record; `None` leaves the reference out.
 pub fn selection_text(
     model: &Model,
-    fields: &[Field],
+    record: &RecordType,
     reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> String {
-    let words = fields.iter().filter_map(|field| field_selection_text(model, field, reference_selection));
+    // A type without a key has one that the schema does not show.
+    let is_shown = |field: &&Field| model.schema.type_field(&record.name, &field.name).is_ok();
+    let fields = record.fields.iter().filter(is_shown);
+    let words = fields.filter_map(|field| field_selection_text(model, field, reference_selection));
     words.collect::<Vec<_>>().join(" ")
 }
 

@@ -260,12 +260,18 @@ impl RecordType {
         self.fields.iter().position(|field| field.name == name).map(FieldId)
     }
 
-    /// The field that a client names in a write: a reference is also found as `userId`, a link as `courseIds`.
+    /// The field that a client names in a write: a reference is also found as `userId`, a link as `courseIds`. Where
+    /// the schema has `userId` beside `user`, the reference is stored and found.
     pub fn find_input_field(&self, name: &str) -> Option<FieldId> {
         let is_named = |field: &Field| field.name == name || field.input_name == name;
         // `addressId` may be declared beside the reference `address`, which stores it.
         let stored = self.fields.iter().position(|field| is_named(field) && !field.kind.is_unstored());
         stored.or_else(|| self.fields.iter().position(is_named)).map(FieldId)
+    }
+
+    /// The reference whose key a field shows that is not stored itself: `user` for `userId`.
+    pub fn find_shown_reference(&self, name: &str) -> Option<FieldId> {
+        self.find_input_field(name).filter(|id| self.field(*id).kind.is_reference())
     }
 
     /// The id field. Every record type has one: parsing makes sure of it.

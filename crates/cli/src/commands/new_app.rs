@@ -9,7 +9,7 @@ use trefoil_application::shell_quoting;
 
 use crate::command_error::CommandError;
 use crate::commands::resolver_skeleton::write_skeleton;
-use crate::terminal_output::print_output;
+use crate::terminal_output::{print_output, write_file};
 
 const STARTER_FILES: [(&str, &str); 5] = [
     ("graphql/library.graphqls", include_str!("starter/graphql/library.graphqls")),
@@ -61,13 +61,6 @@ fn is_empty_folder(folder: &Path) -> io::Result<bool> {
             Ok(true)
         }
     }
-}
-
-pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    fs::write(path, text)
 }
 
 fn next_steps(folder: &Path) -> String {

@@ -13,8 +13,7 @@ use trefoil_model::{Argument, RootField};
 use trefoil_server::load_application::load_application;
 
 use crate::command_error::CommandError;
-use crate::commands::new_app::write_file;
-use crate::terminal_output::print_output;
+use crate::terminal_output::{print_output, write_file};
 
 /// The folder of the program, inside the application folder.
 const PROGRAM_FOLDER: &str = "resolvers";

@@ -5,9 +5,11 @@ pub mod roles;
 pub mod warnings;
 
 // From the values of a request to an operation.
+mod conditions;
 mod parse;
 pub mod sort_keys;
 mod unique_fields;
 mod values;
 
-pub use self::parse::{FilterOperator, fields_from_object, listing_from_arguments, null_condition};
+pub use self::conditions::{FilterOperator, null_condition};
+pub use self::parse::{fields_from_object, listing_from_arguments};

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
+use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, Scalar, Value, ValueType};
 
-use crate::arguments::roles::{self, filter_field, member_role};
+use crate::arguments::conditions::parse_conditions;
+use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
-use crate::arguments::values::{
-    expect_id, expect_integer, expect_object, expect_text, unknown_field_violation,
-};
+use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb};
 use crate::list_window;
 use crate::operation::{
@@ -69,8 +68,8 @@ impl BuiltinOperation {
                 };
                 Ok(Operation::List { record, listing, selection })
             }
-            OperationVerb::Create => Ok(self.create_operation(parsed, selection)),
-            OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(parsed, selection)),
+            OperationVerb::Create => Ok(self.create_operation(model, parsed, selection)),
+            OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(model, parsed, selection)),
             OperationVerb::Update | OperationVerb::Save => {
                 let id = parsed.required_id()?;
                 let fields = parsed.fields;
@@ -88,7 +87,7 @@ impl BuiltinOperation {
             }
             OperationVerb::CreateMany => {
                 let mut items = parsed.items;
-                items.iter_mut().for_each(|fields| fields.extend(self.filled_values(fields)));
+                items.iter_mut().for_each(|fields| fields.extend(self.filled_values(model, fields)));
                 Ok(Operation::CreateMany { record, items, selection })
             }
             OperationVerb::UpdateMany => {
@@ -96,7 +95,7 @@ impl BuiltinOperation {
                 Ok(Operation::UpdateMany { record, conditions: parsed.required_conditions(limits)?, fields })
             }
             OperationVerb::Upsert => {
-                let filled_fields = self.filled_values(&parsed.fields);
+                let filled_fields = self.filled_values(model, &parsed.fields);
                 let (by, fields) = (parsed.unique_fields, parsed.fields);
                 Ok(Operation::Upsert { record, by, fields, filled_fields, selection })
             }
@@ -109,17 +108,25 @@ impl BuiltinOperation {
         }
     }
 
-    fn create_operation(&self, parsed: ParsedArguments, selection: Arc<PreparedSelection>) -> Operation {
+    fn create_operation(
+        &self,
+        model: &Model,
+        parsed: ParsedArguments,
+        selection: Arc<PreparedSelection>,
+    ) -> Operation {
         let ParsedArguments { id, mut fields, .. } = parsed;
-        fields.extend(self.filled_values(&fields));
+        fields.extend(self.filled_values(model, &fields));
         Operation::Create { record: self.record, id, fields, selection }
     }
 
     /// The values of fields that no argument can set, for a new record with these fields.
-    fn filled_values(&self, given: &[(FieldId, Value)]) -> Vec<(FieldId, Value)> {
+    fn filled_values(&self, model: &Model, given: &[(FieldId, Value)]) -> Vec<(FieldId, Value)> {
         let is_missing = |field: &FieldId| !given.iter().any(|(known, _)| known == field);
         let fields = self.filled_fields.iter().filter(|(field, _)| is_missing(field));
-        fields.map(|(field, value)| (*field, filled_value(*value))).collect()
+        let value = |(field, value): &(FieldId, FillValue)| {
+            (*field, filled_value(model, model.record(self.record).field(*field), *value))
+        };
+        fields.map(value).collect()
     }
 
     /// The predicates that the arguments of a subscription filter by.
@@ -139,6 +146,7 @@ impl BuiltinOperation {
         let record = model.record(self.record);
         for (position, value) in arguments {
             let (name, role) = &self.argument_roles[position];
+            let value = number_for_field(record, role, value);
             if let Err(violation) = parsed.accept(record, self.verb, name, role, value) {
                 violations.extend(violation);
             }
@@ -147,14 +155,37 @@ impl BuiltinOperation {
     }
 }
 
-fn filled_value(value: FillValue) -> Value {
+fn filled_value(model: &Model, field: &Field, value: FillValue) -> Value {
     match value {
         FillValue::CurrentTime => {
             Value::String(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
         }
         FillValue::CurrentDate => Value::String(jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()),
         FillValue::False => Value::Bool(false),
+        FillValue::Zero => Value::Int(0),
         FillValue::EmptyList => Value::List(Vec::new()),
+        FillValue::FirstValue => {
+            let enum_type = field.kind.own_value().and_then(ValueType::enum_name);
+            let values =
+                enum_type.and_then(|name| model.enums.get(name)).map(|found| found.values.as_slice());
+            values.and_then(<[String]>::first).map_or(Value::Null, |first| Value::String(first.clone()))
+        }
+    }
+}
+
+/// An `ID` that is compared with a number, or set as one, is its digits.
+fn number_for_field(record: &RecordType, role: &ArgumentRole, value: Value) -> Value {
+    let (ArgumentRole::Field(field) | ArgumentRole::Compare(field, _)) = role else { return value };
+    let is_number = record.field(*field).kind.scalar() == Some(Scalar::Int);
+    match &value {
+        Value::String(text) if is_number => text.parse().map_or(value, Value::Int),
+        Value::String(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::List(_)
+        | Value::Object(_) => value,
     }
 }
 
@@ -382,13 +413,6 @@ fn is_descending(name: &str, value: Value) -> Result<bool, Vec<Violation>> {
         .ok_or_else(|| vec![Violation::new(name, "TYPE", format!("argument `{name}` must be ASC or DESC"))])
 }
 
-fn parse_conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec<Condition>, Vec<Violation>> {
-    expect_object(name, value)?
-        .into_iter()
-        .map(|(key, value)| parse_condition(record, name, &key, value))
-        .collect()
-}
-
 /// The fields of each record in a list.
 fn parse_items(
     record: &RecordType,
@@ -408,92 +432,6 @@ fn parse_items(
         }
     }
     if violations.is_empty() { Ok(items) } else { Err(violations) }
-}
-
-/// Parses a member of `where`, such as `price_gte` and its value.
-fn parse_condition(
-    record: &RecordType,
-    argument: &str,
-    key: &str,
-    value: Value,
-) -> Result<Condition, Vec<Violation>> {
-    let Some((field, operator)) = parse_condition_key(record, key) else {
-        return Err(unknown_field_violation(record, argument, key, "filter by"));
-    };
-    match (operator, value) {
-        (FilterOperator::Compare(op), value) => Ok(Condition { field, op, value }),
-        (FilterOperator::IsNull, Value::Bool(is_null)) => Ok(null_condition(field, is_null)),
-        (FilterOperator::IsNull, other) => {
-            let message = format!("`{key}` must be true or false, not {}", other.type_noun());
-            Err(vec![Violation::new(argument, "TYPE", message)])
-        }
-    }
-}
-
-/// The field and operator of a key: `price`, `price_gte`, `price_null`.
-fn parse_condition_key(record: &RecordType, key: &str) -> Option<(FieldId, FilterOperator)> {
-    if let Some(field) = filter_field(record, key) {
-        return Some((field, FilterOperator::Compare(ComparisonOp::Eq)));
-    }
-    let exact = || {
-        let (field, suffix) = key.rsplit_once('_')?;
-        Some((filter_field(record, field)?, FilterOperator::from_name(suffix)?))
-    };
-    exact().or_else(|| roles::comparison(record, key).map(|(field, op)| (field, FilterOperator::Compare(op))))
-}
-
-/// An operator in a filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterOperator {
-    Compare(ComparisonOp),
-    /// Tests for null; the operand is true or false.
-    IsNull,
-}
-
-impl FilterOperator {
-    /// The operator by its name: `gte` in `price_gte` and `price.gte`.
-    pub fn from_name(name: &str) -> Option<FilterOperator> {
-        Some(FilterOperator::Compare(match name {
-            "eq" => ComparisonOp::Eq,
-            "ne" => ComparisonOp::Ne,
-            "lt" => ComparisonOp::Lt,
-            "lte" => ComparisonOp::Lte,
-            "gt" => ComparisonOp::Gt,
-            "gte" => ComparisonOp::Gte,
-            "contains" => ComparisonOp::Contains,
-            "in" => ComparisonOp::In,
-            "null" => return Some(FilterOperator::IsNull),
-            _ => return None,
-        }))
-    }
-
-    /// The name that [`FilterOperator::from_name`] accepts.
-    pub fn name(self) -> &'static str {
-        match self {
-            FilterOperator::Compare(ComparisonOp::Eq) => "eq",
-            FilterOperator::Compare(ComparisonOp::Ne) => "ne",
-            FilterOperator::Compare(ComparisonOp::Lt) => "lt",
-            FilterOperator::Compare(ComparisonOp::Lte) => "lte",
-            FilterOperator::Compare(ComparisonOp::Gt) => "gt",
-            FilterOperator::Compare(ComparisonOp::Gte) => "gte",
-            FilterOperator::Compare(ComparisonOp::Contains) => "contains",
-            FilterOperator::Compare(ComparisonOp::In) => "in",
-            FilterOperator::IsNull => "null",
-        }
-    }
-}
-
-pub fn null_condition(field: FieldId, is_null: bool) -> Condition {
-    Condition { field, op: if is_null { ComparisonOp::Eq } else { ComparisonOp::Ne }, value: Value::Null }
-}
-
-/// The message for an unknown member of `where`, `None` if it is known.
-pub(crate) fn unknown_condition_message(record: &RecordType, key: &str) -> Option<String> {
-    if parse_condition_key(record, key).is_some() {
-        return None;
-    }
-    let violations = unknown_field_violation(record, "where", key, "filter by");
-    violations.into_iter().next().map(|violation| violation.message)
 }
 
 /// The message for an unknown field of an input object, `None` if it is known. `id` is allowed, because operations

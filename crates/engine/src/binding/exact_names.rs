@@ -76,7 +76,7 @@ fn bind_root_field(
     ResolverBinding::Missing(match (fitting, candidates.first()) {
         (Some((record, verb, _)), _) => explain_arguments(model, root, record, verb),
         (None, Some((record, _))) => explain_wrong_type(model, root, *record),
-        (None, None) => explain_missing(model, root, names.known(root.root_kind)),
+        (None, None) => explain_missing(model, root, words, names.known(root.root_kind)),
     })
 }
 
@@ -92,10 +92,10 @@ fn builtin_binding(
     ResolverBinding::Builtin(Arc::new(BuiltinOperation {
         record,
         verb,
+        filled_fields: filled_fields(record_type, verb, &root.arguments, &argument_roles),
         argument_roles,
         result_shape,
         is_singleton: is_singleton(model, root, record, verb),
-        filled_fields: filled_fields(record_type, verb, &root.arguments),
     }))
 }
 

@@ -3,7 +3,7 @@
 use trefoil_model::naming::names::snake_words;
 use trefoil_model::{Argument, Field, FieldId, RecordType, Scalar, ValueSource, ValueType};
 
-use crate::arguments::roles::{argument_roles, member_role};
+use crate::arguments::roles::member_role;
 use crate::builtin_operation::{ArgumentRole, FillValue, OperationVerb};
 
 /// The fields to fill, with their values.
@@ -11,8 +11,9 @@ pub(crate) fn filled_fields(
     record: &RecordType,
     verb: OperationVerb,
     arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
 ) -> Vec<(FieldId, FillValue)> {
-    let unset = unset_fields(record, verb, arguments).into_iter();
+    let unset = unset_fields(record, verb, arguments, roles).into_iter();
     unset.filter_map(|field| Some((field, fill_value(record.field(field))?))).collect()
 }
 
@@ -21,12 +22,18 @@ pub(crate) fn impossible_fields<'r>(
     record: &'r RecordType,
     verb: OperationVerb,
     arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
 ) -> Vec<&'r Field> {
-    let unset = unset_fields(record, verb, arguments).into_iter().map(|field| record.field(field));
+    let unset = unset_fields(record, verb, arguments, roles).into_iter().map(|field| record.field(field));
     unset.filter(|field| fill_value(field).is_none()).collect()
 }
 
-fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]) -> Vec<FieldId> {
+fn unset_fields(
+    record: &RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
+) -> Vec<FieldId> {
     let may_create = match verb {
         OperationVerb::Create | OperationVerb::CreateMany | OperationVerb::Save | OperationVerb::Upsert => {
             true
@@ -46,8 +53,8 @@ fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]
         return Vec::new();
     }
     let mut settable: Vec<FieldId> = Vec::new();
-    for (argument, (_, role)) in arguments.iter().zip(argument_roles(record, verb, arguments)) {
-        let members = argument.fields.iter().filter(|_| role == ArgumentRole::Input);
+    for (argument, (_, role)) in arguments.iter().zip(roles) {
+        let members = argument.fields.iter().filter(|_| *role == ArgumentRole::Input);
         let members = members.map(|inner| member_role(record, verb, &inner.name));
         for role in members.chain([role.clone()]) {
             if let ArgumentRole::Field(field) = role {
@@ -80,7 +87,11 @@ fn fill_value(field: &Field) -> Option<FillValue> {
         // Without a scalar for times, they are often kept as text.
         ValueType::Scalar(Scalar::String) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),
         ValueType::Scalar(Scalar::Boolean) => Some(FillValue::False),
+        ValueType::Scalar(Scalar::Int | Scalar::Long) if is_counter_name(&field.name) => {
+            Some(FillValue::Zero)
+        }
         ValueType::List(_) => Some(FillValue::EmptyList),
+        ValueType::Enum(_) if is_state_name(&field.name) => Some(FillValue::FirstValue),
         ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::Embedded(_) => None,
     }
 }
@@ -90,10 +101,44 @@ fn is_clock_name(name: &str) -> bool {
     let snake = snake_words(name);
     let words: Vec<&str> = snake.split('_').collect();
     let is_event = |word: &&str| {
-        matches!(*word, "created" | "updated" | "modified" | "creation" | "inserted" | "published")
+        matches!(
+            *word,
+            "created"
+                | "create"
+                | "creation"
+                | "updated"
+                | "update"
+                | "modified"
+                | "inserted"
+                | "published"
+                | "posted"
+                | "added"
+                | "registered"
+                | "submitted"
+                | "enrolled"
+                | "joined"
+                | "ordered"
+                | "uploaded"
+        )
     };
     let is_other = |word: &&str| matches!(*word, "at" | "on" | "date" | "time" | "timestamp" | "last");
-    words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word))
+    snake == "timestamp"
+        || (words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word)))
+}
+
+/// A state begins with the first one that its enum names.
+fn is_state_name(name: &str) -> bool {
+    matches!(snake_words(name).rsplit('_').next(), Some("status" | "state"))
+}
+
+/// `likes`, `viewCount`, `version`: numbers that begin with 0.
+fn is_counter_name(name: &str) -> bool {
+    let snake = snake_words(name);
+    let last = snake.rsplit('_').next().unwrap_or_default();
+    matches!(
+        last,
+        "count" | "likes" | "dislikes" | "views" | "votes" | "upvotes" | "downvotes" | "shares" | "progress"
+    ) || snake == "version"
 }
 
 #[cfg(test)]

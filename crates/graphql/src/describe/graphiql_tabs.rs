@@ -26,12 +26,10 @@ pub fn example_tabs(engine: &Engine) -> Json {
 
 fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let model = engine.model();
-    let fields = &model.record(record).fields;
-    let id = example_values::example_id(model.record(record).key_form());
-    let (selection, values) = (
-        selection_text(model, fields, &|_| None),
-        example_values::example_input(model, model.record(record)),
-    );
+    let record_type = model.record(record);
+    let id = example_values::example_id(record_type.key_form());
+    let selection = selection_text(model, record_type, &|_| None);
+    let values = example_values::example_input(model, record_type);
     let values = values.unwrap_or_default();
     let operations = TAB_VERBS.iter().filter_map(|verb| {
         let request = DocumentRequest { record, verb: *verb, id: Some(&id), values: &values, listing: None };

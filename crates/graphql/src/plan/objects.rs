@@ -8,7 +8,10 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{ChangePart, FieldId, PageField, PayloadPart, RecordTypeId, Relation, Scalar};
+use trefoil_model::{
+    ChangePart, FieldId, KeyForm, PageField, PayloadPart, RecordType, RecordTypeId, Relation, Scalar,
+    ValueType,
+};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -140,11 +143,13 @@ impl<'a> OperationPlanner<'a> {
                 Err(error) => (relation_slot(ty, object), FieldSource::Invalid(Arc::new(error))),
             };
         }
-        let source = match field.kind.value_type() {
-            Some(value_type) => {
+        let shown = owner.find_shown_reference(&first.name).filter(|_| field.kind.is_unstored());
+        let source = match (field.kind.value_type(), shown) {
+            (Some(value_type), _) => {
                 FieldSource::Column { position: reads.add_column(id), value_type: value_type.clone() }
             }
-            None => missing(&first.name),
+            (None, Some(reference)) => shown_key(owner, reference, ty, reads),
+            (None, None) => missing(&first.name),
         };
         (self.plan_slot(ty, group), source)
     }
@@ -404,4 +409,17 @@ fn leaf_type(name: &str) -> LeafType {
             _ => LeafType::Custom,
         },
     }
+}
+
+/// The key of a reference, as a field `userId` beside `user` shows it.
+fn shown_key(owner: &RecordType, reference: FieldId, ty: &Type, reads: &mut RecordReads) -> FieldSource {
+    let position = reads.add_column(reference);
+    let is_int = ty.inner_named_type() == "Int";
+    let value_type = match owner.field(reference).kind.value_type() {
+        Some(ValueType::Key(KeyForm::Digits)) if is_int => ValueType::Key(KeyForm::Number),
+        Some(ValueType::Key(KeyForm::Number)) if !is_int => ValueType::Key(KeyForm::Digits),
+        Some(other) => other.clone(),
+        None => ValueType::Key(KeyForm::Digits),
+    };
+    FieldSource::Column { position, value_type }
 }

@@ -43,12 +43,14 @@ pub(crate) fn declared_keys<'a>(
         let noun = TypeNoun::new(&ty.name, |words| nouns.contains(words));
         // `customers: [CustomerResponse]` lists what is stored, if there is no Customer.
         let is_result = is_result_name(&ty.name) && !(named.contains(ty.name.as_str()) && noun.has_ending());
-        let by_name = || key_field(ty, is_result).or_else(|| part_key(ty, is_result, &noun, &nouns));
         let undeclared = || {
             let is_stored = is_stored_by_operations(ty, &named);
             is_stored.then(|| natural_key(schema, ty).unwrap_or(HIDDEN_KEY))
         };
-        Some((ty.name.as_str(), chosen().or_else(by_name).or_else(undeclared)?))
+        let is_listed = || !is_result && is_listed(schema, &ty.name);
+        let part = || part_key(ty, &noun, &nouns).filter(|_| is_listed());
+        let by_name = || key_field(ty, is_result);
+        Some((ty.name.as_str(), chosen().or_else(by_name).or_else(undeclared).or_else(part)?))
     };
     types.iter().filter_map(key).collect()
 }
@@ -100,15 +102,7 @@ fn key_field(ty: &ObjectType, is_result: bool) -> Option<DeclaredKey<'_>> {
 }
 
 /// `accountId: ID!` in BankAccountDTO, unless there is a type Account, which it would refer to.
-fn part_key<'a>(
-    ty: &'a ObjectType,
-    is_result: bool,
-    noun: &TypeNoun,
-    nouns: &HashSet<String>,
-) -> Option<DeclaredKey<'a>> {
-    if is_result || ty.fields.contains_key("id") {
-        return None;
-    }
+fn part_key<'a>(ty: &'a ObjectType, noun: &TypeNoun, nouns: &HashSet<String>) -> Option<DeclaredKey<'a>> {
     let mut fields = ty.fields.values().filter(|field| {
         let words = snake_words(&field.name);
         let part = words.strip_suffix("_id").filter(|part| noun.ends_with(part) && !nouns.contains(*part));
@@ -116,6 +110,15 @@ fn part_key<'a>(
     });
     let field = fields.next().filter(|_| fields.next().is_none())?;
     field_key(field)
+}
+
+/// True if a query lists values of the type.
+fn is_listed(schema: &Schema, type_name: &str) -> bool {
+    let lists = |field: &FieldDefinition| field.ty.is_list() && field.ty.inner_named_type() == type_name;
+    let mut roots = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Query);
+    roots.any(|(_, name)| {
+        schema.get_object(name).is_some_and(|query| query.fields.values().any(|field| lists(field)))
+    })
 }
 
 /// The key that a field is without `@key`; `None` if its values cannot be keys.

@@ -107,7 +107,7 @@ impl ExampleBuilder<'_> {
             let id = &record.field(record.id_field()).name;
             Some(title.map_or_else(|| id.clone(), |title| format!("{id} {title}")))
         };
-        selection_text(self.model(), &self.model().record(record).fields, &related)
+        selection_text(self.model(), self.model().record(record), &related)
     }
 
     pub fn operation_text(&self, document: &DocumentRequest<'_>) -> Option<String> {
