@@ -364,12 +364,10 @@ fn finish_root(
             writer.out.extend_from_slice(if is_false { b"false" } else { b"true" });
             Ok(())
         }
-        (RootShape::Count { is_text }, Outcome::Listed { total: Some(total), .. }) => {
-            let quote = if *is_text { "\"" } else { "" };
-            writer.out.extend_from_slice(format!("{quote}{total}{quote}").as_bytes());
-            Ok(())
-        }
-        (RootShape::Count { is_text }, Outcome::ChangedMany { count }) => {
+        (
+            RootShape::Count { is_text },
+            Outcome::Listed { total: Some(count), .. } | Outcome::ChangedMany { count },
+        ) => {
             let quote = if *is_text { "\"" } else { "" };
             writer.out.extend_from_slice(format!("{quote}{count}{quote}").as_bytes());
             Ok(())
