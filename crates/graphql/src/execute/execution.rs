@@ -7,7 +7,8 @@ use trefoil_model::error::{Error, Result};
 
 use crate::describe::introspection::Introspection;
 use crate::execute::payload::ChangeFacts;
-use crate::execute::response::{PendingRoot, ResponseBuilder};
+use crate::execute::pending_root::PendingRoot;
+use crate::execute::response::ResponseBuilder;
 use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;

@@ -2,6 +2,7 @@
 
 // The run, and the response that collects the results of its root fields.
 pub(crate) mod execution;
+pub(crate) mod pending_root;
 pub(crate) mod response;
 pub(crate) mod run;
 

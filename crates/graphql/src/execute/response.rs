@@ -6,15 +6,14 @@ use std::sync::atomic::Ordering;
 
 use apollo_compiler::executable::OperationType;
 
-use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
+use trefoil_engine::{OperationVerb, Outcome, Row, RowSink};
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
-use trefoil_model::{Model, RecordId};
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
 use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::payload::{ChangeFacts, PayloadFacts, PayloadWriter};
+use crate::execute::payload::{PayloadFacts, PayloadWriter};
+use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::reply::ExecutedResponse;
@@ -46,20 +45,6 @@ struct RootSpan {
     null_propagated: bool,
 }
 
-/// An operation that was passed to the store, with the data needed to write its rows.
-pub struct PendingRoot {
-    /// Index of its root field.
-    root_position: usize,
-    /// The record of an update or a deletion.
-    record_id: Option<RecordId>,
-    cursors: Option<CursorFormat>,
-    has_previous: bool,
-    /// The change, for a subscription that tells about it.
-    pub change: Option<ChangeFacts>,
-    /// It failed before the store started, so `reset` keeps its error.
-    failed_early: bool,
-}
-
 /// The root field that is currently written.
 struct OpenRoot {
     number: usize,
@@ -79,55 +64,6 @@ struct BuilderCheckpoint {
     out: usize,
     error_count: usize,
     changed: bool,
-}
-
-impl PendingRoot {
-    pub fn new(model: &Model, root: usize, operation: &Result<Operation>) -> PendingRoot {
-        let mut pending = PendingRoot {
-            root_position: root,
-            record_id: None,
-            cursors: None,
-            has_previous: false,
-            change: None,
-            failed_early: false,
-        };
-        match operation {
-            Ok(Operation::List { record, listing, .. }) => {
-                let format = || CursorFormat::of(model.record(*record), &listing.sort_keys);
-                pending.cursors = listing.with_cursors.then(format);
-                pending.has_previous = has_preceding(&listing.slice);
-            }
-            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => {
-                pending.record_id = Some(id.clone());
-            }
-            Ok(
-                Operation::Get { .. }
-                | Operation::Create { .. }
-                | Operation::CreateMany { .. }
-                | Operation::UpdateMany { .. }
-                | Operation::Upsert { .. }
-                | Operation::DeleteMany { .. }
-                | Operation::ReadImage { .. }
-                | Operation::PlainList(_),
-            )
-            | Err(_) => {}
-        }
-        pending
-    }
-
-    pub fn root_position(&self) -> usize {
-        self.root_position
-    }
-}
-
-/// True if there are records before this slice.
-fn has_preceding(slice: &ListSlice) -> bool {
-    match slice {
-        ListSlice::All => false,
-        ListSlice::Page { page, .. } => *page > 1,
-        ListSlice::First { after, .. } => after.is_some(),
-        ListSlice::Range { offset, .. } => *offset > 0,
-    }
 }
 
 impl ResponseBuilder {

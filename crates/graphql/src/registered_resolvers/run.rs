@@ -18,7 +18,8 @@ use trefoil_model::values::json_text;
 use trefoil_model::{RecordId, Value};
 
 use crate::execute::execution::OperationExecution;
-use crate::execute::response::{PendingRoot, ResponseBuilder};
+use crate::execute::pending_root::PendingRoot;
+use crate::execute::response::ResponseBuilder;
 use crate::plan::input::FieldArguments;
 use crate::plan::roots::{RootAction, RootShape};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
@@ -118,7 +119,7 @@ impl<'a> ResolverExecution<'a> {
         };
         let mut all = Vec::new();
         for (pending, collected) in pending.iter().zip(collector.operations) {
-            let shapes = self.record_shapes(pending.root_position());
+            let shapes = self.record_shapes(pending.root_position);
             let columns = shapes.iter().map(|shape| {
                 self.resolve_objects(shape, collected.rows.iter().cloned().map(NodeSource::Row).collect())
             });

@@ -1,0 +1,67 @@
+//! A root field whose operation the store runs.
+
+use trefoil_engine::cursor::CursorFormat;
+use trefoil_engine::{ListSlice, Operation};
+use trefoil_model::error::Result;
+use trefoil_model::{Model, RecordId};
+
+use crate::execute::payload::ChangeFacts;
+
+/// An operation that was passed to the store, with the data needed to write its rows.
+pub struct PendingRoot {
+    /// Index of its root field.
+    pub root_position: usize,
+    /// The record of an update or a deletion.
+    pub record_id: Option<RecordId>,
+    pub cursors: Option<CursorFormat>,
+    pub has_previous: bool,
+    /// The change, for a subscription that tells about it.
+    pub change: Option<ChangeFacts>,
+    /// It failed before the store started, so `reset` keeps its error.
+    pub failed_early: bool,
+}
+
+impl PendingRoot {
+    pub fn new(model: &Model, root: usize, operation: &Result<Operation>) -> PendingRoot {
+        let mut pending = PendingRoot {
+            root_position: root,
+            record_id: None,
+            cursors: None,
+            has_previous: false,
+            change: None,
+            failed_early: false,
+        };
+        match operation {
+            Ok(Operation::List { record, listing, .. }) => {
+                let format = || CursorFormat::of(model.record(*record), &listing.sort_keys);
+                pending.cursors = listing.with_cursors.then(format);
+                pending.has_previous = has_preceding(&listing.slice);
+            }
+            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => {
+                pending.record_id = Some(id.clone());
+            }
+            Ok(
+                Operation::Get { .. }
+                | Operation::Create { .. }
+                | Operation::CreateMany { .. }
+                | Operation::UpdateMany { .. }
+                | Operation::Upsert { .. }
+                | Operation::DeleteMany { .. }
+                | Operation::ReadImage { .. }
+                | Operation::PlainList(_),
+            )
+            | Err(_) => {}
+        }
+        pending
+    }
+}
+
+/// True if there are records before this slice.
+fn has_preceding(slice: &ListSlice) -> bool {
+    match slice {
+        ListSlice::All => false,
+        ListSlice::Page { page, .. } => *page > 1,
+        ListSlice::First { after, .. } => after.is_some(),
+        ListSlice::Range { offset, .. } => *offset > 0,
+    }
+}
