@@ -61,6 +61,8 @@ struct OperationCaller {
     bindings: Vec<ResolverBinding>,
     /// The path of a record of each type, that nothing deletes.
     paths: Vec<Option<String>>,
+    /// The number of keys that were given to records.
+    key_count: usize,
     failures: Vec<String>,
 }
 
@@ -73,8 +75,15 @@ impl OperationCaller {
         let server = Server::start(Trefoil::app(App::from_schema("corpus", &schema.sdl)), config);
         let client = Client::of(&server);
         let paths = vec![None; model.records.len()];
-        let mut caller =
-            OperationCaller { _server: server, client, model, bindings, paths, failures: Vec::new() };
+        let mut caller = OperationCaller {
+            _server: server,
+            client,
+            model,
+            bindings,
+            paths,
+            key_count: 0,
+            failures: Vec::new(),
+        };
         caller.create_first_records();
         caller
     }
@@ -103,9 +112,15 @@ impl OperationCaller {
     }
 
     /// A body with example values, and references to the first records.
-    fn example_body(&self, record: RecordTypeId) -> Option<Json> {
+    fn example_body(&mut self, record: RecordTypeId) -> Option<Json> {
         let record = self.model.record(record);
         let mut body = example_input(&self.model, record)?;
+        // A key that clients give is another one for each record.
+        let key = &record.field(record.id_field()).input_name;
+        if body.get(key).is_some_and(Json::is_string) {
+            self.key_count += 1;
+            body[key] = json!(format!("key-{}", self.key_count));
+        }
         for field in record.fields.iter().filter(|field| field.kind.is_reference()) {
             let target = field.kind.relation()?.target();
             match self.paths[target.0].as_deref().map(last_segment) {

@@ -1,8 +1,9 @@
-//! The conditions in `where`: members such as `price_gte`, and the operators in their names.
+//! The conditions in `where`: members such as `price_gte`.
 
 use trefoil_model::error::Violation;
 use trefoil_model::{FieldId, RecordType, Value};
 
+use crate::arguments::filter_operator::FilterOperator;
 use crate::arguments::roles::{self, filter_field};
 use crate::arguments::values::{expect_object, unknown_field_violation};
 use crate::operation::{ComparisonOp, Condition};
@@ -48,47 +49,6 @@ fn parse_condition_key(record: &RecordType, key: &str) -> Option<(FieldId, Filte
         Some((filter_field(record, field)?, FilterOperator::from_name(suffix)?))
     };
     exact().or_else(|| roles::comparison(record, key).map(|(field, op)| (field, FilterOperator::Compare(op))))
-}
-
-/// An operator in a filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterOperator {
-    Compare(ComparisonOp),
-    /// Tests for null; the operand is true or false.
-    IsNull,
-}
-
-impl FilterOperator {
-    /// The operator by its name: `gte` in `price_gte` and `price.gte`.
-    pub fn from_name(name: &str) -> Option<FilterOperator> {
-        Some(FilterOperator::Compare(match name {
-            "eq" => ComparisonOp::Eq,
-            "ne" => ComparisonOp::Ne,
-            "lt" => ComparisonOp::Lt,
-            "lte" => ComparisonOp::Lte,
-            "gt" => ComparisonOp::Gt,
-            "gte" => ComparisonOp::Gte,
-            "contains" => ComparisonOp::Contains,
-            "in" => ComparisonOp::In,
-            "null" => return Some(FilterOperator::IsNull),
-            _ => return None,
-        }))
-    }
-
-    /// The name that [`FilterOperator::from_name`] accepts.
-    pub fn name(self) -> &'static str {
-        match self {
-            FilterOperator::Compare(ComparisonOp::Eq) => "eq",
-            FilterOperator::Compare(ComparisonOp::Ne) => "ne",
-            FilterOperator::Compare(ComparisonOp::Lt) => "lt",
-            FilterOperator::Compare(ComparisonOp::Lte) => "lte",
-            FilterOperator::Compare(ComparisonOp::Gt) => "gt",
-            FilterOperator::Compare(ComparisonOp::Gte) => "gte",
-            FilterOperator::Compare(ComparisonOp::Contains) => "contains",
-            FilterOperator::Compare(ComparisonOp::In) => "in",
-            FilterOperator::IsNull => "null",
-        }
-    }
 }
 
 pub fn null_condition(field: FieldId, is_null: bool) -> Condition {

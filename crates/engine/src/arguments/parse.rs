@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, Scalar, Value, ValueType};
+use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
 
 use crate::arguments::conditions::parse_conditions;
+use crate::arguments::implied_values::number_for_field;
 use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text};
-use crate::builtin_operation::{ArgumentRole, BuiltinOperation, FillValue, OperationVerb};
+use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::list_window;
 use crate::operation::{
     ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation, SortKey,
@@ -119,16 +120,6 @@ impl BuiltinOperation {
         Operation::Create { record: self.record, id, fields, selection }
     }
 
-    /// The values of fields that no argument can set, for a new record with these fields.
-    fn filled_values(&self, model: &Model, given: &[(FieldId, Value)]) -> Vec<(FieldId, Value)> {
-        let is_missing = |field: &FieldId| !given.iter().any(|(known, _)| known == field);
-        let fields = self.filled_fields.iter().filter(|(field, _)| is_missing(field));
-        let value = |(field, value): &(FieldId, FillValue)| {
-            (*field, filled_value(model, model.record(self.record).field(*field), *value))
-        };
-        fields.map(value).collect()
-    }
-
     /// The predicates that the arguments of a subscription filter by.
     pub(crate) fn subscription_predicates(
         &self,
@@ -152,40 +143,6 @@ impl BuiltinOperation {
             }
         }
         if violations.is_empty() { Ok(parsed) } else { Err(Error::Invalid(violations)) }
-    }
-}
-
-fn filled_value(model: &Model, field: &Field, value: FillValue) -> Value {
-    match value {
-        FillValue::CurrentTime => {
-            Value::String(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
-        }
-        FillValue::CurrentDate => Value::String(jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()),
-        FillValue::False => Value::Bool(false),
-        FillValue::Zero => Value::Int(0),
-        FillValue::EmptyList => Value::List(Vec::new()),
-        FillValue::FirstValue => {
-            let enum_type = field.kind.own_value().and_then(ValueType::enum_name);
-            let values =
-                enum_type.and_then(|name| model.enums.get(name)).map(|found| found.values.as_slice());
-            values.and_then(<[String]>::first).map_or(Value::Null, |first| Value::String(first.clone()))
-        }
-    }
-}
-
-/// An `ID` that is compared with a number, or set as one, is its digits.
-fn number_for_field(record: &RecordType, role: &ArgumentRole, value: Value) -> Value {
-    let (ArgumentRole::Field(field) | ArgumentRole::Compare(field, _)) = role else { return value };
-    let is_number = record.field(*field).kind.scalar() == Some(Scalar::Int);
-    match &value {
-        Value::String(text) if is_number => text.parse().map_or(value, Value::Int),
-        Value::String(_)
-        | Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Number(_)
-        | Value::List(_)
-        | Value::Object(_) => value,
     }
 }
 

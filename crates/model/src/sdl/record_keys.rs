@@ -142,7 +142,12 @@ fn field_key(field: &FieldDefinition) -> Option<DeclaredKey<'_>> {
 
 fn key_scalar(field: &FieldDefinition) -> Option<Scalar> {
     let (Type::Named(name) | Type::NonNullNamed(name)) = &field.ty else { return None };
-    Scalar::from_name(name).filter(|_| field.arguments.is_empty())
+    let scalar = match name.to_ascii_lowercase().as_str() {
+        // As a key it is counted up; as any other value such a scalar is what the schema makes of it.
+        "uint" | "uint32" | "int32" | "unsignedint" => Some(Scalar::Int),
+        _ => Scalar::from_name(name),
+    };
+    scalar.filter(|_| field.arguments.is_empty())
 }
 
 /// The only field by which operations get single records of the type: `isbn` with `book(isbn: String!): Book`.
@@ -165,19 +170,21 @@ fn natural_key<'a>(schema: &Schema, ty: &'a ObjectType) -> Option<DeclaredKey<'a
 fn is_result_name(type_name: &str) -> bool {
     let words = snake_words(type_name);
     let last = words.rsplit('_').next().unwrap_or_default();
-    matches!(
-        last,
-        "payload"
-            | "response"
-            | "result"
-            | "connection"
-            | "edge"
-            | "page"
-            | "info"
-            | "error"
-            | "message"
-            | "token"
-    )
+    // A chat stores its messages.
+    words != "message"
+        && matches!(
+            last,
+            "payload"
+                | "response"
+                | "result"
+                | "connection"
+                | "edge"
+                | "page"
+                | "info"
+                | "error"
+                | "message"
+                | "token"
+        )
 }
 
 /// The types whose records an operation lists or creates, by its name and its result.
@@ -186,22 +193,40 @@ fn types_of_operations<'a>(schema: &'a Schema, nouns: &HashSet<String>) -> HashS
     for (root, type_name) in root_types(schema) {
         let Some(ty) = schema.get_object(type_name) else { continue };
         for field in ty.fields.values() {
-            let result = field.ty.inner_named_type().as_str();
-            let noun = TypeNoun::new(result, |words| nouns.contains(words));
-            let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
-                let is_stored = match root {
-                    RootKind::Query => reading.verb == NamedVerb::List && field.ty.is_list(),
-                    RootKind::Mutation => reading.verb == NamedVerb::Create && !field.ty.is_list(),
-                    RootKind::Subscription => false,
-                };
-                is_stored && noun.is_named(&reading.noun)
-            });
-            if stores {
-                named.insert(result);
+            let result = (field.ty.inner_named_type().as_str(), field.ty.is_list());
+            let wrapped = wrapped_type(schema, result.0).filter(|_| !result.1);
+            for (result, is_list) in [Some(result), wrapped].into_iter().flatten() {
+                let is_wrapped = wrapped.is_some_and(|(wrapped, _)| wrapped == result);
+                let noun = TypeNoun::new(result, |words| nouns.contains(words));
+                let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
+                    let is_stored = match root {
+                        RootKind::Query => reading.verb == NamedVerb::List && is_list,
+                        RootKind::Mutation => reading.verb == NamedVerb::Create && !is_list,
+                        RootKind::Subscription => false,
+                    };
+                    // What is wrapped is less certain, so that it must have its full name.
+                    is_stored && noun.is_named(&reading.noun) && (!is_wrapped || noun.words == reading.noun)
+                });
+                if stores {
+                    named.insert(result);
+                }
             }
         }
     }
     named
+}
+
+/// The one object type that a connection, a page or a payload holds, and whether it is a list.
+fn wrapped_type<'a>(schema: &'a Schema, wrapper: &str) -> Option<(&'a str, bool)> {
+    let wrapper = schema.get_object(wrapper).filter(|ty| !ty.fields.contains_key("id"))?;
+    if let Some(edges) = wrapper.fields.get("edges") {
+        let edge = schema.get_object(edges.ty.inner_named_type())?;
+        return Some((edge.fields.get("node")?.ty.inner_named_type().as_str(), true));
+    }
+    let mut objects =
+        wrapper.fields.values().filter(|field| schema.get_object(field.ty.inner_named_type()).is_some());
+    let only = objects.next().filter(|_| objects.next().is_none())?;
+    Some((only.ty.inner_named_type().as_str(), only.ty.is_list()))
 }
 
 fn is_stored_by_operations(ty: &ObjectType, named: &HashSet<&str>) -> bool {
