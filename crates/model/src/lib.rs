@@ -95,6 +95,8 @@ pub struct Field {
     /// Non-null in the schema.
     pub required: bool,
     pub unique: bool,
+    /// Texts that differ only in the case of ASCII letters are equal: `@unique(ignoreCase: true)`.
+    pub ignores_case: bool,
     pub rules: Vec<FieldRule>,
     pub default: Option<Value>,
     pub value_source: ValueSource,

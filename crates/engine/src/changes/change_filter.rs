@@ -28,6 +28,7 @@ struct FilterTerm {
     column: String,
     predicate: Predicate,
     is_decimal: bool,
+    ignores_case: bool,
 }
 
 impl BuiltinOperation {
@@ -42,7 +43,8 @@ impl BuiltinOperation {
         for (id, predicate) in self.subscription_predicates(model, arguments)? {
             let field = record.field(id);
             let is_decimal = field.kind.scalar() == Some(Scalar::Decimal);
-            terms.push(FilterTerm { column: field.column.clone(), predicate, is_decimal });
+            let (column, ignores_case) = (field.column.clone(), field.ignores_case);
+            terms.push(FilterTerm { column, predicate, is_decimal, ignores_case });
         }
         Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), verb: self.verb, terms })
     }
@@ -75,7 +77,14 @@ impl FilterTerm {
         if let (ComparisonOp::Contains, CellValue::Text(text), CellValue::Text(part)) = (op, cell, value) {
             return text.contains(part);
         }
-        let order = compare_cells(self.is_decimal, cell, value);
+        let order = match (op, cell, value) {
+            (ComparisonOp::Eq | ComparisonOp::Ne, CellValue::Text(text), CellValue::Text(other))
+                if self.ignores_case && text.eq_ignore_ascii_case(other) =>
+            {
+                Some(Ordering::Equal)
+            }
+            _ => compare_cells(self.is_decimal, cell, value),
+        };
         match op {
             ComparisonOp::Eq => order == Some(Ordering::Equal),
             // Null differs from every value, as in lists.

@@ -1,5 +1,6 @@
 //! The initial tabs of GraphiQL: example operations for each record type.
 
+use apollo_compiler::ast;
 use serde_json::{Value as Json, json};
 
 use trefoil_engine::graphql_document::{DocumentRequest, selection_text};
@@ -36,5 +37,10 @@ fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
         request.render(engine, &selection)
     });
     let operations: Vec<String> = operations.collect();
-    (!operations.is_empty()).then(|| operations.join("\n"))
+    (!operations.is_empty()).then(|| pretty_document(operations.join("\n")))
+}
+
+/// One field per line, because GraphiQL cuts long lines off at its edge.
+fn pretty_document(text: String) -> String {
+    ast::Document::parse(text.as_str(), "tab.graphql").map_or(text, |document| document.to_string())
 }

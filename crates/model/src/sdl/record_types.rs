@@ -281,6 +281,13 @@ impl<'a> RecordTypeReader<'a> {
         self.check_directives(ty, def, &directives, &field.kind, FieldOwner::Record);
         // An id is always unique.
         field.unique = directives.unique && !field.kind.is_id();
+        field.ignores_case = field.unique && directives.ignores_case.is_some();
+        if let Some(directive) = directives.ignores_case.filter(|_| !field.kind.is_text()) {
+            self.log
+                .error(directive.location(), "DIRECTIVE_ARGUMENT", "`ignoreCase` is for text")
+                .label("the field is no text")
+                .help("remove the argument");
+        }
         field.value_source = self.value_source(ty, def, &directives);
         if field.value_source == ValueSource::RecordVersion {
             field.column = names::VERSION_COLUMN.into();
@@ -320,6 +327,7 @@ impl<'a> RecordTypeReader<'a> {
             kind: FieldKind::Unstored,
             required: def.ty.is_non_null(),
             unique: false,
+            ignores_case: false,
             rules: directives.rules.clone(),
             default: None,
             value_source: ValueSource::Client,
@@ -432,6 +440,7 @@ fn hidden_key(form: KeyForm) -> Field {
         kind: FieldKind::Id(form),
         required: true,
         unique: false,
+        ignores_case: false,
         rules: Vec::new(),
         default: None,
         value_source: ValueSource::Client,

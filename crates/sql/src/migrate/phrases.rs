@@ -25,7 +25,8 @@ pub fn describe_on_delete(stored_type: &StoredType) -> &'static str {
 
 pub fn describe_index(index: &StoredIndex) -> String {
     let kind = if index.unique { "unique index" } else { "index" };
-    format!("{kind} on {}", index.columns.join(", "))
+    let case = if index.ignores_case { ", ignoring case" } else { "" };
+    format!("{kind} on {}{case}", index.columns.join(", "))
 }
 
 pub fn describe_logging(logged: LoggedChanges) -> String {

@@ -123,6 +123,15 @@ pub struct StoredIndex {
     pub name: String,
     pub columns: Vec<String>,
     pub unique: bool,
+    /// Texts that differ only in case are equal.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ignores_case: bool,
+}
+
+// Serde passes a reference.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// The pairs of a many-to-many relation.
@@ -340,12 +349,15 @@ fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex
         .map(|field| (vec![field.column.clone()], true))
         .chain(references.map(|field| (vec![field.column.clone()], false)))
         .chain(record.indexes.iter().map(|fields| (fields.iter().map(column).collect(), false)));
+    let ignoring_case: Vec<Vec<String>> =
+        stored().filter(|field| field.ignores_case).map(|field| vec![field.column.clone()]).collect();
     let mut list: Vec<StoredIndex> = Vec::new();
     for (columns, unique) in required {
         if list.iter().all(|index| index.columns != columns) {
             let suffix = if unique { "unique" } else { "index" };
             let name = names.take_name(format!("{}_{}_{suffix}", record.table, columns.join("_")));
-            list.push(StoredIndex { name, columns, unique });
+            let ignores_case = unique && ignoring_case.contains(&columns);
+            list.push(StoredIndex { name, columns, unique, ignores_case });
         }
     }
     list

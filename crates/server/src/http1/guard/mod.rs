@@ -4,5 +4,6 @@
 pub mod agreement;
 pub(crate) mod connection_state;
 pub(crate) mod guarded_stream;
+mod handshake_head;
 mod input_state;
 mod request_head;

@@ -43,6 +43,7 @@ pub const SQLITE_DDL: DdlDialect = DdlDialect {
     default_value,
     read_expression: |_, name| name.to_owned(),
     equality_key,
+    case_key: |name| Dialect::Sqlite.equality_key(ValueComparison::IgnoreCase, name),
 };
 
 fn id_column(key: StoredKey) -> &'static str {
