@@ -1,4 +1,6 @@
 //! Runs one hot path so many times and nothing else, for `bench/instructions` to count.
+//!
+//! A path that begins with `uuid-` runs on the same users with UUIDs as keys.
 
 use std::borrow::Cow;
 
@@ -8,22 +10,45 @@ use trefoil_graphql::{GraphqlReply, GraphqlRequest, GraphqlState, RequestContext
 
 const USERS: i64 = 1_000;
 
+/// The users of the sample, with another key.
+const UUID_SCHEMA: &str = r#"
+type User { id: UUID! name: String! @notBlank email: String @email }
+type Query { getAllUsers: [User] getUserById(id: UUID!): User }
+type Mutation { createUser(name: String!, email: String): User }
+type Subscription { userCreated: User }
+scalar UUID
+"#;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("which path: point, list or create")?;
+    let path = arguments.next().ok_or("which path: point, list or create, or one of these after uuid-")?;
     let times: i64 = arguments.next().ok_or("how often")?.parse()?;
     let folder = tempfile::tempdir()?;
     let config = Config { port: 0, data: folder.path().join("data"), ..Config::default() };
-    let running = Trefoil::sample().config(config.clone()).start().await?;
+    let (server, path, key_type) = match path.strip_prefix("uuid-") {
+        Some(path) => {
+            let schema = folder.path().join("app/graphql");
+            std::fs::create_dir_all(&schema)?;
+            std::fs::write(schema.join("users.graphqls"), UUID_SCHEMA)?;
+            (Trefoil::folder(folder.path().join("app")), path, "UUID!")
+        }
+        None => (Trefoil::sample(), path.as_str(), "ID!"),
+    };
+    let running = server.config(config.clone()).start().await?;
+    let mut ids = Vec::new();
     for number in 0..USERS {
         let name = format!("User {number}");
         let fields = [("name", Value::from(name)), ("email", Value::from("user@example.org"))];
-        running.engine.create("User", Value::object(fields)).await?;
+        let user = running.engine.create("User", Value::object(fields)).await?;
+        ids.push(user.get("id").cloned().ok_or("a user without an id")?);
     }
     let served = GraphqlState::new(running.engine.clone(), &config);
+    let point = format!("query ($id: {key_type}) {{ getUserById(id: $id) {{ id name }} }}");
     for number in 0..times {
-        let answer = served.execute_request(request(&path, number)?, RequestContext::default()).await;
+        let id = &ids[usize::try_from(number % USERS)?];
+        let request = request(path, &point, number, id)?;
+        let answer = served.execute_request(request, RequestContext::default()).await;
         let GraphqlReply::Executed(executed) = answer else { return Err("not executed".into()) };
         if executed.body.is_empty() {
             return Err("no answer".into());
@@ -33,12 +58,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn request(path: &str, number: i64) -> Result<GraphqlRequest<'static>, String> {
+fn request<'a>(path: &str, point: &'a str, number: i64, id: &Value) -> Result<GraphqlRequest<'a>, String> {
     let (query, variables) = match path {
-        "point" => (
-            "query ($id: ID!) { getUserById(id: $id) { id name } }",
-            vec![("id".to_owned(), Value::from((1 + number % USERS).to_string()))],
-        ),
+        "point" => (point, vec![("id".to_owned(), id.clone())]),
         "list" => ("{ getAllUsers { id name email } }", Vec::new()),
         "create" => (
             "mutation ($name: String!) { createUser(name: $name, email: \"a@example.org\") { id } }",

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use trefoil_config::SETTINGS;
 
-use crate::support::command;
+use crate::support::{command, is_long};
 
 /// The binary in a folder of its own.
 fn trefoil(folder: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
@@ -255,6 +255,63 @@ fn new_writes_a_valid_application() {
     assert_eq!((check.code, check.err.as_str()), (0, ""), "{}", check.out);
     let data = trefoil(&folder, &["serve", "my-app", "--print-config"], &[]).setting("data");
     assert_eq!(data.0, "my-app/trefoil-data", "what .gitignore leaves out");
+}
+
+const WITH_CUSTOM_OPERATIONS: &str = r#"
+type Book { id: ID! title: String! }
+type Query { books: [Book!]! login(name: String!, password: String!): String motto: String! }
+type Mutation { createBook(title: String!): Book! publishBook(id: ID!): Book }
+"#;
+
+#[test]
+fn new_resolvers_writes_a_function_for_each_unbound_operation() {
+    let folder = empty();
+    put(folder.path(), "app/graphql/a.graphqls", WITH_CUSTOM_OPERATIONS);
+    let ran = trefoil(&folder, &["new", "app", "--resolvers"], &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.contains("src/main.rs, with 3 functions to write"), "{}", ran.out);
+    let main = fs::read_to_string(folder.path().join("app/resolvers/src/main.rs")).expect("the program");
+    let registered: Vec<&str> =
+        main.lines().filter(|line| line.contains(".resolver(")).map(str::trim).collect();
+    let expected = [
+        r#".resolver("Query.login", query_login)"#,
+        r#".resolver("Query.motto", query_motto)"#,
+        r#".resolver("Mutation.publishBook", mutation_publish_book)"#,
+    ];
+    assert_eq!(registered, expected);
+    assert!(main.contains("/// `login(name: String!, password: String!): String`"), "{main}");
+    trefoil(&folder, &["new", "app", "--resolvers"], &[])
+        .refused_with("app/resolvers exists; rename it first, and take over what you have written there");
+    if is_long() {
+        compile_skeleton(&folder.path().join("app/resolvers"));
+    }
+    put(folder.path(), "app/graphql/a.graphqls", "type Book { id: ID! } type Query { books: [Book!]! }");
+    let none = trefoil(&folder, &["new", "app", "--resolvers"], &[]);
+    assert_eq!(none.out, "every operation has a resolver; nothing was written\n");
+    trefoil(&folder, &["new", "nowhere", "--resolvers"], &[])
+        .refused_with("nowhere: `trefoil check` says what is wrong with this folder");
+}
+
+/// Compiles the program with the crate of this repository.
+fn compile_skeleton(program: &Path) {
+    let manifest = program.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).expect("the manifest");
+    let root = env!("CARGO_MANIFEST_DIR");
+    let own = format!("trefoil = {{ path = {root:?} }}\n");
+    let text = text.lines().map(|line| match line.starts_with("trefoil = ") {
+        true => own.clone(),
+        false => format!("{line}\n"),
+    });
+    fs::write(&manifest, text.collect::<String>()).expect("written");
+    fs::copy(Path::new(root).join("Cargo.lock"), program.join("Cargo.lock")).expect("copied");
+    let compiled = Command::new(env!("CARGO"))
+        .args(["check", "--quiet", "--manifest-path"])
+        .arg(&manifest)
+        .env("CARGO_TARGET_DIR", Path::new(root).join("target/skeleton"))
+        .env("RUSTFLAGS", "-D warnings")
+        .output()
+        .expect("cargo runs");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn graphiql_tab_operations_all_run() {
     let mut ran = 0;
     for tab in tabs.as_array().unwrap() {
         let text = tab["query"].as_str().unwrap();
+        assert!(text.lines().all(|line| line.len() <= 120), "a long line in {text}");
         let names = text.lines().filter_map(|line| line.strip_suffix(" {")?.split_once(' '));
         for (kind, name) in names.filter(|(kind, _)| matches!(*kind, "query" | "mutation" | "subscription")) {
             let body = json!({ "query": text, "operationName": name }).to_string();

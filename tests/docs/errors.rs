@@ -15,6 +15,8 @@ const OTHERS: &[&[&str]] = &[
     &["ARGUMENT_DEFINITION", "ENUM_VALUE", "FIELD_DEFINITION", "INPUT_FIELD_DEFINITION", "INPUT_OBJECT"],
     &["INTERFACE", "LIST", "NON_NULL", "OBJECT", "SCALAR", "SCHEMA", "UNION", "REFUSE", "SET_NULL", "ID"],
     &["L_BRACK", "L_CURLY", "L_PAREN", "R_BRACK", "R_CURLY", "R_PAREN", "PAID"],
+    // Kinds of changes.
+    &["CREATED", "DELETED", "UPDATED"],
     // What the help of a command calls a value.
     &["BOOL", "FIELD", "FOLDER", "FORMAT", "HOST", "NAME", "PORT", "RATE", "SIZE", "TIME"],
     // Variables of the environment, and formats.

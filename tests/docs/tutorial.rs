@@ -1,4 +1,4 @@
-//! Follows the tutorial from top to bottom: writes its files, runs its commands, and compares their output.
+//! Follows pages from top to bottom: writes their files, runs their commands, and compares the output.
 
 use std::fs;
 use std::io::BufReader;
@@ -9,10 +9,9 @@ use std::process::Command;
 use super::{Block, Curl, blocks, chunk};
 use crate::support::{Client, Process, command};
 
-const PAGE: &str = "docs/tutorial.md";
-
-/// A reader of the tutorial: their folder, the server they started, the subscription in their other terminal.
+/// A reader of a page: their folder, the server they started, the subscription in their other terminal.
 struct Reader {
+    page: &'static str,
     folder: tempfile::TempDir,
     server: Option<Process>,
     stream: Option<BufReader<TcpStream>>,
@@ -20,17 +19,27 @@ struct Reader {
 
 #[test]
 fn tutorial_works_from_top_to_bottom() {
+    follow("docs/tutorial.md").open_pages(4);
+}
+
+/// Its first pages are of another application than its last server.
+#[test]
+fn page_for_spring_developers_works_from_top_to_bottom() {
+    follow("docs/from-spring.md");
+}
+
+fn follow(page: &'static str) -> Reader {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut reader = Reader { folder, server: None, stream: None };
-    for block in blocks(PAGE) {
+    let mut reader = Reader { page, folder, server: None, stream: None };
+    for block in blocks(page) {
         match block.language.as_str() {
             "console" => reader.run(&block),
             "graphqls" => reader.write(&block),
             "text" => reader.read_stream(&block),
-            other => panic!("{PAGE}:{}: nothing runs `{other}`", block.line),
+            other => panic!("{page}:{}: nothing runs `{other}`", block.line),
         }
     }
-    reader.open_pages();
+    reader
 }
 
 impl Reader {
@@ -58,9 +67,10 @@ impl Reader {
             match program {
                 "cargo" => {}
                 "mkdir" => self.make_folder(line),
+                "cp" => self.copy_schema(rest),
                 "trefoil" => self.trefoil(rest, shown),
                 "curl" => self.curl(line, shown, block.line),
-                other => panic!("{PAGE}:{}: nothing runs `{other}`", block.line),
+                other => panic!("{}:{}: nothing runs `{other}`", self.page, block.line),
             }
         }
     }
@@ -68,6 +78,14 @@ impl Reader {
     fn make_folder(&self, line: &str) {
         let made = Command::new("sh").current_dir(self.path()).args(["-c", line]).status();
         assert!(made.expect("a shell").success(), "{line}");
+    }
+
+    /// A schema of another project, which the tests have, too.
+    fn copy_schema(&self, arguments: &str) {
+        let (from, to) = arguments.split_once(' ').expect("two paths");
+        let name = Path::new(from).file_stem().and_then(|name| name.to_str()).expect("a name");
+        let ours = format!("tests/schemas/spring_{name}.graphqls");
+        fs::copy(ours, self.path().join(to).join("schema.graphqls")).expect("copied");
     }
 
     fn trefoil(&mut self, arguments: &str, shown: &str) {
@@ -90,7 +108,7 @@ impl Reader {
             let address = self.server.as_ref().expect("the server was started").address;
             self.stream = Some(curl.open(address));
         } else if let Err(found) = curl.check(&mut self.client(), shown) {
-            panic!("{PAGE}:{place}: {line}\nfound {found}");
+            panic!("{}:{place}: {line}\nfound {found}", self.page);
         }
     }
 
@@ -106,8 +124,8 @@ impl Reader {
     }
 
     /// Every address that the page asks the reader to open is a page.
-    fn open_pages(&self) {
-        let text = fs::read_to_string(PAGE).expect("the tutorial");
+    fn open_pages(&self, at_least: usize) {
+        let text = fs::read_to_string(self.page).expect("the page");
         let mut opened = 0;
         for rest in text.split("<http://localhost:8080").skip(1) {
             let path = rest.split('>').next().expect("an address");
@@ -116,6 +134,6 @@ impl Reader {
             assert!(reply.text().starts_with("<!"), "{path}: {}", reply.text());
             opened += 1;
         }
-        assert!(opened >= 4, "the tutorial opens {opened} pages");
+        assert!(opened >= at_least, "{} opens {opened} pages", self.page);
     }
 }

@@ -13,6 +13,7 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/data.md", &["console"]),
     ("docs/embedding.md", &["rust,no_run"]),
     ("docs/errors.md", &["console"]),
+    ("docs/from-spring.md", &["console", "graphqls"]),
     ("docs/graphql.md", &["graphql", "js", "json", "sh", "text"]),
     ("docs/operating.md", &["console"]),
     ("docs/operations.md", &["graphql", "graphqls", "json"]),

@@ -13,6 +13,7 @@ on_both!(
     name_can_move_to_another_field_or_type,
     unique_index_refuses_equal_converted_values,
     new_unique_index_refuses_duplicates,
+    unique_index_can_ignore_case,
     indexes_are_added_and_dropped_at_start,
     on_delete_rule_can_change,
     external_index_on_a_removed_field_stops_migration,
@@ -208,6 +209,33 @@ fn new_unique_index_refuses_duplicates(on: On) {
     store.run("INSERT INTO items (code) VALUES ('a')");
     store.refusal("INSERT INTO items (price) VALUES ('15')");
     store.run("INSERT INTO items (price) VALUES ('150'), ('0.15')");
+}
+
+fn unique_index_can_ignore_case(on: On) {
+    let exact = "type Item { id: ID! code: String @unique }";
+    let ignoring = "type Item { id: ID! code: String @unique(ignoreCase: true) }";
+    let store = Store::with(
+        on,
+        exact,
+        "INSERT INTO items (code) VALUES ('Ab'), ('aB'), ('AB'), ('Ä'), ('ä'), (NULL)",
+    );
+    let plan = store.plan(ignoring);
+    assert!(plan.contains("unique index on code, ignoring case; repeated: 2 values"), "{plan}");
+    assert!(plan.contains("NOT POSSIBLE"), "{plan}");
+    assert!(matches!(store.start(ignoring), Err(MigrateError::NeedsMigration(_))));
+    store.run("DELETE FROM items WHERE id IN (2, 3)");
+    store.start(ignoring).unwrap();
+    assert_eq!(store.indexes("items"), ["items_code_unique"]);
+    store.refusal("INSERT INTO items (code) VALUES ('AB')");
+    // Letters beyond ASCII keep their case, on both stores.
+    store.refusal("INSERT INTO items (code) VALUES ('ä')");
+    store.run("INSERT INTO items (code) VALUES ('Ö'), ('ö')");
+    // Nothing to do, so nothing is planned.
+    assert!(!store.plan(ignoring).contains("index"), "{}", store.plan(ignoring));
+    store.start(ignoring).unwrap();
+    store.start(exact).unwrap();
+    store.run("INSERT INTO items (code) VALUES ('AB')");
+    store.refusal("INSERT INTO items (code) VALUES ('AB')");
 }
 
 fn indexes_are_added_and_dropped_at_start(on: On) {

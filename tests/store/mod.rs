@@ -9,6 +9,7 @@ mod keys;
 mod kinds;
 mod listing;
 mod lists;
+mod many;
 mod memory;
 mod pages;
 mod postgres;

@@ -1,5 +1,8 @@
 //! Which requests become a WebSocket: subprotocols, origins, and upgrades to other protocols.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
 use serde_json::json;
 use trefoil_config::Config;
 
@@ -36,6 +39,31 @@ async fn supported_subprotocol_is_chosen_from_several() {
     assert_eq!(response.headers()["sec-websocket-protocol"], "graphql-transport-ws");
     line.send(json!({ "type": "connection_init" })).await;
     assert_eq!(line.receive().await["type"], "connection_ack");
+}
+
+/// gql for Python looks for the subprotocol under this very name.
+#[test]
+fn handshake_names_its_headers_in_their_usual_case() {
+    let server = sample(memory());
+    let mut stream = TcpStream::connect(server.address).expect("a connection");
+    let request = format!(
+        "GET /graphql HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n",
+        server.address
+    );
+    stream.write_all(request.as_bytes()).expect("the server reads");
+    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("the server writes"));
+    assert_eq!(lines.next().as_deref(), Some("HTTP/1.1 101 Switching Protocols"));
+    let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    for header in [
+        "Connection: upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
+        "Sec-WebSocket-Protocol: graphql-transport-ws",
+    ] {
+        assert!(headers.iter().any(|line| line == header), "{header} is not in {headers:#?}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
-//! What commands print: their output, and notes beside it.
+//! What commands print and write: their output, notes beside it, and files.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 use crate::command_error::CommandError;
 
@@ -19,4 +21,12 @@ pub fn print_note(text: &str) {
         // If standard error is closed, there is nowhere to report it.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
+}
+
+/// Writes a file and the folders above it.
+pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, text)
 }

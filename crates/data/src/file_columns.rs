@@ -69,6 +69,24 @@ pub enum ColumnMeaning {
     Ignored,
 }
 
+/// The meaning of a column of a CSV file, whose name may be written in any case and with spaces, `_` and `-`, if only one
+/// field can be meant.
+pub fn csv_column_meaning(record: &RecordType, name: &str) -> Result<ColumnMeaning, String> {
+    if record.find_input_field(name).is_none() {
+        let inputs = record.fields.iter().filter(|field| field.kind.is_id() || field.kind.has_input());
+        let mut alike = inputs.filter(|field| plain_letters(&field.input_name) == plain_letters(name));
+        if let (Some(field), None) = (alike.next(), alike.next()) {
+            return column_meaning(record, &field.input_name);
+        }
+    }
+    column_meaning(record, name)
+}
+
+fn plain_letters(name: &str) -> String {
+    let letters = name.chars().filter(|letter| !letter.is_whitespace() && !"_-".contains(*letter));
+    letters.flat_map(char::to_lowercase).collect()
+}
+
 /// The meaning of a column name, or a message for the user.
 pub fn column_meaning(record: &RecordType, name: &str) -> Result<ColumnMeaning, String> {
     let Some(id) = record.find_input_field(name) else {

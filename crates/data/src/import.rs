@@ -43,6 +43,8 @@ pub struct ImportReport {
     pub summary: String,
     /// One line per row left out, up to `max_errors`.
     pub errors: Vec<String>,
+    /// What was assumed about the rows.
+    pub notes: Vec<String>,
 }
 
 /// Runs an import. The error has one line per mistake, and then the store is unchanged.
@@ -115,6 +117,8 @@ struct ImportPass<'a> {
     /// Nothing is read of imported records; a selection for each record type.
     empty_selections: Vec<Arc<PreparedSelection>>,
     bytes_read: Arc<AtomicU64>,
+    /// The first row with a time that was taken as UTC.
+    assumed_utc: Option<RowLocation>,
 }
 
 impl<'a> ImportPass<'a> {
@@ -137,6 +141,7 @@ impl<'a> ImportPass<'a> {
             checked_lists: Vec::new(),
             empty_selections: job.engine.model().records.iter().map(|_| Arc::default()).collect(),
             bytes_read,
+            assumed_utc: None,
         }
     }
 
@@ -194,7 +199,12 @@ impl<'a> ImportPass<'a> {
         if self.row_errors.has_any() {
             summary += &format!("; {} skipped", group_thousands(self.row_errors.count()));
         }
-        ImportReport { summary, errors: self.row_errors.all_lines(&self.job.sources) }
+        let assumed_utc = self.assumed_utc.map(|(source, line)| {
+            let name = &self.job.sources[source].display_name;
+            format!("{name}:{line}: times without a zone were taken as UTC, here first")
+        });
+        let errors = self.row_errors.all_lines(&self.job.sources);
+        ImportReport { summary, errors, notes: assumed_utc.into_iter().collect() }
     }
 
     /// Imports one batch; all its rows are of one resource.
@@ -211,6 +221,7 @@ impl<'a> ImportPass<'a> {
             match row.content {
                 _ if self.skipped_rows.contains_key(&location) => {}
                 Ok(content) => {
+                    self.assumed_utc = self.assumed_utc.or(row.assumes_utc.then_some(location));
                     locations.push(location);
                     rows.push(content);
                 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::text_decoder::{FileEncoding, TextDecoder};
 use crate::{DataFormat, DataResource, ResourceCatalog};
 
 /// One file or pipe.
@@ -16,6 +17,8 @@ pub struct ImportSource {
     /// `None` if each line names its resource.
     pub resource: Option<DataResource>,
     pub format: DataFormat,
+    /// UTF-8 if it is not given.
+    pub encoding: Option<FileEncoding>,
     input: SourceInput,
 }
 
@@ -29,7 +32,7 @@ enum SourceInput {
 impl ImportSource {
     pub fn from_file(path: &Path, resource: Option<DataResource>, format: DataFormat) -> ImportSource {
         let input = SourceInput::Path(path.to_owned());
-        ImportSource { display_name: path.display().to_string(), resource, format, input }
+        ImportSource { display_name: path.display().to_string(), resource, format, encoding: None, input }
     }
 
     pub fn from_stdin(resource: Option<DataResource>, format: DataFormat) -> ImportSource {
@@ -37,6 +40,7 @@ impl ImportSource {
             display_name: "standard input".to_owned(),
             resource,
             format,
+            encoding: None,
             input: SourceInput::Stdin,
         }
     }
@@ -53,6 +57,10 @@ impl ImportSource {
             }
         };
         let reader = CountingReader { input, bytes_read: bytes_read.clone() };
+        let reader: Box<dyn Read + Send> = match self.encoding {
+            Some(encoding) => Box::new(TextDecoder::new(reader, encoding)),
+            None => Box::new(reader),
+        };
         Ok(Box::new(BufReader::with_capacity(1 << 17, reader)))
     }
 
@@ -161,7 +169,7 @@ pub fn sources_in_folder(
             format!("{}: the file has another format than --format", source.display_name)
         }));
     if found.is_empty() && mistakes.is_empty() {
-        mistakes.push(format!("{}: the folder contains no .ndjson or .csv file", folder.display()));
+        mistakes.push(format!("{}: the folder contains no .ndjson, .csv or .tsv file", folder.display()));
     }
     if !mistakes.is_empty() {
         return Err(mistakes);
@@ -172,7 +180,7 @@ pub fn sources_in_folder(
 }
 
 fn source_of_file(catalog: &ResourceCatalog, path: &Path) -> Result<(DataResource, ImportSource), String> {
-    let format = DataFormat::from_path(path).ok_or("the file name must end in .ndjson or .csv")?;
+    let format = DataFormat::of_import(path).ok_or("the file name must end in .ndjson, .csv or .tsv")?;
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let resource = catalog.find(&name)?;
     Ok((resource.clone(), ImportSource::from_file(path, Some(resource), format)))

@@ -22,7 +22,9 @@ pub mod import_source;
 mod row_errors;
 mod row_parser;
 mod source_reader;
+pub mod text_decoder;
 mod upsert;
+mod value_spellings;
 
 // The progress line on the terminal.
 pub mod progress_line;
@@ -54,6 +56,12 @@ impl DataFormat {
             "csv" => Some(DataFormat::Csv),
             _ => None,
         }
+    }
+
+    /// The format of a file to import, by its name. A CSV reader finds out by itself that cells are separated by tabs.
+    pub fn of_import(path: &Path) -> Option<DataFormat> {
+        let is_tsv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
+        if is_tsv { Some(DataFormat::Csv) } else { DataFormat::from_path(path) }
     }
 
     /// The format by the file name's extension.

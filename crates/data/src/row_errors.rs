@@ -1,10 +1,14 @@
 //! The errors of an import by location, up to a limit.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use trefoil_model::values::digit_grouping::group_thousands;
 
 use crate::import_source::ImportSource;
+
+/// How many lines with the same error are listed.
+const MAX_LISTED_LINES: usize = 5;
 
 /// A row: the index of its source, and its line.
 pub type RowLocation = (usize, u64);
@@ -67,12 +71,42 @@ impl RowErrors {
         lines
     }
 
-    /// One line per error: `users.csv:17: Name must not be blank`.
+    /// One line for equal errors of a file: `users.csv:17: Name must not be blank (also on line 19)`.
     fn message_lines(&self, sources: &[ImportSource]) -> Vec<String> {
-        let line = |((source, line), message): (&RowLocation, &String)| {
+        let mut groups: Vec<(RowLocation, &str, Vec<u64>)> = Vec::new();
+        let mut positions: HashMap<(usize, &str), usize> = HashMap::new();
+        for (location, message) in &self.messages {
+            match positions.entry((location.0, message)) {
+                Entry::Occupied(position) => groups[*position.get()].2.push(location.1),
+                Entry::Vacant(position) => {
+                    position.insert(groups.len());
+                    groups.push((*location, message, Vec::new()));
+                }
+            }
+        }
+        let line = |((source, line), message, others): &(RowLocation, &str, Vec<u64>)| {
             let name = sources.get(*source).map_or("", |source| &source.display_name);
-            if *line == 0 { format!("{name}: {message}") } else { format!("{name}:{line}: {message}") }
+            let others = other_lines(others);
+            if *line == 0 {
+                format!("{name}: {message}")
+            } else {
+                format!("{name}:{line}: {message}{others}")
+            }
         };
-        self.messages.iter().map(line).collect()
+        groups.iter().map(line).collect()
+    }
+}
+
+fn other_lines(lines: &[u64]) -> String {
+    let listed: Vec<String> = lines.iter().take(MAX_LISTED_LINES).map(u64::to_string).collect();
+    let listed = listed.join(", ");
+    match lines.len() {
+        0 => String::new(),
+        1 => format!(" (also on line {listed})"),
+        2..=MAX_LISTED_LINES => format!(" (also on lines {listed})"),
+        count => format!(
+            " (also on lines {listed} and {} more)",
+            group_thousands((count - MAX_LISTED_LINES) as u64)
+        ),
     }
 }

@@ -8,10 +8,11 @@ use serde_json::value::RawValue;
 
 use trefoil_model::values::csv_cell as cells;
 use trefoil_model::values::csv_cell::{BYTE_ORDER_MARK, DecimalPoint};
-use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordType, Scalar, Value};
 
 use crate::csv_reader::{self, CsvError};
-use crate::file_columns::{ColumnMeaning, column_meaning};
+use crate::file_columns::{ColumnMeaning, column_meaning, csv_column_meaning};
+use crate::value_spellings;
 use crate::{DataFormat, DataResource, ResourceCatalog};
 
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
@@ -25,8 +26,44 @@ pub struct ParsedRow {
     pub resource: Option<DataResource>,
     /// The error is what is wrong with the row.
     pub content: Result<RowContent, String>,
+    /// A time without a zone was taken as UTC.
+    pub assumes_utc: bool,
     /// Approximate size.
     pub byte_len: usize,
+}
+
+impl ParsedRow {
+    fn new(
+        line: u64,
+        resource: Option<DataResource>,
+        content: Result<RowContent, String>,
+        byte_len: usize,
+    ) -> ParsedRow {
+        ParsedRow { line, resource, content, assumes_utc: false, byte_len }
+    }
+
+    /// Brings dates and times to the form of the API.
+    fn read_times(&mut self, model: &Model) {
+        let (Some(DataResource::Records(record)), Ok(RowContent::Record { fields, .. })) =
+            (&self.resource, &mut self.content)
+        else {
+            return;
+        };
+        for (field, value) in fields {
+            let field = model.record(*record).field(*field);
+            match value_spellings::read_time(field, value) {
+                Ok(None) => {}
+                Ok(Some(spelled)) => {
+                    *value = spelled.value;
+                    self.assumes_utc |= spelled.assumes_utc;
+                }
+                Err(reason) => {
+                    self.content = Err(format!("{}: {reason}", field.input_name));
+                    return;
+                }
+            }
+        }
+    }
 }
 
 /// The content of a row: a record, or a value of a plain list.
@@ -68,6 +105,10 @@ pub fn read_rows(
     max_row_bytes: usize,
     on_row: RowCallback<'_>,
 ) -> Result<(), ReadError> {
+    let on_row: RowCallback<'_> = &mut |mut row: ParsedRow| {
+        row.read_times(&catalog.model);
+        on_row(row)
+    };
     match (format, resource) {
         (DataFormat::Ndjson, _) => NdjsonReader { catalog, resource, max_row_bytes }.read(input, on_row),
         (DataFormat::Csv, Some(resource)) => read_csv(catalog, resource, input, max_row_bytes, on_row),
@@ -80,7 +121,7 @@ pub fn read_rows(
 /// Refuses UTF-16, which is recognised by its byte order mark.
 fn refuse_utf16(start: &[u8]) -> Result<(), ReadError> {
     let is_utf16 = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
-    let message = "the file is UTF-16; save it as UTF-8";
+    let message = "the file is UTF-16; save it as UTF-8, or use --encoding utf-16";
     if is_utf16 { Err(ReadError::new(1, message)) } else { Ok(()) }
 }
 
@@ -91,7 +132,8 @@ fn refuse_array(start: &[u8]) -> Result<(), ReadError> {
     if start.trim_ascii_start().starts_with(b"[") { Err(ReadError::new(1, message)) } else { Ok(()) }
 }
 
-const NOT_UTF8_MESSAGE: &str = "the file is not valid UTF-8; save it as UTF-8";
+const NOT_UTF8_MESSAGE: &str =
+    "the file is not valid UTF-8; save it as UTF-8, or name its encoding, for example --encoding latin1";
 
 /// Reads NDJSON.
 struct NdjsonReader<'a> {
@@ -144,7 +186,7 @@ impl NdjsonReader<'_> {
                 Err(message) => (None, Err(message)),
             },
         };
-        ParsedRow { line, resource, content, byte_len: bytes.len() }
+        ParsedRow::new(line, resource, content, bytes.len())
     }
 
     /// A line that names its resource. The content is parsed separately, so that the same limit of depth applies as
@@ -239,7 +281,7 @@ fn read_csv(
 ) -> Result<(), ReadError> {
     let header = CsvHeader::read(&mut input, max_row_bytes)?;
     let is_known = |name: &str| match resource {
-        DataResource::Records(record) => column_meaning(catalog.model.record(*record), name).is_ok(),
+        DataResource::Records(record) => csv_column_meaning(catalog.model.record(*record), name).is_ok(),
         DataResource::List(_) => name == "value",
     };
     let separator = header.separator.unwrap_or_else(|| guess_separator(&header.text, is_known));
@@ -261,13 +303,8 @@ fn read_csv(
     }
     let table = CsvTable::new(catalog, resource, &row, decimal_point)?;
     while reader.read_row(&mut row).map_err(read_error)? {
-        let parsed_row = ParsedRow {
-            line: row.line,
-            resource: Some(resource.clone()),
-            content: table.row_content(&row),
-            byte_len: row.byte_len(),
-        };
-        if !on_row(parsed_row) {
+        let content = table.row_content(&row);
+        if !on_row(ParsedRow::new(row.line, Some(resource.clone()), content, row.byte_len())) {
             return Ok(());
         }
     }
@@ -321,6 +358,20 @@ fn guess_separator(header: &[u8], is_known: impl Fn(&str) -> bool) -> u8 {
     SEPARATORS.into_iter().rev().max_by_key(|separator| score(*separator)).unwrap_or(b',')
 }
 
+/// Refuses a header such as `Due Date,due_date`.
+fn refuse_same_meaning(
+    columns: Vec<(String, ColumnMeaning)>,
+) -> Result<Vec<(String, ColumnMeaning)>, String> {
+    for (i, (name, meaning)) in columns.iter().enumerate() {
+        let same =
+            columns[..i].iter().find(|(_, other)| other == meaning && *meaning != ColumnMeaning::Ignored);
+        if let Some((other, _)) = same {
+            return Err(format!("the columns `{other}` and `{name}` mean the same field"));
+        }
+    }
+    Ok(columns)
+}
+
 /// The columns of a CSV file and its decimal point.
 struct CsvTable<'a> {
     columns: CsvColumns<'a>,
@@ -362,9 +413,10 @@ impl<'a> CsvTable<'a> {
                 let record = catalog.model.record(*record);
                 let column = |name: String| match name.is_empty() {
                     true => Ok((name, ColumnMeaning::Ignored)),
-                    false => column_meaning(record, &name).map(|meaning| (name, meaning)),
+                    false => csv_column_meaning(record, &name).map(|meaning| (name, meaning)),
                 };
                 let columns = names.into_iter().map(column).collect::<Result<Vec<_>, String>>();
+                let columns = columns.and_then(refuse_same_meaning);
                 CsvColumns::Records(record, columns.map_err(|message| ReadError::new(header.line, message))?)
             }
         };
@@ -398,7 +450,10 @@ impl<'a> CsvTable<'a> {
                         ColumnMeaning::Id if text.is_empty() => {}
                         ColumnMeaning::Id => id = parse_id(record, &Value::from(text))?,
                         ColumnMeaning::Field(field) => {
-                            let value = cells::parse_cell(record.field(*field), text, self.decimal_point)?;
+                            let field_type = record.field(*field);
+                            let value = cells::parse_cell(field_type, text, self.decimal_point)?;
+                            let is_boolean = field_type.kind.scalar() == Some(Scalar::Boolean);
+                            let value = if is_boolean { value_spellings::read_boolean(value) } else { value };
                             fields.push((*field, value));
                         }
                         ColumnMeaning::Ignored if name.is_empty() && !text.is_empty() => {

@@ -71,8 +71,9 @@ impl UpsertKey {
 
     /// The same text for equal values.
     fn comparison_text(self, model: &Model, stored: &StoredValue) -> String {
-        let scalar = model.record(self.record).field(self.field).kind.scalar();
-        match (scalar, stored) {
+        let field = model.record(self.record).field(self.field);
+        match (field.kind.scalar(), stored) {
+            (_, StoredValue::Text(text)) if field.ignores_case => text.to_ascii_lowercase(),
             (Some(Scalar::Decimal), StoredValue::Text(digits)) if digits.contains('.') => {
                 digits.trim_end_matches('0').trim_end_matches('.').to_owned()
             }

@@ -40,6 +40,8 @@ pub enum OperationVerb {
     /// Deletes all records that match.
     DeleteMany,
     Subscribe(ChangeKind),
+    /// Changes of every kind.
+    SubscribeAll,
 }
 
 /// The shape of the result, read from the declared type.
@@ -48,7 +50,7 @@ pub enum ResultShape {
     Record,
     List,
     Connection,
-    /// A type that wraps the record of a write, or says that it was done.
+    /// A type that wraps the record of a write or of a change, or says that a write was done.
     Payload,
     Id,
     Boolean,
@@ -91,6 +93,11 @@ pub enum ArgumentRole {
 }
 
 impl OperationVerb {
+    /// True if it delivers changes of this kind.
+    pub fn follows(self, kind: ChangeKind) -> bool {
+        self == OperationVerb::SubscribeAll || self == OperationVerb::Subscribe(kind)
+    }
+
     pub fn root_kind(self) -> RootKind {
         match self {
             OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
@@ -104,7 +111,7 @@ impl OperationVerb {
             | OperationVerb::Upsert
             | OperationVerb::Delete
             | OperationVerb::DeleteMany => RootKind::Mutation,
-            OperationVerb::Subscribe(_) => RootKind::Subscription,
+            OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => RootKind::Subscription,
         }
     }
 }

@@ -117,7 +117,8 @@ impl DocumentRequest<'_> {
                 | OperationVerb::Upsert
                 | OperationVerb::Delete
                 | OperationVerb::DeleteMany
-                | OperationVerb::Subscribe(_) => required_filters(root, builtin),
+                | OperationVerb::Subscribe(_)
+                | OperationVerb::SubscribeAll => required_filters(root, builtin),
             };
             (self.unsupplied_count(model, root, builtin), order)
         })
@@ -213,6 +214,7 @@ impl DocumentRequest<'_> {
             | OperationVerb::Count
             | OperationVerb::Exists
             | OperationVerb::Subscribe(_)
+            | OperationVerb::SubscribeAll
             | OperationVerb::Get
             | OperationVerb::Delete
             | OperationVerb::DeleteMany => self.equality_value(id),
@@ -379,12 +381,12 @@ fn condition_keys(record: &RecordType, field: FieldId, op: ComparisonOp) -> [Str
 /// referenced record; `None` leaves the reference out.
 pub fn selection_text(
     model: &Model,
-    record: RecordTypeId,
+    record: &RecordType,
     reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> String {
-    let record = model.record(record);
-    let is_hidden = |field: &Field| field.kind.is_id() && record.key_in_schema().is_none();
-    let fields = record.fields.iter().filter(|field| !is_hidden(field));
+    // A type without a key has one that the schema does not show.
+    let is_shown = |field: &&Field| model.schema.type_field(&record.name, &field.name).is_ok();
+    let fields = record.fields.iter().filter(is_shown);
     let words = fields.filter_map(|field| field_selection_text(model, field, reference_selection));
     let words: Vec<String> = words.collect();
     if words.is_empty() { "__typename".to_owned() } else { words.join(" ") }

@@ -181,8 +181,25 @@ fn text_by_name(owner: &str, name: &str, random: SeededRandom, id: i64, unique: 
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     let (first, last) = person_name(random);
     let is_person = [
-        "user", "customer", "person", "author", "member", "employee", "student", "teacher", "contact",
+        "user",
+        "customer",
+        "person",
+        "author",
+        "member",
+        "employee",
+        "student",
+        "teacher",
+        "contact",
         "guest",
+        "doctor",
+        "nurse",
+        "patient",
+        "physician",
+        "owner",
+        "driver",
+        "artist",
+        "writer",
+        "player",
     ]
     .iter()
     .any(|word| owner.to_lowercase().contains(word));

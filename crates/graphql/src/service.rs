@@ -131,7 +131,7 @@ impl GraphqlState {
         } else {
             None
         };
-        let execution = OperationExecution { engine, plan, variables, key, actor, image: None };
+        let execution = OperationExecution { engine, plan, variables, key, actor, change: None };
         let result = execution.run().await;
         // A result that was overtaken by a reload is discarded, except that a committed write is reported.
         let is_committed = prepared.operation_type() == OperationType::Mutation

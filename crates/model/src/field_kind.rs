@@ -220,6 +220,11 @@ impl FieldKind {
         self.scalar().is_some_and(|scalar| scalar.group() == ScalarGroup::Number)
     }
 
+    /// True for values that can be written like the key of another record.
+    pub fn holds_key_text(&self) -> bool {
+        matches!(self.scalar(), Some(Scalar::Id | Scalar::Int | Scalar::Long | Scalar::String | Scalar::Uuid))
+    }
+
     /// True for numbers and times.
     pub fn is_ordered(&self) -> bool {
         self.scalar().is_some_and(|scalar| matches!(scalar.group(), ScalarGroup::Number | ScalarGroup::Time))

@@ -19,6 +19,7 @@ mod field_kind;
 mod scalar;
 
 // Queries on the finished model.
+mod change_wrapper;
 mod list_wrapper;
 mod payload;
 
@@ -34,6 +35,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
 
+pub use crate::change_wrapper::ChangePart;
 pub use crate::diagnostic::{Diagnostic, Severity};
 pub use crate::field_kind::{
     FieldId, FieldKind, Inverse, KeyForm, KeySource, Link, ListItem, OnDelete, RecordTypeId, Reference,
@@ -97,6 +99,8 @@ pub struct Field {
     /// Non-null in the schema.
     pub required: bool,
     pub unique: bool,
+    /// Texts that differ only in the case of ASCII letters are equal: `@unique(ignoreCase: true)`.
+    pub ignores_case: bool,
     pub rules: Vec<FieldRule>,
     pub default: Option<Value>,
     pub value_source: ValueSource,
@@ -262,9 +266,18 @@ impl RecordType {
         self.fields.iter().position(|field| field.name == name).map(FieldId)
     }
 
-    /// The field that a client names in a write: a reference is also found as `userId`, a link as `courseIds`.
+    /// The field that a client names in a write: a reference is also found as `userId`, a link as `courseIds`. Where
+    /// the schema has `userId` beside `user`, the reference is stored and found.
     pub fn find_input_field(&self, name: &str) -> Option<FieldId> {
-        self.fields.iter().position(|field| field.name == name || field.input_name == name).map(FieldId)
+        let is_named = |field: &Field| field.name == name || field.input_name == name;
+        // `addressId` may be declared beside the reference `address`, which stores it.
+        let stored = self.fields.iter().position(|field| is_named(field) && !field.kind.is_unstored());
+        stored.or_else(|| self.fields.iter().position(is_named)).map(FieldId)
+    }
+
+    /// The reference whose key a field shows that is not stored itself: `user` for `userId`.
+    pub fn find_shown_reference(&self, name: &str) -> Option<FieldId> {
+        self.find_input_field(name).filter(|id| self.field(*id).kind.is_reference())
     }
 
     /// The field that holds the id, whatever it is called.

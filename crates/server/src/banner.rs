@@ -51,7 +51,9 @@ fn banner_text(app: &App, config: &Config, engine: &Engine, url: &str, records: 
         number => format!("{number} record types"),
     };
     let rows = [
+        ("Pages", format!("{url}/   open it in a browser")),
         ("GraphQL", format!("{url}/graphql{ide}")),
+        ("Docs", format!("{url}/docs   the REST API, to try out")),
         ("Schema", format!("{url}/graphql/schema.graphqls   {schema}, {types}{watching}")),
         ("Records", records.to_owned()),
         ("Data", data_location(config)),

@@ -179,7 +179,7 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::Count => "counts every",
         OperationVerb::Exists => "says whether there is a",
         OperationVerb::Create => "creates one",
-        OperationVerb::CreateMany => "creates many:",
+        OperationVerb::CreateMany => "creates each given",
         OperationVerb::Update => "updates one",
         OperationVerb::UpdateMany => "updates every matching",
         OperationVerb::Save => "saves one",
@@ -189,6 +189,7 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::Subscribe(ChangeKind::Created) => "sends each new",
         OperationVerb::Subscribe(ChangeKind::Updated) => "sends each changed",
         OperationVerb::Subscribe(ChangeKind::Deleted) => "sends each deleted",
+        OperationVerb::SubscribeAll => "sends every change of a",
     };
     format!("{verb} {record}")
 }

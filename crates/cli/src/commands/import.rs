@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use trefoil_config::{SettingSyntax, SizeSyntax};
 use trefoil_data::import::{self, ImportOptions};
 use trefoil_data::import_source::{self, ImportSource};
+use trefoil_data::text_decoder::FileEncoding;
 use trefoil_data::{DataFormat, ResourceCatalog};
 use trefoil_engine::ResolverRegistry;
 use trefoil_server::command_store::{self, CommandAccess};
@@ -42,6 +43,11 @@ pub fn command() -> Command {
         .default_value(DEFAULT_MAX_ERRORS)
         .value_parser(value_parser!(u32).range(1..))
         .help("Maximum number of invalid rows to report");
+    let encoding = Arg::new("encoding")
+        .long("encoding")
+        .value_name("NAME")
+        .value_parser(FileEncoding::from_name)
+        .help("Encoding of the files, for example latin1 or utf-16 [utf-8]");
     let max_row = Arg::new("max-row")
         .long("max-row")
         .value_name("SIZE")
@@ -51,14 +57,16 @@ pub fn command() -> Command {
     let command = Command::new("import")
         .about("Import records and lists from NDJSON or CSV, in one transaction")
         .arg(folder_argument())
-        .args([resource_argument(), format_argument(), from, by, skip_bad, max_errors, max_row]);
+        .args([resource_argument(), format_argument(), from, by, skip_bad, encoding, max_errors, max_row]);
     setting_flags::add_setting_flags(command, |setting| ["data", "database"].contains(&setting.name))
 }
 
 pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     let (app, resolved) = open_app_and_config(matches)?;
     let (application, catalog) = load_catalog(&app, registry)?;
-    let sources = import_sources(matches, &catalog)?;
+    let mut sources = import_sources(matches, &catalog)?;
+    let encoding = matches.get_one::<FileEncoding>("encoding").copied();
+    sources.iter_mut().for_each(|source| source.encoding = encoding);
     let options = import_options(matches);
     if let (Some(field), Some(path)) = (&options.upsert_field, matches.get_one::<String>("resource")) {
         import::check_upsert_field(&catalog, path, field).map_err(CommandError::usage)?;
@@ -83,6 +91,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     runtime.shutdown_background();
     let imported = imported?;
     imported.errors.iter().for_each(|line| print_note(&format!("skipped: {line}")));
+    imported.notes.iter().for_each(|line| print_note(&format!("note: {line}")));
     print_note(&imported.summary);
     Ok(())
 }
@@ -122,7 +131,7 @@ fn import_sources(
             return Err(CommandError::usage(format!("{} does not exist", path.display())));
         }
         Some(path) => {
-            let format = requested.or(DataFormat::from_path(&path)).unwrap_or(DataFormat::Ndjson);
+            let format = requested.or(DataFormat::of_import(&path)).unwrap_or(DataFormat::Ndjson);
             ImportSource::from_file(&path, resource, format)
         }
     };

@@ -8,6 +8,7 @@ pub(crate) mod migrate;
 pub(crate) mod move_store;
 pub(crate) mod new_app;
 pub(crate) mod reset;
+pub(crate) mod resolver_skeleton;
 pub(crate) mod restore;
 pub(crate) mod schema;
 pub(crate) mod seed;

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use trefoil_application::shell_quoting;
 
 use crate::command_error::CommandError;
-use crate::terminal_output::print_output;
+use crate::commands::resolver_skeleton::write_skeleton;
+use crate::terminal_output::{print_output, write_file};
 
 const STARTER_FILES: [(&str, &str); 5] = [
     ("graphql/library.graphqls", include_str!("starter/graphql/library.graphqls")),
@@ -23,10 +24,16 @@ pub fn command() -> Command {
     Command::new("new")
         .about("Create a small application folder with comments, to start from")
         .arg(folder.help("The folder to create; it must be empty or not exist"))
+        .arg(Arg::new("resolvers").long("resolvers").action(ArgAction::SetTrue).help(
+            "In an existing application folder, write a Rust program for the operations that nothing binds",
+        ))
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
     let folder = matches.get_one::<PathBuf>("folder").expect("clap requires it");
+    if matches.get_flag("resolvers") {
+        return write_skeleton(folder);
+    }
     let shown = folder.display();
     if !is_empty_folder(folder).map_err(|error| CommandError::failed(format!("{shown}: {error}")))? {
         return Err(CommandError::usage(format!(
@@ -54,13 +61,6 @@ fn is_empty_folder(folder: &Path) -> io::Result<bool> {
             Ok(true)
         }
     }
-}
-
-fn write_file(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    fs::write(path, text)
 }
 
 fn next_steps(folder: &Path) -> String {

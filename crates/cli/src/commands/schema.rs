@@ -18,6 +18,8 @@ use crate::terminal_output::print_output;
 /// The file that `--write` makes.
 const GENERATED_FILE: &str = "graphql/generated.graphqls";
 
+const FILE_HEADER: &str = "# Generated from the types by `trefoil schema --write`, and yours to change.\n\n";
+
 pub fn command() -> Command {
     let write = Arg::new("write")
         .long("write")
@@ -67,7 +69,8 @@ fn write_generated(mut app: App, registry: &ResolverRegistry, replace: bool) -> 
             "nothing is generated, because the schema declares its operations; add `extend schema @generate`",
         ));
     }
-    write_file(&path, &model.generated).map_err(|error| CommandError::failed(format!("{shown}: {error}")))?;
+    write_file(&path, &format!("{FILE_HEADER}{}", model.generated))
+        .map_err(|error| CommandError::failed(format!("{shown}: {error}")))?;
     print_output(&format!("wrote {shown}; it is part of the schema now, and yours to change\n"))
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
 
-use crate::arguments::roles::{self, filter_field, member_role};
+use crate::arguments::conditions::parse_conditions;
+use crate::arguments::implied_values::number_for_field;
+use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
-use crate::arguments::values::{
-    expect_id, expect_integer, expect_object, expect_text, unknown_field_violation,
-};
+use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::list_window;
 use crate::operation::{
@@ -103,7 +103,9 @@ impl BuiltinOperation {
             OperationVerb::DeleteMany => {
                 Ok(Operation::DeleteMany { record, conditions: parsed.required_conditions(limits)? })
             }
-            OperationVerb::Subscribe(_) => Err(Error::internal("a subscription is followed, not run")),
+            OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
+                Err(Error::internal("a subscription is followed, not run"))
+            }
         }
     }
 
@@ -130,6 +132,7 @@ impl BuiltinOperation {
         let record = model.record(self.record);
         for (position, value) in arguments {
             let (name, role) = &self.argument_roles[position];
+            let value = number_for_field(record, role, value);
             if let Err(violation) = parsed.accept(record, self.verb, name, role, value) {
                 violations.extend(violation);
             }
@@ -173,7 +176,8 @@ impl ParsedArguments {
                 | OperationVerb::Get
                 | OperationVerb::Count
                 | OperationVerb::Exists
-                | OperationVerb::Subscribe(_) => {
+                | OperationVerb::Subscribe(_)
+                | OperationVerb::SubscribeAll => {
                     self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
                 OperationVerb::Create
@@ -323,7 +327,8 @@ fn is_write(verb: OperationVerb) -> bool {
         | OperationVerb::Exists
         | OperationVerb::Delete
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     }
 }
 
@@ -340,7 +345,11 @@ pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb,
             format!("{record} has no field `{name}` that can be set")
         }
         OperationVerb::DeleteMany => format!("`{name}` is not known; use `where`"),
-        OperationVerb::List | OperationVerb::Count | OperationVerb::Exists | OperationVerb::Subscribe(_) => {
+        OperationVerb::List
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => {
             format!("{record} has no field `{name}` to filter by")
         }
         OperationVerb::Get | OperationVerb::Delete => {
@@ -354,13 +363,6 @@ fn is_descending(name: &str, value: Value) -> Result<bool, Vec<Violation>> {
     let text = expect_text(name, value)?;
     sort_keys::direction_from_word(&text)
         .ok_or_else(|| vec![Violation::new(name, "TYPE", format!("argument `{name}` must be ASC or DESC"))])
-}
-
-fn parse_conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec<Condition>, Vec<Violation>> {
-    expect_object(name, value)?
-        .into_iter()
-        .map(|(key, value)| parse_condition(record, name, &key, value))
-        .collect()
 }
 
 /// The fields of each record in a list.
@@ -382,92 +384,6 @@ fn parse_items(
         }
     }
     if violations.is_empty() { Ok(items) } else { Err(violations) }
-}
-
-/// Parses a member of `where`, such as `price_gte` and its value.
-fn parse_condition(
-    record: &RecordType,
-    argument: &str,
-    key: &str,
-    value: Value,
-) -> Result<Condition, Vec<Violation>> {
-    let Some((field, operator)) = parse_condition_key(record, key) else {
-        return Err(unknown_field_violation(record, argument, key, "filter by"));
-    };
-    match (operator, value) {
-        (FilterOperator::Compare(op), value) => Ok(Condition { field, op, value }),
-        (FilterOperator::IsNull, Value::Bool(is_null)) => Ok(null_condition(field, is_null)),
-        (FilterOperator::IsNull, other) => {
-            let message = format!("`{key}` must be true or false, not {}", other.type_noun());
-            Err(vec![Violation::new(argument, "TYPE", message)])
-        }
-    }
-}
-
-/// The field and operator of a key: `price`, `price_gte`, `price_null`.
-fn parse_condition_key(record: &RecordType, key: &str) -> Option<(FieldId, FilterOperator)> {
-    if let Some(field) = filter_field(record, key) {
-        return Some((field, FilterOperator::Compare(ComparisonOp::Eq)));
-    }
-    let exact = || {
-        let (field, suffix) = key.rsplit_once('_')?;
-        Some((filter_field(record, field)?, FilterOperator::from_name(suffix)?))
-    };
-    exact().or_else(|| roles::comparison(record, key).map(|(field, op)| (field, FilterOperator::Compare(op))))
-}
-
-/// An operator in a filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterOperator {
-    Compare(ComparisonOp),
-    /// Tests for null; the operand is true or false.
-    IsNull,
-}
-
-impl FilterOperator {
-    /// The operator by its name: `gte` in `price_gte` and `price.gte`.
-    pub fn from_name(name: &str) -> Option<FilterOperator> {
-        Some(FilterOperator::Compare(match name {
-            "eq" => ComparisonOp::Eq,
-            "ne" => ComparisonOp::Ne,
-            "lt" => ComparisonOp::Lt,
-            "lte" => ComparisonOp::Lte,
-            "gt" => ComparisonOp::Gt,
-            "gte" => ComparisonOp::Gte,
-            "contains" => ComparisonOp::Contains,
-            "in" => ComparisonOp::In,
-            "null" => return Some(FilterOperator::IsNull),
-            _ => return None,
-        }))
-    }
-
-    /// The name that [`FilterOperator::from_name`] accepts.
-    pub fn name(self) -> &'static str {
-        match self {
-            FilterOperator::Compare(ComparisonOp::Eq) => "eq",
-            FilterOperator::Compare(ComparisonOp::Ne) => "ne",
-            FilterOperator::Compare(ComparisonOp::Lt) => "lt",
-            FilterOperator::Compare(ComparisonOp::Lte) => "lte",
-            FilterOperator::Compare(ComparisonOp::Gt) => "gt",
-            FilterOperator::Compare(ComparisonOp::Gte) => "gte",
-            FilterOperator::Compare(ComparisonOp::Contains) => "contains",
-            FilterOperator::Compare(ComparisonOp::In) => "in",
-            FilterOperator::IsNull => "null",
-        }
-    }
-}
-
-pub fn null_condition(field: FieldId, is_null: bool) -> Condition {
-    Condition { field, op: if is_null { ComparisonOp::Eq } else { ComparisonOp::Ne }, value: Value::Null }
-}
-
-/// The message for an unknown member of `where`, `None` if it is known.
-pub(crate) fn unknown_condition_message(record: &RecordType, key: &str) -> Option<String> {
-    if parse_condition_key(record, key).is_some() {
-        return None;
-    }
-    let violations = unknown_field_violation(record, "where", key, "filter by");
-    violations.into_iter().next().map(|violation| violation.message)
 }
 
 /// The message for an unknown field of an input object, `None` if it is known. `id` is allowed, because operations

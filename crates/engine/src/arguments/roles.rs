@@ -20,7 +20,10 @@ pub fn argument_roles(
     let has_key =
         arguments.iter().any(|argument| named_role(record, verb, &argument.name) == ArgumentRole::Id);
     let role = |argument: &Argument| {
-        let role = named_role(record, verb, &argument.name);
+        let role = typed_role(named_role(record, verb, &argument.name), argument);
+        // `author: ID!` for the field `authorId`.
+        let is_value = role == ArgumentRole::Unknown && argument.fields.is_empty();
+        let role = if is_value { named_role(record, verb, &format!("{}_id", argument.name)) } else { role };
         let may_be_key = !has_key && matches!(role, ArgumentRole::Unknown | ArgumentRole::Field(_));
         if may_be_key && is_key_alias(record, verb, &argument.name) {
             ArgumentRole::Id
@@ -34,14 +37,30 @@ pub fn argument_roles(
     };
     let mut roles: Vec<(String, ArgumentRole)> =
         arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect();
-    if !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
-        accept_key_part(record, verb, &mut roles);
+    if needs_key(verb) && !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
+        accept_key_part(record, &mut roles);
     }
     roles
 }
 
+/// The role that the name says, unless the argument is an object and that role takes none: `page: PageRequest`.
+fn typed_role(role: ArgumentRole, argument: &Argument) -> ArgumentRole {
+    let takes_value = matches!(
+        role,
+        ArgumentRole::Page
+            | ArgumentRole::PageFromZero
+            | ArgumentRole::Size
+            | ArgumentRole::Limit
+            | ArgumentRole::Offset
+            | ArgumentRole::First
+            | ArgumentRole::After
+            | ArgumentRole::Search
+    );
+    if takes_value && !argument.fields.is_empty() { ArgumentRole::Unknown } else { role }
+}
+
 /// `listId` is the key of a MovieList if no other argument is, and the type has no such field.
-fn accept_key_part(record: &RecordType, verb: OperationVerb, roles: &mut [(String, ArgumentRole)]) {
+fn accept_key_part(record: &RecordType, roles: &mut [(String, ArgumentRole)]) {
     let noun = TypeNoun::new(&record.name, |_| false);
     let is_part = |(name, role): &&mut (String, ArgumentRole)| {
         let words = names::snake_words(name);
@@ -49,7 +68,7 @@ fn accept_key_part(record: &RecordType, verb: OperationVerb, roles: &mut [(Strin
         let part = words.strip_suffix("_id").filter(|_| *role == ArgumentRole::Unknown && !is_field);
         part.is_some_and(|part| noun.ends_with(part))
     };
-    let mut parts = roles.iter_mut().filter(is_part).filter(|_| needs_key(verb));
+    let mut parts = roles.iter_mut().filter(is_part);
     if let (Some((_, role)), None) = (parts.next(), parts.next()) {
         *role = ArgumentRole::Id;
     }
@@ -81,7 +100,7 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
             let is_filter = matches!(role, ArgumentRole::Where | ArgumentRole::Ids | ArgumentRole::Search);
             if is_filter { role } else { ArgumentRole::Unknown }
         }),
-        OperationVerb::Get | OperationVerb::Subscribe(_) => {
+        OperationVerb::Get | OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
             match any_case_field(record, name, filter_field) {
                 Some(field) => ArgumentRole::Field(field),
                 None if name == "where" => ArgumentRole::Where,
@@ -124,7 +143,8 @@ fn needs_key(verb: OperationVerb) -> bool {
         | OperationVerb::UpdateMany
         | OperationVerb::Upsert
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     }
 }
 
@@ -142,7 +162,7 @@ fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument
         OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
             argument.fields.iter().all(is_known)
         }
-        OperationVerb::DeleteMany | OperationVerb::Subscribe(_) => false,
+        OperationVerb::DeleteMany | OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => false,
     };
     let is_many = verb == OperationVerb::CreateMany;
     holds_arguments && !argument.fields.is_empty() && argument.ty.is_list() == is_many
@@ -199,8 +219,8 @@ fn first_word_op(word: &str) -> Option<ComparisonOp> {
     }
 }
 
-/// The field that `find` finds by this name, or by one that differs in case and underscores only: `authorID`,
-/// `author_id`.
+/// The field that `find` finds by this name, or by one that differs only in case, underscores and where `id` stands:
+/// `authorID`, `author_id` and `idAuthor` for `authorId`.
 fn any_case_field(
     record: &RecordType,
     name: &str,
@@ -208,9 +228,13 @@ fn any_case_field(
 ) -> Option<FieldId> {
     let by_words = || {
         let words = names::snake_words(name);
-        let is_same = |known: &str| names::snake_words(known) == words;
-        let mut fields =
-            record.fields.iter().filter(|field| is_same(&field.name) || is_same(&field.input_name));
+        let reversed = words.strip_prefix("id_").map(|rest| format!("{rest}_id"));
+        let is_same = |known: &str| {
+            let known = names::snake_words(known);
+            known == words || reversed.as_ref() == Some(&known)
+        };
+        let stored = record.fields.iter().filter(|field| !field.kind.is_unstored());
+        let mut fields = stored.filter(|field| is_same(&field.name) || is_same(&field.input_name));
         let field = fields.next().filter(|_| fields.next().is_none())?;
         find(record, &field.name)
     };

@@ -3,10 +3,10 @@
 use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 
-use crate::arguments::parse;
 use crate::arguments::roles::argument_roles;
+use crate::arguments::{conditions, parse};
 use crate::binding::impossible_fields;
-use crate::{ArgumentRole, OperationVerb, ResolverBinding};
+use crate::{ArgumentRole, BuiltinOperation, OperationVerb, ResolverBinding};
 
 /// Warnings about arguments of built-in operations and of relations.
 pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<SchemaWarning> {
@@ -17,7 +17,7 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
             let checked = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
             let roles = &builtin.argument_roles;
             checked.check_arguments(record, builtin.verb, &root.arguments, roles, &mut warnings);
-            warnings.extend(checked.impossible_create_warning(record, builtin.verb, root));
+            warnings.extend(checked.impossible_create_warning(record, builtin, root));
         }
     }
     for owner in &model.records {
@@ -64,7 +64,7 @@ impl CheckedField<'_> {
                     vec![(name.to_owned(), parse::unknown_argument_message(record, verb, name))]
                 }
                 ArgumentRole::Where if verb == OperationVerb::Get => Vec::new(),
-                ArgumentRole::Where => nested(&|field| parse::unknown_condition_message(record, field)),
+                ArgumentRole::Where => nested(&|field| conditions::unknown_condition_message(record, field)),
                 ArgumentRole::Input => nested(&|field| parse::unknown_input_message(record, verb, field)),
                 ArgumentRole::Id
                 | ArgumentRole::Ids
@@ -104,10 +104,10 @@ impl CheckedField<'_> {
     fn impossible_create_warning(
         &self,
         record: &RecordType,
-        verb: OperationVerb,
+        builtin: &BuiltinOperation,
         root: &RootField,
     ) -> Option<SchemaWarning> {
-        let impossible = impossible_fields(record, verb, &root.arguments);
+        let impossible = impossible_fields(record, builtin.verb, &root.arguments, &builtin.argument_roles);
         let first = impossible.first()?;
         let message = format!(
             "`{}` can never succeed: `{}.{}` is required and no argument sets it",
@@ -132,7 +132,8 @@ fn argument_help(verb: OperationVerb) -> &'static str {
         | OperationVerb::UpdateMany
         | OperationVerb::Save
         | OperationVerb::Upsert
-        | OperationVerb::Subscribe(_) => "use the name of a field, or remove it",
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => "use the name of a field, or remove it",
         OperationVerb::Get | OperationVerb::Delete | OperationVerb::DeleteMany => "remove it",
     }
 }

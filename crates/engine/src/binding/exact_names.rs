@@ -28,11 +28,12 @@ pub fn bind_root_fields(model: &Model, registry: &ResolverRegistry) -> Vec<Resol
 pub fn subscribed_changes(bindings: &[ResolverBinding]) -> Vec<(RecordTypeId, ChangeKind)> {
     let mut pairs = Vec::new();
     for binding in bindings {
-        if let ResolverBinding::Builtin(builtin) = binding
-            && let OperationVerb::Subscribe(kind) = builtin.verb
-            && !pairs.contains(&(builtin.record, kind))
-        {
-            pairs.push((builtin.record, kind));
+        let ResolverBinding::Builtin(builtin) = binding else { continue };
+        let kinds = ChangeKind::ALL.into_iter().filter(|kind| builtin.verb.follows(*kind));
+        for pair in kinds.map(|kind| (builtin.record, kind)) {
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
         }
     }
     pairs
@@ -75,7 +76,7 @@ fn bind_root_field(
     ResolverBinding::Missing(match (fitting, candidates.first()) {
         (Some((record, verb, _)), _) => explain_arguments(model, root, record, verb),
         (None, Some((record, _))) => explain_wrong_type(model, root, *record),
-        (None, None) => explain_missing(model, root, names.known(root.root_kind)),
+        (None, None) => explain_missing(model, root, words, names.known(root.root_kind)),
     })
 }
 
@@ -91,10 +92,10 @@ fn builtin_binding(
     ResolverBinding::Builtin(Arc::new(BuiltinOperation {
         record,
         verb,
+        filled_fields: filled_fields(record_type, verb, &root.arguments, &argument_roles),
         argument_roles,
         result_shape,
         is_singleton: is_singleton(model, root, record, verb),
-        filled_fields: filled_fields(record_type, verb, &root.arguments),
     }))
 }
 
@@ -138,6 +139,7 @@ impl ExactNames {
                 (operations.created, OperationVerb::Subscribe(ChangeKind::Created)),
                 (operations.updated, OperationVerb::Subscribe(ChangeKind::Updated)),
                 (operations.deleted, OperationVerb::Subscribe(ChangeKind::Deleted)),
+                (operations.changed, OperationVerb::SubscribeAll),
             ] {
                 known.entry((verb.root_kind(), name)).or_default().push((RecordTypeId(position), verb));
             }

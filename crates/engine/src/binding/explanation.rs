@@ -1,13 +1,14 @@
 //! Why a root field has no resolver, and the line that would bind it.
 
 use trefoil_model::naming::names;
-use trefoil_model::naming::operation_words::{NameReading, NamedVerb, read_operation_name, type_words};
+use trefoil_model::naming::operation_words::{NameReading, NamedVerb, read_operation_name};
 use trefoil_model::{Argument, Model, RecordTypeId, RootField, RootKind};
 
 use crate::arguments::roles::argument_roles;
 use crate::binding::named_arguments::NamedArguments;
 use crate::binding::result_type::{declared_record, find_result_shape};
 use crate::binding::verb_names::VERB_NAMES;
+use crate::binding::word_binding::WordBinder;
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 use crate::changes::ChangeKind;
 
@@ -41,6 +42,7 @@ pub(super) fn explain_arguments(
 pub(super) fn explain_missing<'n>(
     model: &Model,
     root: &RootField,
+    words: &WordBinder<'_>,
     known: impl Iterator<Item = (&'n str, &'n [(RecordTypeId, OperationVerb)])>,
 ) -> String {
     let keyword = operation_keyword(root.root_kind);
@@ -55,7 +57,7 @@ pub(super) fn explain_missing<'n>(
     let candidates = known.filter(|(_, operations)| operations.iter().any(|(_, verb)| does_the_same(*verb)));
     let hint = match names::nearest_name(name, candidates.map(|(name, _)| name)) {
         Some(near) => format!("; did you mean `{near}`?"),
-        None => resolver_hint(model, root, &readings).unwrap_or_default(),
+        None => resolver_hint(model, root, words, &readings).unwrap_or_default(),
     };
     match &root.resolver {
         Some(resolver) => format!("no resolver `{resolver}` for {keyword} `{}`{hint}", root.name),
@@ -64,15 +66,15 @@ pub(super) fn explain_missing<'n>(
 }
 
 /// The directive that binds the field to what its words and its type say.
-fn resolver_hint(model: &Model, root: &RootField, readings: &[NameReading]) -> Option<String> {
-    let by_noun = |reading: &NameReading| {
-        let mut records = model.records.iter().enumerate();
-        let found = records.find(|(_, record)| type_words(&record.name) == reading.noun);
-        found.map(|(position, _)| RecordTypeId(position))
-    };
+fn resolver_hint(
+    model: &Model,
+    root: &RootField,
+    words: &WordBinder<'_>,
+    readings: &[NameReading],
+) -> Option<String> {
     let declared = declared_record(model, &root.ty);
     let (verb, record) = readings.iter().find_map(|reading| {
-        let record = declared.or_else(|| by_noun(reading))?;
+        let record = declared.or_else(|| words.named_record(&reading.noun))?;
         let (verb, name) = VERB_NAMES.iter().find(|(known, _)| has_verb(reading.verb, *known))?;
         let can_work = NamedArguments::new(model, record, *verb, &root.arguments).can_work(false);
         (can_work && find_result_shape(model, root, record, *verb).is_some()).then_some((name, record))

@@ -3,7 +3,7 @@
 use trefoil_model::naming::names::snake_words;
 use trefoil_model::{Argument, Field, FieldId, RecordType, Scalar, ValueSource, ValueType};
 
-use crate::arguments::roles::{argument_roles, member_role};
+use crate::arguments::roles::member_role;
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 use crate::operation::{FillValue, FilledField};
 
@@ -12,12 +12,13 @@ pub(crate) fn filled_fields(
     record: &RecordType,
     verb: OperationVerb,
     arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
 ) -> Vec<FilledField> {
     let is_update = matches!(verb, OperationVerb::Update | OperationVerb::UpdateMany);
     if !is_update && !may_create(verb) {
         return Vec::new();
     }
-    let unset = unset_fields(record, verb, arguments).into_iter();
+    let unset = unset_fields(record, verb, arguments, roles).into_iter();
     let filled = unset.filter_map(|id| {
         let field = record.field(id);
         let value = fill_value(field)?;
@@ -32,11 +33,12 @@ pub(crate) fn impossible_fields<'r>(
     record: &'r RecordType,
     verb: OperationVerb,
     arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
 ) -> Vec<&'r Field> {
     if !may_create(verb) {
         return Vec::new();
     }
-    let unset = unset_fields(record, verb, arguments).into_iter().map(|field| record.field(field));
+    let unset = unset_fields(record, verb, arguments, roles).into_iter().map(|field| record.field(field));
     unset.filter(|field| fill_value(field).is_none()).collect()
 }
 
@@ -53,14 +55,20 @@ fn may_create(verb: OperationVerb) -> bool {
         | OperationVerb::UpdateMany
         | OperationVerb::Delete
         | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_) => false,
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
     }
 }
 
-fn unset_fields(record: &RecordType, verb: OperationVerb, arguments: &[Argument]) -> Vec<FieldId> {
+fn unset_fields(
+    record: &RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
+) -> Vec<FieldId> {
     let mut settable: Vec<FieldId> = Vec::new();
-    for (argument, (_, role)) in arguments.iter().zip(argument_roles(record, verb, arguments)) {
-        let members = argument.fields.iter().filter(|_| role == ArgumentRole::Input);
+    for (argument, (_, role)) in arguments.iter().zip(roles) {
+        let members = argument.fields.iter().filter(|_| *role == ArgumentRole::Input);
         let members = members.map(|inner| member_role(record, verb, &inner.name));
         for role in members.chain([role.clone()]) {
             if let ArgumentRole::Field(field) = role {
@@ -93,7 +101,11 @@ fn fill_value(field: &Field) -> Option<FillValue> {
         // Without a scalar for times, they are often kept as text.
         ValueType::Scalar(Scalar::String) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),
         ValueType::Scalar(Scalar::Boolean) => Some(FillValue::False),
+        ValueType::Scalar(Scalar::Int | Scalar::Long) if is_counter_name(&field.name) => {
+            Some(FillValue::Zero)
+        }
         ValueType::List(_) => Some(FillValue::EmptyList),
+        ValueType::Enum(_) if is_state_name(&field.name) => Some(FillValue::FirstValue),
         ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::Embedded(_) => None,
     }
 }
@@ -108,10 +120,44 @@ fn is_clock_name(name: &str) -> bool {
     let snake = snake_words(name);
     let words: Vec<&str> = snake.split('_').collect();
     let is_event = |word: &&str| {
-        matches!(*word, "created" | "updated" | "modified" | "creation" | "inserted" | "published")
+        matches!(
+            *word,
+            "created"
+                | "create"
+                | "creation"
+                | "updated"
+                | "update"
+                | "modified"
+                | "inserted"
+                | "published"
+                | "posted"
+                | "added"
+                | "registered"
+                | "submitted"
+                | "enrolled"
+                | "joined"
+                | "ordered"
+                | "uploaded"
+        )
     };
     let is_other = |word: &&str| matches!(*word, "at" | "on" | "date" | "time" | "timestamp" | "last");
-    words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word))
+    snake == "timestamp"
+        || (words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word)))
+}
+
+/// A state begins with the first one that its enum names.
+fn is_state_name(name: &str) -> bool {
+    matches!(snake_words(name).rsplit('_').next(), Some("status" | "state"))
+}
+
+/// `likes`, `viewCount`, `version`: numbers that begin with 0.
+fn is_counter_name(name: &str) -> bool {
+    let snake = snake_words(name);
+    let last = snake.rsplit('_').next().unwrap_or_default();
+    matches!(
+        last,
+        "count" | "likes" | "dislikes" | "views" | "votes" | "upvotes" | "downvotes" | "shares" | "progress"
+    ) || snake == "version"
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ impl<'a> NamedArguments<'a> {
         let record = model.record(record);
         let roles = argument_roles(record, verb, arguments);
         let mut named = NamedArguments { model, record, verb, arguments, roles };
-        if verb.root_kind() == RootKind::Query {
+        // In an update it could be the id of the one who asks.
+        if verb.root_kind() == RootKind::Query || verb == OperationVerb::Create {
             named.accept_references();
         }
         named
@@ -39,6 +40,7 @@ impl<'a> NamedArguments<'a> {
             if self.roles[position].1 == ArgumentRole::Unknown
                 && let Some(target) = words.strip_suffix("_id")
                 && let Some(field) = self.find_reference(target)
+                && !self.roles.iter().any(|(_, role)| *role == ArgumentRole::Field(field))
             {
                 self.roles[position].1 = ArgumentRole::Field(field);
             }
@@ -115,7 +117,10 @@ impl<'a> NamedArguments<'a> {
         let understood = unclear.clone().next().is_none();
         let mut can_ignore_rest = || !is_loose && unclear.all(|argument| self.may_be_ignored(argument));
         match self.verb {
-            OperationVerb::List | OperationVerb::Count | OperationVerb::Subscribe(_) => understood,
+            OperationVerb::List
+            | OperationVerb::Count
+            | OperationVerb::Subscribe(_)
+            | OperationVerb::SubscribeAll => understood,
             OperationVerb::Get => understood && (self.takes_id() || self.has_filter()),
             OperationVerb::Exists => understood && self.has_filter(),
             OperationVerb::Create => understood || can_ignore_rest(),
@@ -199,9 +204,13 @@ impl<'a> NamedArguments<'a> {
         let key_name = snake_words(&self.record.field(self.record.id_field()).name);
         let names_key =
             matches!(by, "id" | "pk" | "key") || key_name == by || is_key_name(&self.record.name, by);
+        let range = by.strip_suffix("_range").or_else(|| by.strip_suffix("_between"));
         let is_named = |(name, role): &(String, ArgumentRole)| {
             if let ArgumentRole::Field(field) = role {
                 return self.is_called(*field, by);
+            }
+            if let ArgumentRole::Compare(field, _) = role {
+                return range.is_some_and(|range| self.is_called(*field, range));
             }
             let is_same = snake_words(name) == by;
             (*role == ArgumentRole::Id && (names_key || is_same))

@@ -27,6 +27,9 @@ pub(super) fn find_result_shape(
         OperationVerb::UpdateMany | OperationVerb::DeleteMany => {
             (name == "Int" && !root.ty.is_list()).then_some(ResultShape::Count)
         }
+        OperationVerb::SubscribeAll => {
+            (!root.ty.is_list() && model.change_record(name) == Some(record)).then_some(ResultShape::Payload)
+        }
         OperationVerb::Get | OperationVerb::Subscribe(_) => {
             (is_record && !root.ty.is_list()).then_some(ResultShape::Record)
         }

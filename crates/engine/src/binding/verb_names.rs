@@ -20,4 +20,5 @@ pub(super) const VERB_NAMES: &[(OperationVerb, &str)] = &[
     (OperationVerb::Subscribe(ChangeKind::Created), "created"),
     (OperationVerb::Subscribe(ChangeKind::Updated), "updated"),
     (OperationVerb::Subscribe(ChangeKind::Deleted), "deleted"),
+    (OperationVerb::SubscribeAll, "changed"),
 ];

@@ -56,6 +56,11 @@ impl<'m> WordBinder<'m> {
         WordBinder { model, record_nouns, type_nouns, object_nouns }
     }
 
+    /// The record type with this name, as words in the singular.
+    pub fn named_record(&self, words: &str) -> Option<RecordTypeId> {
+        self.record_nouns.iter().position(|noun| noun.words == words).map(RecordTypeId)
+    }
+
     pub fn find(&self, root: &RootField) -> WordMatch {
         let readings = read_operation_name(root.root_kind, &root.name);
         let mut candidates: Vec<BindingCandidate> = Vec::new();

@@ -18,7 +18,7 @@ use crate::plan::Predicate;
 pub struct ChangeFilter {
     pub record: RecordTypeId,
     type_name: String,
-    kind: ChangeKind,
+    verb: OperationVerb,
     terms: Vec<FilterTerm>,
 }
 
@@ -28,29 +28,31 @@ struct FilterTerm {
     column: String,
     predicate: Predicate,
     is_decimal: bool,
+    ignores_case: bool,
 }
 
 impl BuiltinOperation {
     /// The filter for the arguments of a subscription field, given by position; absent arguments are not in the
     /// list.
     pub fn change_filter(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<ChangeFilter> {
-        let OperationVerb::Subscribe(kind) = self.verb else {
+        if !ChangeKind::ALL.into_iter().any(|kind| self.verb.follows(kind)) {
             return Err(Error::internal("only a subscription follows changes"));
-        };
+        }
         let record = model.record(self.record);
         let mut terms = Vec::new();
         for (id, predicate) in self.subscription_predicates(model, arguments)? {
             let field = record.field(id);
             let is_decimal = field.kind.scalar() == Some(Scalar::Decimal);
-            terms.push(FilterTerm { column: field.column.clone(), predicate, is_decimal });
+            let (column, ignores_case) = (field.column.clone(), field.ignores_case);
+            terms.push(FilterTerm { column, predicate, is_decimal, ignores_case });
         }
-        Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), kind, terms })
+        Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), verb: self.verb, terms })
     }
 }
 
 impl ChangeFilter {
     pub fn matches(&self, change: &RecordChange) -> bool {
-        change.kind == self.kind
+        self.verb.follows(change.kind)
             && change.type_name == self.type_name
             && self.terms.iter().all(|term| term.matches(image_cell(&change.image, &term.column)))
     }
@@ -75,7 +77,14 @@ impl FilterTerm {
         if let (ComparisonOp::Contains, CellValue::Text(text), CellValue::Text(part)) = (op, cell, value) {
             return text.contains(part);
         }
-        let order = compare_cells(self.is_decimal, cell, value);
+        let order = match (op, cell, value) {
+            (ComparisonOp::Eq | ComparisonOp::Ne, CellValue::Text(text), CellValue::Text(other))
+                if self.ignores_case && text.eq_ignore_ascii_case(other) =>
+            {
+                Some(Ordering::Equal)
+            }
+            _ => compare_cells(self.is_decimal, cell, value),
+        };
         match op {
             ComparisonOp::Eq => order == Some(Ordering::Equal),
             // Null differs from every value, as in lists.
@@ -141,6 +150,29 @@ mod tests {
         ] {
             let found = compare_cells(is_decimal, left, right) == Some(Ordering::Equal);
             assert_eq!(found, expected, "{left:?} and {right:?}");
+        }
+    }
+
+    #[test]
+    fn operators_match_queries() {
+        let text = CellValue::Text;
+        for (op, left, right, expected) in [
+            (ComparisonOp::Eq, text("1.5"), text("1.50"), true),
+            (ComparisonOp::Ne, text("1.5"), text("1.50"), false),
+            (ComparisonOp::Ne, CellValue::Null, text("1"), true),
+            (ComparisonOp::Lt, text("9"), text("10"), true),
+            (ComparisonOp::Lt, text("10"), text("10.0"), false),
+            (ComparisonOp::Lte, text("10"), text("10.0"), true),
+            (ComparisonOp::Gt, text("10"), text("9"), true),
+            (ComparisonOp::Gte, text("9"), text("10"), false),
+            (ComparisonOp::Gte, CellValue::Null, text("10"), false),
+            (ComparisonOp::Gt, CellValue::Int(2), CellValue::Real(1.5), true),
+            (ComparisonOp::Contains, text("a teapot"), text("tea"), true),
+            (ComparisonOp::Contains, text("a Teapot"), text("tea"), false),
+            (ComparisonOp::Contains, CellValue::Null, text("tea"), false),
+        ] {
+            let term = FilterTerm { column: String::new(), predicate: Predicate::Never, is_decimal: true };
+            assert_eq!(term.compare(op, left, right), expected, "{left:?} {op:?} {right:?}");
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod event_id;
 pub(crate) mod image_row;
 pub mod record_image;
 
-use trefoil_model::RecordId;
+use trefoil_model::{CellValue, Field, RecordId, RecordType, ValueSource};
 
 use crate::changes::record_image::cell_memory_size;
 
@@ -60,6 +60,21 @@ pub struct RecordChange {
     pub image: RecordImage,
 }
 
+/// The member of an image with the columns that an update changed. No column can have this name.
+pub const CHANGED_COLUMNS: &str = "changed columns";
+
+impl RecordChange {
+    /// The fields that the change gave other values, as far as clients can set them. Only the images of types with a
+    /// subscription that tells them say so.
+    pub fn changed_fields<'m>(&self, record: &'m RecordType) -> Vec<&'m str> {
+        let CellValue::Text(columns) = image_cell(&self.image, CHANGED_COLUMNS) else { return Vec::new() };
+        let columns: Vec<String> = serde_json::from_str(columns).unwrap_or_default();
+        let is_changed =
+            |field: &&Field| field.value_source == ValueSource::Client && columns.contains(&field.column);
+        record.fields.iter().filter(is_changed).map(|field| field.name.as_str()).collect()
+    }
+}
+
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
@@ -69,6 +84,8 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
+    pub const ALL: [ChangeKind; 3] = [ChangeKind::Created, ChangeKind::Updated, ChangeKind::Deleted];
+
     pub fn name(self) -> &'static str {
         match self {
             ChangeKind::Created => "created",

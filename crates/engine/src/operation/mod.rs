@@ -125,7 +125,10 @@ pub enum FillValue {
     CurrentTime,
     CurrentDate,
     False,
+    Zero,
     EmptyList,
+    /// The first value of an enum.
+    FirstValue,
 }
 
 /// How an update treats the fields that it does not name.

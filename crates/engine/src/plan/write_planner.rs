@@ -5,7 +5,7 @@ use trefoil_model::naming::names::display_label;
 use trefoil_model::values::{coerce, date_times};
 use trefoil_model::{
     Field, FieldId, KeyForm, KeySource, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
-    ValueSource,
+    ValueSource, ValueType,
 };
 
 use crate::operation::{FillValue, FilledField, MissingFields};
@@ -202,14 +202,23 @@ impl<'a> WritePlanner<'a> {
             if std::mem::replace(&mut is_given[id.0], true) {
                 continue;
             }
+            let field = self.record.field(*id);
             let value = match value {
                 FillValue::CurrentTime => Value::String(date_times::format_timestamp(self.now)),
                 FillValue::CurrentDate => Value::String(self.now.strftime("%Y-%m-%d").to_string()),
                 FillValue::False => Value::Bool(false),
+                FillValue::Zero => Value::Int(0),
                 FillValue::EmptyList => Value::List(Vec::new()),
+                FillValue::FirstValue => self.first_enum_value(field),
             };
-            self.accept_field(*id, self.record.field(*id), &value);
+            self.accept_field(*id, field, &value);
         }
+    }
+
+    fn first_enum_value(&self, field: &Field) -> Value {
+        let name = field.kind.own_value().and_then(ValueType::enum_name);
+        let values = name.and_then(|name| self.model.enums.get(name)).map(|found| &found.values);
+        values.and_then(|values| values.first()).map_or(Value::Null, |first| Value::String(first.clone()))
     }
 
     /// Gives each missing field its default, or null. Links stay as they are.

@@ -1,5 +1,6 @@
 //! The initial tabs of GraphiQL: example operations for each record type.
 
+use apollo_compiler::ast;
 use serde_json::{Value as Json, json};
 
 use trefoil_engine::graphql_document::{DocumentRequest, selection_text};
@@ -26,16 +27,20 @@ pub fn example_tabs(engine: &Engine) -> Json {
 
 fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let model = engine.model();
-    let id = example_values::example_id(model.record(record).key_form());
-    let (selection, values) = (
-        selection_text(model, record, &|_| None),
-        example_values::example_input(model, model.record(record)),
-    );
+    let record_type = model.record(record);
+    let id = example_values::example_id(record_type.key_form());
+    let selection = selection_text(model, record_type, &|_| None);
+    let values = example_values::example_input(model, record_type);
     let values = values.unwrap_or_default();
     let operations = TAB_VERBS.iter().filter_map(|verb| {
         let request = DocumentRequest { record, verb: *verb, id: Some(&id), values: &values, listing: None };
         request.render(engine, &selection)
     });
     let operations: Vec<String> = operations.collect();
-    (!operations.is_empty()).then(|| operations.join("\n"))
+    (!operations.is_empty()).then(|| pretty_document(operations.join("\n")))
+}
+
+/// One field per line, because GraphiQL cuts long lines off at its edge.
+fn pretty_document(text: String) -> String {
+    ast::Document::parse(text.as_str(), "tab.graphql").map_or(text, |document| document.to_string())
 }

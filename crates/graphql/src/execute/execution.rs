@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, RecordImage};
+use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, RecordChange};
 use trefoil_model::error::{Error, Result};
 
 use crate::describe::introspection::Introspection;
+use crate::execute::payload::ChangeFacts;
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::response::ResponseBuilder;
 use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
@@ -19,8 +20,8 @@ pub struct OperationExecution<'a> {
     pub variables: VariableValues,
     pub key: Option<IdempotencyKey>,
     pub actor: Actor,
-    /// The changed record, for an event of a subscription.
-    pub image: Option<RecordImage>,
+    /// The change, for an event of a subscription.
+    pub change: Option<&'a RecordChange>,
 }
 
 /// The reason why an operation was not executed.
@@ -74,7 +75,11 @@ impl OperationExecution<'_> {
         let operations = roots.filter_map(|(position, root)| match &root.action {
             RootAction::Builtin(builtin) => {
                 let operation = self.store_operation(builtin);
-                let pending = PendingRoot::new(self.engine.model(), position, &operation);
+                let model = self.engine.model();
+                let mut pending = PendingRoot::new(model, position, &operation);
+                if let (Some(change), RootShape::Payload(_)) = (self.change, &builtin.shape) {
+                    pending.change = Some(ChangeFacts::new(model.record(builtin.builtin.record), change));
+                }
                 Some((operation, pending))
             }
             RootAction::Typename(_)
@@ -86,9 +91,9 @@ impl OperationExecution<'_> {
     }
 
     fn store_operation(&self, root: &BuiltinRoot) -> Result<Operation> {
-        if let Some(image) = &self.image {
+        if let Some(change) = self.change {
             let (record, selection) = (root.builtin.record, root.selection.clone());
-            return Ok(Operation::ReadImage { record, image: image.clone(), selection });
+            return Ok(Operation::ReadImage { record, image: change.image.clone(), selection });
         }
         let values = root.arguments.values_by_position(&self.variables)?;
         let (model, limits) = (self.engine.model(), self.engine.limits());

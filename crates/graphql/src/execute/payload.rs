@@ -1,12 +1,52 @@
-//! Writes a payload: the record of a write and what else its type says about it.
+//! Writes a payload: the record of a write or a change, and what else its type says about it.
 
+use trefoil_engine::changes::image_cell;
+use trefoil_engine::{ChangeKind, RecordChange};
 use trefoil_model::values::json_text;
-use trefoil_model::{PayloadPart, RecordId};
+use trefoil_model::{ChangePart, PayloadPart, RecordId, RecordType, Value};
 
 use crate::execute::connection::{NodeWriter, ResolvedFields, write_entries, write_literal};
 use crate::execute::path::ResponsePath;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::shape::{PayloadField, PayloadShape};
+
+/// What is known of a write or a change besides its record.
+#[derive(Clone, Copy)]
+pub struct PayloadFacts<'a> {
+    /// The written record, if it is the payload of a write.
+    pub id: Option<&'a RecordId>,
+    pub change: Option<&'a ChangeFacts>,
+}
+
+/// What an event tells of a change.
+pub struct ChangeFacts {
+    kind: &'static str,
+    /// The id as JSON.
+    id_json: Vec<u8>,
+    version: i64,
+    changed_fields: Vec<String>,
+}
+
+impl ChangeFacts {
+    pub fn new(record: &RecordType, change: &RecordChange) -> ChangeFacts {
+        let key = record.field(record.id_field());
+        let (mut id_json, cell) = (Vec::new(), image_cell(&change.image, &key.column));
+        let is_written = key
+            .kind
+            .value_type()
+            .is_some_and(|value_type| json_text::write_cell(&mut id_json, value_type, cell).is_ok());
+        ChangeFacts {
+            kind: match change.kind {
+                ChangeKind::Created => "CREATED",
+                ChangeKind::Updated => "UPDATED",
+                ChangeKind::Deleted => "DELETED",
+            },
+            id_json: if is_written { id_json } else { b"null".to_vec() },
+            version: change.version,
+            changed_fields: change.changed_fields(record).into_iter().map(str::to_owned).collect(),
+        }
+    }
+}
 
 /// The records of a payload while the outcome is not known yet; one for each field that selects it.
 #[derive(Default)]
@@ -30,7 +70,7 @@ impl PayloadWriter {
         payload: &PayloadShape,
         writer: &mut ResponseWriter,
         path: &ResponsePath,
-        id: &RecordId,
+        facts: PayloadFacts<'_>,
         resolved: &ResolvedFields,
     ) -> WriteResult {
         let mut records = self.0.into_iter();
@@ -47,13 +87,30 @@ impl PayloadWriter {
             },
             PayloadField::Part(part) => {
                 match part {
-                    PayloadPart::Id => json_text::write_id(&mut writer.out, id),
+                    PayloadPart::Id => match facts.id {
+                        Some(id) => json_text::write_id(&mut writer.out, id),
+                        None => writer.out.extend_from_slice(b"null"),
+                    },
                     PayloadPart::True => writer.out.extend_from_slice(b"true"),
                     PayloadPart::Message => writer.out.extend_from_slice(b"\"OK\""),
                     PayloadPart::Code => writer.out.extend_from_slice(b"200"),
                     PayloadPart::Count => writer.out.extend_from_slice(b"1"),
                     PayloadPart::EmptyList => writer.out.extend_from_slice(b"[]"),
                     PayloadPart::Null => writer.out.extend_from_slice(b"null"),
+                }
+                Ok(())
+            }
+            PayloadField::Change(part) => {
+                let Some(change) = facts.change else { return writer.write_null(entry.required, at) };
+                match part {
+                    ChangePart::Kind => json_text::write_text(&mut writer.out, change.kind),
+                    ChangePart::Id => writer.out.extend_from_slice(&change.id_json),
+                    ChangePart::Version => json_text::write_int(&mut writer.out, change.version),
+                    ChangePart::ChangedFields => {
+                        let names = change.changed_fields.iter().cloned().map(Value::String).collect();
+                        json_text::write_value(&mut writer.out, &Value::List(names));
+                    }
+                    ChangePart::Record => writer.out.extend_from_slice(b"null"),
                 }
                 Ok(())
             }

@@ -1,9 +1,11 @@
-//! `PendingRoot`: what is known of a root field while the store runs its operation.
+//! A root field whose operation the store runs.
 
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, Operation};
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordId};
+
+use crate::execute::payload::ChangeFacts;
 
 /// An operation that was passed to the store, with the data needed to write its rows.
 pub struct PendingRoot {
@@ -13,6 +15,8 @@ pub struct PendingRoot {
     pub record_id: Option<RecordId>,
     pub cursors: Option<CursorFormat>,
     pub has_previous: bool,
+    /// The change, for a subscription that tells about it.
+    pub change: Option<ChangeFacts>,
     /// It failed before the store started, so `reset` keeps its error.
     pub failed_early: bool,
 }
@@ -24,6 +28,7 @@ impl PendingRoot {
             record_id: None,
             cursors: None,
             has_previous: false,
+            change: None,
             failed_early: false,
         };
         match operation {

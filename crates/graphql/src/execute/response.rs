@@ -12,7 +12,7 @@ use trefoil_model::values::json_text;
 
 use crate::execute::connection::{ConnectionWriter, NodeWriter, PageInfo, ResolvedFields};
 use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::payload::PayloadWriter;
+use crate::execute::payload::{PayloadFacts, PayloadWriter};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
@@ -318,12 +318,10 @@ impl RootFinish<'_> {
                 writer.out.extend_from_slice(if is_false { b"false" } else { b"true" });
                 Ok(())
             }
-            (RootShape::Count { is_text }, Outcome::Listed { total: Some(total), .. }) => {
-                let quote = if *is_text { "\"" } else { "" };
-                writer.out.extend_from_slice(format!("{quote}{total}{quote}").as_bytes());
-                Ok(())
-            }
-            (RootShape::Count { is_text }, Outcome::ChangedMany { count }) => {
+            (
+                RootShape::Count { is_text },
+                Outcome::Listed { total: Some(count), .. } | Outcome::ChangedMany { count },
+            ) => {
                 let quote = if *is_text { "\"" } else { "" };
                 writer.out.extend_from_slice(format!("{quote}{count}{quote}").as_bytes());
                 Ok(())
@@ -346,7 +344,8 @@ impl RootFinish<'_> {
                     | OperationVerb::UpdateMany
                     | OperationVerb::Upsert
                     | OperationVerb::DeleteMany
-                    | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
+                    | OperationVerb::Subscribe(_)
+                    | OperationVerb::SubscribeAll => writer.write_null(root.required, at),
                     OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
                         let type_name = builtin.record_name.clone();
                         let what = match pending.record_id.clone() {
@@ -369,8 +368,16 @@ impl RootFinish<'_> {
                 Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
             ) => {
                 let payload_writer = std::mem::take(&mut open.payload);
+                let facts = PayloadFacts { id: Some(&id), change: None };
                 writer.stop_null(root.required, |writer| {
-                    payload_writer.finish(payload, writer, at.path, &id, resolved)
+                    payload_writer.finish(payload, writer, at.path, facts, resolved)
+                })
+            }
+            (RootShape::Payload(payload), Outcome::Found) => {
+                let payload_writer = std::mem::take(&mut open.payload);
+                let facts = PayloadFacts { id: None, change: pending.change.as_ref() };
+                writer.stop_null(root.required, |writer| {
+                    payload_writer.finish(payload, writer, at.path, facts, resolved)
                 })
             }
             (RootShape::List(..), _) => {

@@ -169,9 +169,7 @@ async fn respond_to_query(
     query: &str,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let Some(ParsedRequest { request, last_event_id }) = request::parse_query(query)? else {
-        return Err(request::missing_query());
-    };
+    let ParsedRequest { request, last_event_id } = request::parse_query(query)?;
     let accepted = AcceptedTransports::from_headers(headers)?;
     let actor = Actor { address: client.address };
     if state.is_subscription(&request) {

@@ -47,7 +47,7 @@ impl ParsedRequest<'_> {
 pub enum RequestError {
     /// Not a GraphQL request.
     Malformed(Problem),
-    /// A GraphQL request that exceeds a limit.
+    /// A GraphQL request that exceeds a limit, or that needs something we do not have.
     Refused(Problem),
 }
 
@@ -98,7 +98,11 @@ pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<Parsed
     let parameters: Parameters = serde_json::from_slice(json)
         .map_err(|error| malformed_request(format!("the body is not a valid JSON object: {error}")))?;
     let Parameters { query, operation, variables, extensions } = parameters;
-    let query = query.ok_or_else(missing_query)?;
+    let extensions = extensions
+        .map_or(Ok(Vec::new()), |extensions| json_input::read_object("extensions", extensions.get()))?;
+    let Some(query) = query.filter(|query| query.get() != "null") else {
+        return Err(without_query(&extensions));
+    };
     // Checked before the text is copied: a document of megabytes is refused anyway.
     limits::check_length(query.get().len(), limits)
         .map_err(|failure| RequestError::Refused(Problem::bad_request("LIMIT_EXCEEDED", failure.message)))?;
@@ -113,13 +117,11 @@ pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<Parsed
             None => Vec::new(),
         },
     };
-    let last_event_id = extensions.map_or(Ok(None), |extensions| last_event_id(extensions.get()))?;
-    Ok(ParsedRequest { request, last_event_id })
+    Ok(ParsedRequest { request, last_event_id: last_event_id(extensions)? })
 }
 
 /// `lastEventId` of the extensions. An empty id counts as absent: clients send it before their first event.
-fn last_event_id(extensions: &str) -> Result<Option<String>, Problem> {
-    let extensions = json_input::read_object("extensions", extensions)?;
+fn last_event_id(extensions: Vec<(String, Value)>) -> Result<Option<String>, Problem> {
     match extensions.into_iter().find(|(name, _)| name == "lastEventId") {
         None | Some((_, Value::Null)) => Ok(None),
         Some((_, Value::String(id))) => Ok(Some(id).filter(|id| !id.is_empty())),
@@ -129,11 +131,11 @@ fn last_event_id(extensions: &str) -> Result<Option<String>, Problem> {
     }
 }
 
-/// Parses the query string of a GET; `None` if it has no `query`.
-pub fn parse_query(query: &str) -> Result<Option<ParsedRequest<'_>>, Problem> {
+/// Parses the query string of a GET.
+pub fn parse_query(query: &str) -> Result<ParsedRequest<'_>, Problem> {
     let mut request =
         GraphqlRequest { query: Cow::Borrowed(""), operation_name: None, variables: Vec::new() };
-    let (mut found, mut event_id) = (false, None);
+    let (mut found, mut extensions) = (false, Vec::new());
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match name.as_ref() {
             "query" => {
@@ -144,14 +146,27 @@ pub fn parse_query(query: &str) -> Result<Option<ParsedRequest<'_>>, Problem> {
             "variables" if !value.is_empty() => {
                 request.variables = json_input::read_object("variables", &value)?
             }
-            "extensions" if !value.is_empty() => event_id = last_event_id(&value)?,
+            "extensions" if !value.is_empty() => extensions = json_input::read_object("extensions", &value)?,
             _ => {}
         }
     }
-    Ok(found.then_some(ParsedRequest { request, last_event_id: event_id }))
+    if !found {
+        return Err(without_query(&extensions).into());
+    }
+    Ok(ParsedRequest { request, last_event_id: last_event_id(extensions)? })
 }
 
-pub fn missing_query() -> Problem {
+/// Clients with automatic persisted queries send the hash of a document instead of the document, and send the document
+/// when they get this message with status 200, whatever they accept.
+fn without_query(extensions: &[(String, Value)]) -> RequestError {
+    if extensions.iter().any(|(name, value)| name == "persistedQuery" && *value != Value::Null) {
+        let (code, message) = ("PERSISTED_QUERY_NOT_SUPPORTED", "PersistedQueryNotSupported");
+        return RequestError::Refused(Problem::new(StatusCode::OK, code, message));
+    }
+    missing_query().into()
+}
+
+fn missing_query() -> Problem {
     malformed_request("the parameter `query` with the GraphQL document is missing")
 }
 

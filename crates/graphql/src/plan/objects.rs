@@ -8,7 +8,9 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, PageField, RecordTypeId, Relation, Scalar};
+use trefoil_model::{
+    ChangePart, FieldId, KeyForm, PageField, RecordType, RecordTypeId, Relation, Scalar, ValueType,
+};
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
@@ -140,11 +142,13 @@ impl<'a> OperationPlanner<'a> {
                 Err(error) => (relation_slot(ty, object), FieldSource::Invalid(Arc::new(error))),
             };
         }
-        let source = match field.kind.value_type() {
-            Some(value_type) => {
+        let shown = owner.find_shown_reference(&first.name).filter(|_| field.kind.is_unstored());
+        let source = match (field.kind.value_type(), shown) {
+            (Some(value_type), _) => {
                 FieldSource::Column { position: reads.add_column(id), value_type: value_type.clone() }
             }
-            None => missing(&first.name),
+            (None, Some(reference)) => shown_key(owner, reference, ty, reads),
+            (None, None) => missing(&first.name),
         };
         (self.plan_slot(ty, group), source)
     }
@@ -332,6 +336,7 @@ impl<'a> OperationPlanner<'a> {
         group: &FieldGroup<'a>,
     ) -> PayloadShape {
         let (mut reads, mut uses_resolvers, mut parent) = (RecordReads::default(), false, None);
+        let is_change = self.engine.model().change_record(type_name).is_some();
         let entries = self.plan_entries(type_name, group, |planner, group| {
             let name = group.nodes[0].name.as_str();
             if let Some(field) = planner.plan_wrapper_field(type_name, group) {
@@ -340,12 +345,17 @@ impl<'a> OperationPlanner<'a> {
                 uses_resolvers = true;
                 return PayloadField::Resolver(field);
             }
-            if planner.engine.model().is_record_field(&group.nodes[0].definition) {
+            let model = planner.engine.model();
+            let change_part = model.change_part(type_name, name).filter(|_| is_change);
+            if let Some(part) = change_part.filter(|part| *part != ChangePart::Record) {
+                return PayloadField::Change(part);
+            }
+            if model.is_record_field(&group.nodes[0].definition) {
                 let object = planner.plan_object(record_name, group, &mut reads);
                 uses_resolvers |= object.uses_resolvers;
                 return PayloadField::Record(Arc::new(object));
             }
-            match planner.engine.model().payload_part(type_name, name) {
+            match model.payload_part(type_name, name) {
                 Some(part) => PayloadField::Part(part),
                 None if name == "__typename" => {
                     PayloadField::Typename(format!("\"{type_name}\"").into_bytes())
@@ -433,4 +443,17 @@ fn leaf_type(name: &str) -> LeafType {
             _ => LeafType::Custom,
         },
     }
+}
+
+/// The key of a reference, as a field `userId` beside `user` shows it.
+fn shown_key(owner: &RecordType, reference: FieldId, ty: &Type, reads: &mut RecordReads) -> FieldSource {
+    let position = reads.add_column(reference);
+    let is_int = ty.inner_named_type() == "Int";
+    let value_type = match owner.field(reference).kind.value_type() {
+        Some(ValueType::Key(KeyForm::Digits)) if is_int => ValueType::Key(KeyForm::Number),
+        Some(ValueType::Key(KeyForm::Number)) if !is_int => ValueType::Key(KeyForm::Digits),
+        Some(other) => other.clone(),
+        None => ValueType::Key(KeyForm::Digits),
+    };
+    FieldSource::Column { position, value_type }
 }

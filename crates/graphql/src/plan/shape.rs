@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, PayloadPart, RecordTypeId, ValueType};
+use trefoil_model::{ChangePart, FieldId, PayloadPart, RecordTypeId, ValueType};
 
 use crate::plan::input::FieldArguments;
 use crate::response_error::{DocumentLocation, ResponseError};
@@ -176,7 +176,7 @@ pub struct ConnectionShape {
     pub parent: Option<Arc<ObjectShape>>,
 }
 
-/// The result of a write that is wrapped in a type of its own.
+/// The result of a write or a change that is wrapped in a type of its own.
 pub struct PayloadShape {
     pub entries: ConnectionEntries<PayloadField>,
     /// The columns and children for all fields that select the record.
@@ -191,6 +191,8 @@ pub enum PayloadField {
     Resolver(Arc<FieldShape>),
     Record(Arc<ObjectShape>),
     Part(PayloadPart),
+    /// Of a change, not of a write.
+    Change(ChangePart),
     Missing(String),
 }
 
@@ -202,6 +204,7 @@ impl PayloadShape {
             PayloadField::Typename(_)
             | PayloadField::Record(_)
             | PayloadField::Part(_)
+            | PayloadField::Change(_)
             | PayloadField::Missing(_) => None,
         });
         fields.collect()
@@ -221,6 +224,7 @@ impl PayloadField {
             PayloadField::Typename(_)
             | PayloadField::Resolver(_)
             | PayloadField::Part(_)
+            | PayloadField::Change(_)
             | PayloadField::Missing(_) => None,
         }
     }

@@ -184,7 +184,7 @@ impl SubscriptionChannel {
                 variables: self.planned.variables.clone(),
                 key: None,
                 actor: self.request.actor.clone(),
-                image: Some(change.image.clone()),
+                change: Some(change),
             };
             let failures = match execution.run().await {
                 Ok(ExecutedResponse { body, causes, .. }) => return (body, causes),

@@ -104,8 +104,10 @@ fn change_filter(
     let name = &root.label.name;
     match &root.action {
         RootAction::Builtin(builtin) => match builtin.builtin.verb {
-            OperationVerb::Subscribe(_) => builtin_filter(engine, builtin, variables)
-                .map_err(|failure| with_root_location(root, failure)),
+            OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
+                builtin_filter(engine, builtin, variables)
+                    .map_err(|failure| with_root_location(root, failure))
+            }
             OperationVerb::List
             | OperationVerb::Get
             | OperationVerb::Count

@@ -113,6 +113,8 @@ pub struct OperationNames {
     pub created: String,
     pub updated: String,
     pub deleted: String,
+    /// `bookChanged`
+    pub changed: String,
 }
 
 pub fn operation_names(type_name: &str) -> OperationNames {
@@ -133,6 +135,7 @@ pub fn operation_names(type_name: &str) -> OperationNames {
         created: format!("{lower}Created"),
         updated: format!("{lower}Updated"),
         deleted: format!("{lower}Deleted"),
+        changed: format!("{lower}Changed"),
     }
 }
 

@@ -6,6 +6,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::ObjectType;
 
+use crate::change_wrapper::changed_type;
 use crate::naming::names::{is_key_name, snake_words};
 use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name, type_words};
 use crate::sdl::directives::directive_argument;
@@ -35,19 +36,21 @@ pub(crate) fn declared_keys<'a>(
     let named = types_of_operations(schema, &nouns);
     let reads_kind = !redeclared.contains("key");
     let key = |ty: &&'a ObjectType| {
-        if is_embedded(ty, redeclared) {
+        if is_embedded(ty, redeclared) || changed_type(schema, ty).is_some() {
             return None;
         }
         let chosen = || ty.fields.values().filter(|_| reads_kind).find_map(|field| chosen_key(field));
         let noun = TypeNoun::new(&ty.name, |words| nouns.contains(words));
         // `customers: [CustomerResponse]` lists what is stored, if there is no Customer.
         let is_result = is_result_name(&ty.name) && !(named.contains(ty.name.as_str()) && noun.has_ending());
-        let by_name = || key_field(ty, is_result).or_else(|| part_key(ty, is_result, &noun, &nouns));
         let undeclared = || {
             let is_stored = is_stored_by_operations(ty, &named);
             is_stored.then(|| natural_key(schema, ty).unwrap_or(HIDDEN_KEY))
         };
-        Some((ty.name.as_str(), chosen().or_else(by_name).or_else(undeclared)?))
+        let is_listed = || !is_result && is_listed(schema, &ty.name);
+        let part = || part_key(ty, &noun, &nouns).filter(|_| is_listed());
+        let by_name = || key_field(ty, is_result);
+        Some((ty.name.as_str(), chosen().or_else(by_name).or_else(undeclared).or_else(part)?))
     };
     types.iter().filter_map(key).collect()
 }
@@ -99,15 +102,7 @@ fn key_field(ty: &ObjectType, is_result: bool) -> Option<DeclaredKey<'_>> {
 }
 
 /// `accountId: ID!` in BankAccountDTO, unless there is a type Account, which it would refer to.
-fn part_key<'a>(
-    ty: &'a ObjectType,
-    is_result: bool,
-    noun: &TypeNoun,
-    nouns: &HashSet<String>,
-) -> Option<DeclaredKey<'a>> {
-    if is_result || ty.fields.contains_key("id") {
-        return None;
-    }
+fn part_key<'a>(ty: &'a ObjectType, noun: &TypeNoun, nouns: &HashSet<String>) -> Option<DeclaredKey<'a>> {
     let mut fields = ty.fields.values().filter(|field| {
         let words = snake_words(&field.name);
         let part = words.strip_suffix("_id").filter(|part| noun.ends_with(part) && !nouns.contains(*part));
@@ -115,6 +110,15 @@ fn part_key<'a>(
     });
     let field = fields.next().filter(|_| fields.next().is_none())?;
     field_key(field)
+}
+
+/// True if a query lists values of the type.
+fn is_listed(schema: &Schema, type_name: &str) -> bool {
+    let lists = |field: &FieldDefinition| field.ty.is_list() && field.ty.inner_named_type() == type_name;
+    let mut roots = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Query);
+    roots.any(|(_, name)| {
+        schema.get_object(name).is_some_and(|query| query.fields.values().any(|field| lists(field)))
+    })
 }
 
 /// The key that a field is without `@key`; `None` if its values cannot be keys.
@@ -138,7 +142,12 @@ fn field_key(field: &FieldDefinition) -> Option<DeclaredKey<'_>> {
 
 fn key_scalar(field: &FieldDefinition) -> Option<Scalar> {
     let (Type::Named(name) | Type::NonNullNamed(name)) = &field.ty else { return None };
-    Scalar::from_name(name).filter(|_| field.arguments.is_empty())
+    let scalar = match name.to_ascii_lowercase().as_str() {
+        // As a key it is counted up; as any other value such a scalar is what the schema makes of it.
+        "uint" | "uint32" | "int32" | "unsignedint" => Some(Scalar::Int),
+        _ => Scalar::from_name(name),
+    };
+    scalar.filter(|_| field.arguments.is_empty())
 }
 
 /// The only field by which operations get single records of the type: `isbn` with `book(isbn: String!): Book`.
@@ -161,19 +170,21 @@ fn natural_key<'a>(schema: &Schema, ty: &'a ObjectType) -> Option<DeclaredKey<'a
 fn is_result_name(type_name: &str) -> bool {
     let words = snake_words(type_name);
     let last = words.rsplit('_').next().unwrap_or_default();
-    matches!(
-        last,
-        "payload"
-            | "response"
-            | "result"
-            | "connection"
-            | "edge"
-            | "page"
-            | "info"
-            | "error"
-            | "message"
-            | "token"
-    )
+    // A chat stores its messages.
+    words != "message"
+        && matches!(
+            last,
+            "payload"
+                | "response"
+                | "result"
+                | "connection"
+                | "edge"
+                | "page"
+                | "info"
+                | "error"
+                | "message"
+                | "token"
+        )
 }
 
 /// The types whose records an operation lists or creates, by its name and its result.
@@ -182,22 +193,40 @@ fn types_of_operations<'a>(schema: &'a Schema, nouns: &HashSet<String>) -> HashS
     for (root, type_name) in root_types(schema) {
         let Some(ty) = schema.get_object(type_name) else { continue };
         for field in ty.fields.values() {
-            let result = field.ty.inner_named_type().as_str();
-            let noun = TypeNoun::new(result, |words| nouns.contains(words));
-            let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
-                let is_stored = match root {
-                    RootKind::Query => reading.verb == NamedVerb::List && field.ty.is_list(),
-                    RootKind::Mutation => reading.verb == NamedVerb::Create && !field.ty.is_list(),
-                    RootKind::Subscription => false,
-                };
-                is_stored && noun.is_named(&reading.noun)
-            });
-            if stores {
-                named.insert(result);
+            let result = (field.ty.inner_named_type().as_str(), field.ty.is_list());
+            let wrapped = wrapped_type(schema, result.0).filter(|_| !result.1);
+            for (result, is_list) in [Some(result), wrapped].into_iter().flatten() {
+                let is_wrapped = wrapped.is_some_and(|(wrapped, _)| wrapped == result);
+                let noun = TypeNoun::new(result, |words| nouns.contains(words));
+                let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
+                    let is_stored = match root {
+                        RootKind::Query => reading.verb == NamedVerb::List && is_list,
+                        RootKind::Mutation => reading.verb == NamedVerb::Create && !is_list,
+                        RootKind::Subscription => false,
+                    };
+                    // What is wrapped is less certain, so that it must have its full name.
+                    is_stored && noun.is_named(&reading.noun) && (!is_wrapped || noun.words == reading.noun)
+                });
+                if stores {
+                    named.insert(result);
+                }
             }
         }
     }
     named
+}
+
+/// The one object type that a connection, a page or a payload holds, and whether it is a list.
+fn wrapped_type<'a>(schema: &'a Schema, wrapper: &str) -> Option<(&'a str, bool)> {
+    let wrapper = schema.get_object(wrapper).filter(|ty| !ty.fields.contains_key("id"))?;
+    if let Some(edges) = wrapper.fields.get("edges") {
+        let edge = schema.get_object(edges.ty.inner_named_type())?;
+        return Some((edge.fields.get("node")?.ty.inner_named_type().as_str(), true));
+    }
+    let mut objects =
+        wrapper.fields.values().filter(|field| schema.get_object(field.ty.inner_named_type()).is_some());
+    let only = objects.next().filter(|_| objects.next().is_none())?;
+    Some((only.ty.inner_named_type().as_str(), only.ty.is_list()))
 }
 
 fn is_stored_by_operations(ty: &ObjectType, named: &HashSet<&str>) -> bool {

@@ -7,6 +7,7 @@ use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::{ExtendedType, ObjectType};
 use indexmap::IndexMap;
 
+use crate::change_wrapper::changed_type;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
 use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive};
@@ -104,7 +105,7 @@ pub(crate) fn read_record_types(
         if reader.record_ids.contains_key(ty.name.as_str()) {
             continue;
         }
-        if !is_embedded(ty, redeclared) {
+        if !is_embedded(ty, redeclared) && changed_type(schema, ty).is_none() {
             reader.warn_almost_record(ty);
         }
         reader.report_misplaced_directives(ty);
@@ -286,6 +287,13 @@ impl<'a> RecordTypeReader<'a> {
         self.check_directives(ty, def, &directives, &field.kind, FieldOwner::Record);
         // An id is always unique.
         field.unique = directives.unique && !field.kind.is_id();
+        field.ignores_case = field.unique && directives.ignores_case.is_some();
+        if let Some(directive) = directives.ignores_case.filter(|_| !field.kind.is_text()) {
+            self.log
+                .error(directive.location(), "DIRECTIVE_ARGUMENT", "`ignoreCase` is for text")
+                .label("the field is no text")
+                .help("remove the argument");
+        }
         field.value_source = self.value_source(ty, def, &directives);
         if field.value_source == ValueSource::RecordVersion {
             field.column = names::VERSION_COLUMN.into();
@@ -325,6 +333,7 @@ impl<'a> RecordTypeReader<'a> {
             kind: FieldKind::Unstored,
             required: def.ty.is_non_null(),
             unique: false,
+            ignores_case: false,
             rules: directives.rules.clone(),
             default: None,
             value_source: ValueSource::Client,
@@ -437,6 +446,7 @@ fn hidden_key(form: KeyForm) -> Field {
         kind: FieldKind::Id(form),
         required: true,
         unique: false,
+        ignores_case: false,
         rules: Vec::new(),
         default: None,
         value_source: ValueSource::Client,

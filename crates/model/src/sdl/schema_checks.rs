@@ -184,16 +184,22 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
             continue;
         }
         if let Some((_, other)) = owner.filter(|_| !field.kind.is_unstored()) {
-            log.warning(
-                field_span(schema, record, field),
-                "NOT_STORED",
-                format!(
-                    "`{0}.{1}` is not stored: `{0}.{2}` already uses that name for its stored value",
-                    record.name, field.name, other.name
-                ),
-            )
-            .label("returns an error when queried")
-            .help(format!("remove it and query `{} {{ id }}` instead, or rename one of them", other.name));
+            // `userId` beside the reference `user` shows its key.
+            if !other.kind.is_reference() || !field.kind.holds_key_text() {
+                log.warning(
+                    field_span(schema, record, field),
+                    "NOT_STORED",
+                    format!(
+                        "`{0}.{1}` is not stored: `{0}.{2}` already uses that name for its stored value",
+                        record.name, field.name, other.name
+                    ),
+                )
+                .label("returns an error when queried")
+                .help(format!(
+                    "remove it and query `{} {{ id }}` instead, or rename one of them",
+                    other.name
+                ));
+            }
             record.fields[i].kind = FieldKind::Unstored;
             record.fields[i].column.clear();
             continue;

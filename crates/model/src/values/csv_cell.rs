@@ -127,8 +127,6 @@ pub fn parse_cell(field: &Field, text: &str, separator: DecimalPoint) -> Result<
             let number = Value::number(text.trim_ascii()).filter(|_| is_json_number);
             number.unwrap_or_else(|| Value::from(text.as_str()))
         }
-        Some(ScalarGroup::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
-        Some(ScalarGroup::Boolean) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
         Some(ScalarGroup::Boolean | ScalarGroup::Time | ScalarGroup::Uuid | ScalarGroup::Json) | None => {
             Value::from(text)
         }

@@ -33,7 +33,8 @@ pub fn example_input(model: &Model, record: &RecordType) -> Option<Json> {
     for field in record.fields.iter().filter(|field| record.is_set_on_create(field)) {
         match example_value(model, field) {
             Some(value) => drop(object.insert(field.input_name.clone(), value)),
-            None if field.required && field.default.is_none() => return None,
+            // A list of links may be empty.
+            None if field.required && field.default.is_none() && !field.kind.is_link() => return None,
             None => {}
         }
     }

@@ -107,7 +107,7 @@ impl ExampleBuilder<'_> {
             let words: Vec<&str> = record.key_in_schema().into_iter().chain(title).collect();
             (!words.is_empty()).then(|| words.join(" "))
         };
-        selection_text(self.model(), record, &related)
+        selection_text(self.model(), self.model().record(record), &related)
     }
 
     pub fn operation_text(&self, document: &DocumentRequest<'_>) -> Option<String> {

@@ -84,7 +84,8 @@ pub fn create_link_sql(dialect: &DdlDialect, model: &StoredModel, link: &LinkTab
 }
 
 pub fn index_definition(dialect: &DdlDialect, table: &StoredTable, index: &StoredIndex) -> ObjectDefinition {
-    let terms: Vec<_> = index.columns.iter().map(|column| index_term(dialect, table, column)).collect();
+    let terms: Vec<_> =
+        index.columns.iter().map(|column| index_term(dialect, table, index, column)).collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
     let sql = format!(
         "CREATE {unique}INDEX {} ON {} ({})",
@@ -95,8 +96,11 @@ pub fn index_definition(dialect: &DdlDialect, table: &StoredTable, index: &Store
     ObjectDefinition { name: index.name.clone(), sql }
 }
 
-pub fn index_term(dialect: &DdlDialect, table: &StoredTable, column: &str) -> String {
+pub fn index_term(dialect: &DdlDialect, table: &StoredTable, index: &StoredIndex, column: &str) -> String {
     let name = quote_name(column);
+    if index.ignores_case {
+        return (dialect.case_key)(&name);
+    }
     table.column(column).map_or_else(|| name.clone(), |found| (dialect.equality_key)(&found.form, &name))
 }
 

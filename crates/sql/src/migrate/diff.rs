@@ -186,7 +186,8 @@ fn diff_indexes<'a>(pair: &TablePair<'a>) -> Vec<ChangeDetail<'a>> {
         |new: &str| pair.columns.iter().find(|(_, new_column)| new_column.column == new).map(|(old, _)| *old);
     let same = |old: &StoredIndex, new: &StoredIndex| {
         let columns = new.columns.iter().map(|column| old_column(column).map(|old| old.column.as_str()));
-        old.unique == new.unique && columns.eq(old.columns.iter().map(|column| Some(column.as_str())))
+        (old.unique, old.ignores_case) == (new.unique, new.ignores_case)
+            && columns.eq(old.columns.iter().map(|column| Some(column.as_str())))
     };
     let added = pair.new.indexes.iter().filter(|new| pair.old.indexes.iter().all(|old| !same(old, new)));
     // An index that is dropped with its column is not listed.

@@ -93,6 +93,8 @@ pub struct DdlDialect {
     pub read_expression: fn(&StoredType, &str) -> String,
     /// An expression that is the same for equal values, from the quoted column name.
     pub equality_key: fn(&StoredType, &str) -> String,
+    /// The expression of a text column that is the same for texts that differ only in case.
+    pub case_key: fn(&str) -> String,
 }
 
 impl DdlDialect {

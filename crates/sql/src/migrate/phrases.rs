@@ -25,7 +25,8 @@ pub fn describe_on_delete(stored_type: &StoredType) -> &'static str {
 
 pub fn describe_index(index: &StoredIndex) -> String {
     let kind = if index.unique { "unique index" } else { "index" };
-    format!("{kind} on {}", index.columns.join(", "))
+    let case = if index.ignores_case { ", ignoring case" } else { "" };
+    format!("{kind} on {}{case}", index.columns.join(", "))
 }
 
 pub fn describe_logging(logged: LoggedChanges) -> String {
@@ -33,6 +34,9 @@ pub fn describe_logging(logged: LoggedChanges) -> String {
     let names: Vec<_> = kinds.into_iter().filter(|(is_logged, _)| *is_logged).map(|(_, name)| name).collect();
     match names.is_empty() {
         true => "changes are no longer logged".to_owned(),
+        false if logged.changed_columns => {
+            format!("logged changes: {}, with the changed fields", names.join(", "))
+        }
         false => format!("logged changes: {}", names.join(", ")),
     }
 }

@@ -166,7 +166,7 @@ impl StepPlanner<'_> {
         let intro = format!("new {}", phrases::describe_index(index));
         let duplicates = match (old, new) {
             _ if !index.unique => 0,
-            (Some(old), _) => self.duplicate_count(table, old)?,
+            (Some(old), _) => self.duplicate_count(table, index, old)?,
             (None, Some(new)) if phrases::describe_default(&new.default).is_some() => {
                 self.row_count(&table.table)? - 1
             }
@@ -229,8 +229,13 @@ impl StepPlanner<'_> {
     }
 
     /// The number of records that would have to change for every value to be unique.
-    fn duplicate_count(&self, table: &StoredTable, column: &StoredColumn) -> Result<i64, MigrateError> {
-        let term = ddl::index_term(self.database.ddl_dialect(), table, &column.column);
+    fn duplicate_count(
+        &self,
+        table: &StoredTable,
+        index: &StoredIndex,
+        column: &StoredColumn,
+    ) -> Result<i64, MigrateError> {
+        let term = ddl::index_term(self.database.ddl_dialect(), table, index, &column.column);
         self.query_count(&format!(
             "SELECT count({term}) - count(DISTINCT {term}) FROM {}",
             quote_name(&table.table)

@@ -123,6 +123,15 @@ pub struct StoredIndex {
     pub name: String,
     pub columns: Vec<String>,
     pub unique: bool,
+    /// Texts that differ only in case are equal.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ignores_case: bool,
+}
+
+// Serde passes a reference.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// The pairs of a many-to-many relation.
@@ -155,6 +164,9 @@ pub struct LoggedChanges {
     pub created: bool,
     pub updated: bool,
     pub deleted: bool,
+    /// The columns that an update changed are logged, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed_columns: bool,
 }
 
 impl StoredModel {
@@ -175,7 +187,7 @@ impl StoredModel {
             key: StoredKey::of(record),
             columns: stored_columns(model, record),
             indexes: stored_indexes(record, &mut names),
-            logged: LoggedChanges::for_record(RecordTypeId(position), logged),
+            logged: LoggedChanges::for_record(model, RecordTypeId(position), logged),
             renamed_from: record.renamed_from.clone(),
         });
         StoredModel {
@@ -253,12 +265,13 @@ impl StoredTable {
 }
 
 impl LoggedChanges {
-    fn for_record(record: RecordTypeId, logged: &[(RecordTypeId, ChangeKind)]) -> Self {
+    fn for_record(model: &Model, record: RecordTypeId, logged: &[(RecordTypeId, ChangeKind)]) -> Self {
         let is_logged = |kind| logged.contains(&(record, kind));
         LoggedChanges {
             created: is_logged(ChangeKind::Created),
             updated: is_logged(ChangeKind::Updated),
             deleted: is_logged(ChangeKind::Deleted),
+            changed_columns: is_logged(ChangeKind::Updated) && model.tells_changed_fields(record),
         }
     }
 }
@@ -336,12 +349,15 @@ fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex
         .map(|field| (vec![field.column.clone()], true))
         .chain(references.map(|field| (vec![field.column.clone()], false)))
         .chain(record.indexes.iter().map(|fields| (fields.iter().map(column).collect(), false)));
+    let ignoring_case: Vec<Vec<String>> =
+        stored().filter(|field| field.ignores_case).map(|field| vec![field.column.clone()]).collect();
     let mut list: Vec<StoredIndex> = Vec::new();
     for (columns, unique) in required {
         if list.iter().all(|index| index.columns != columns) {
             let suffix = if unique { "unique" } else { "index" };
             let name = names.take_name(format!("{}_{}_{suffix}", record.table, columns.join("_")));
-            list.push(StoredIndex { name, columns, unique });
+            let ignores_case = unique && ignoring_case.contains(&columns);
+            list.push(StoredIndex { name, columns, unique, ignores_case });
         }
     }
     list

@@ -63,8 +63,6 @@ pub enum Program {
     },
     Upsert {
         find: String,
-        /// Keeps others from creating the record meanwhile.
-        lock: Option<String>,
         create: Box<Program>,
         update: Box<Program>,
     },
@@ -160,7 +158,6 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         },
         PlanAction::Upsert { record, listing, create, update } => Program::Upsert {
             find: MatchStatements { dialect, record: model.record(*record), listing }.find_sql(),
-            lock: write::lock_sql(dialect, model.record(*record)),
             create: Box::new(compile_plan(dialect, model, create)?),
             update: Box::new(compile_plan(dialect, model, update)?),
         },

@@ -17,11 +17,16 @@ pub enum ValueComparison {
     Plain,
     Real,
     Decimal,
+    /// Text in which the case of ASCII letters makes no difference, except to its order.
+    IgnoreCase,
 }
 
 impl ValueComparison {
     pub fn for_field(field: &Field) -> ValueComparison {
         let Some(scalar) = field.kind.scalar() else { return ValueComparison::Plain };
+        if field.ignores_case {
+            return ValueComparison::IgnoreCase;
+        }
         match scalar.storage_class() {
             StorageClass::Real => ValueComparison::Real,
             // A number stored as text is an exact decimal.
@@ -124,9 +129,9 @@ impl Dialect {
     pub fn sort_key(self, comparison: ValueComparison, value: &str) -> String {
         match (self, comparison) {
             (Dialect::Sqlite, ValueComparison::Decimal) => format!("trefoil_decimal_key({value})"),
-            (Dialect::Sqlite, ValueComparison::Plain | ValueComparison::Real)
+            (Dialect::Sqlite, ValueComparison::Plain | ValueComparison::Real | ValueComparison::IgnoreCase)
             // PostgreSQL: text columns are COLLATE "C", and numeric is exact.
-            | (Dialect::Postgres, ValueComparison::Plain | ValueComparison::Real | ValueComparison::Decimal) => value.to_owned(),
+            | (Dialect::Postgres, _) => value.to_owned(),
         }
     }
 
@@ -135,6 +140,11 @@ impl Dialect {
         match (self, comparison) {
             (Dialect::Sqlite, ValueComparison::Decimal) => {
                 format!("CASE WHEN instr({value},'.') THEN rtrim(rtrim({value},'0'),'.') ELSE {value} END")
+            }
+            // Both fold ASCII only: SQLite always, PostgreSQL with this collation.
+            (Dialect::Sqlite, ValueComparison::IgnoreCase) => format!("lower({value})"),
+            (Dialect::Postgres, ValueComparison::IgnoreCase) => {
+                format!("lower(CAST({value} AS text) COLLATE \"C\")")
             }
             (Dialect::Sqlite, ValueComparison::Plain | ValueComparison::Real)
             | (
@@ -202,10 +212,17 @@ impl Dialect {
                     ValueComparison::Plain => "value".to_owned(),
                     // SQLite's own conversion of text to a number may be off by the last bit.
                     ValueComparison::Real => "trefoil_real(value)".to_owned(),
-                    ValueComparison::Decimal => self.equality_key(comparison, "value"),
+                    ValueComparison::Decimal | ValueComparison::IgnoreCase => {
+                        self.equality_key(comparison, "value")
+                    }
                 };
                 format!("{} IN (SELECT {item} FROM json_each({list}))", self.equality_key(comparison, value))
             }
+            Dialect::Postgres if comparison == ValueComparison::IgnoreCase => format!(
+                "{} IN (SELECT {} FROM unnest(CAST({list} AS text[])) AS item)",
+                self.equality_key(comparison, value),
+                self.equality_key(comparison, "item")
+            ),
             // The parameter then is an array of the column's type.
             Dialect::Postgres => format!("{value} = ANY ({list})"),
         }

@@ -36,23 +36,11 @@ pub fn sequence_statements(dialect: Dialect, record: &RecordType) -> Option<Sequ
             let last = format!("coalesce(pg_sequence_last_value({name}), 0)");
             Some(SequenceStatements {
                 is_behind: format!("SELECT 1 WHERE {last} < CAST($1 AS bigint)"),
-                lock: lock_table_sql(&table),
+                lock: format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"),
                 advance: format!("SELECT setval({name}, greatest({last}, CAST($1 AS bigint)))"),
             })
         }
     }
-}
-
-/// Keeps all others from writing to the table until the transaction ends; `None` where there is one writer only.
-pub fn lock_sql(dialect: Dialect, record: &RecordType) -> Option<String> {
-    match dialect {
-        Dialect::Sqlite => None,
-        Dialect::Postgres => Some(lock_table_sql(&dialect.quote_name(&record.table))),
-    }
-}
-
-fn lock_table_sql(table: &str) -> String {
-    format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
 }
 
 /// Parameters: for each record the id, if the caller chooses it, then the values. On PostgreSQL it returns one row per

@@ -109,6 +109,16 @@ pub fn item_error(error: Error, index: usize) -> Error {
     match error {
         Error::Invalid(violations) => Error::Invalid(nested(violations)),
         Error::Conflict(violations) => Error::Conflict(nested(violations)),
-        other => other,
+        other @ (Error::NotFound { .. }
+        | Error::Stale { .. }
+        | Error::KeyReused
+        | Error::KeyInUse
+        | Error::Limit(_)
+        | Error::Unavailable { .. }
+        | Error::OutcomeUnknown
+        | Error::Cancelled
+        | Error::Internal { .. }
+        | Error::Resolver { .. }
+        | Error::EventId { .. }) => other,
     }
 }

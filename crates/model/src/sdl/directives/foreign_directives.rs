@@ -120,6 +120,10 @@ fn fits_builtin(builtin: &BuiltinDirective, directive: &Directive, location: &st
 
 /// The directive of ours that was meant: it differs by one letter or by case, or was cut short.
 pub(crate) fn misspelt_builtin(name: &str) -> Option<&'static str> {
+    // Another word, which other servers use.
+    if name == "generated" {
+        return None;
+    }
     let is_cut_short = |builtin: &str| name.len() >= 4 && builtin.starts_with(name);
     let mut builtins = directives::BUILTIN_DIRECTIVES.iter().map(|builtin| builtin.name);
     builtins.find(|builtin| names::differ_by_one_edit(name, builtin) || is_cut_short(builtin))

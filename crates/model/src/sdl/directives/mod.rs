@@ -53,8 +53,8 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     },
     BuiltinDirective {
         name: "unique",
-        sdl: "directive @unique on FIELD_DEFINITION",
-        doc: "No two records may have the same value.",
+        sdl: "directive @unique(ignoreCase: Boolean = false) on FIELD_DEFINITION",
+        doc: "No two records may have the same value, or one that differs only in case.",
     },
     BuiltinDirective {
         name: "length",
@@ -161,6 +161,8 @@ pub(crate) struct DirectiveReader<'a> {
 pub(crate) struct FieldDirectives<'a> {
     pub directives: Vec<&'a Node<Directive>>,
     pub unique: bool,
+    /// `@unique(ignoreCase: true)`.
+    pub ignores_case: Option<&'a Node<Directive>>,
     pub rules: Vec<FieldRule>,
     pub value_sources: Vec<&'a Node<Directive>>,
     pub renamed_from: Option<String>,
@@ -183,7 +185,11 @@ impl<'s> DirectiveReader<'_> {
             match directive.name.as_str() {
                 "notBlank" => found.rules.push(FieldRule::NotBlank),
                 "email" => found.rules.push(FieldRule::Email),
-                "unique" => found.unique = true,
+                "unique" => {
+                    found.unique = true;
+                    let ignores_case = self.flag_argument(directive, "ignoreCase") == Some(true);
+                    found.ignores_case = ignores_case.then_some(directive);
+                }
                 "length" => found.rules.extend(self.read_length(directive)),
                 "range" => found.rules.extend(self.read_range(directive)),
                 "pattern" => found.rules.extend(self.read_pattern(directive)),

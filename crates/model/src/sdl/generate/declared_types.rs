@@ -67,7 +67,13 @@ fn object_misfit(schema: &Schema, declared: &ObjectType, wanted: &GeneratedType)
 fn is_optional(name: &str) -> bool {
     matches!(
         name,
-        "totalCount" | "hasPreviousPage" | "startCursor" | "endCursor" | "cursor" | "version" | "changed"
+        "id" | "totalCount"
+            | "hasPreviousPage"
+            | "startCursor"
+            | "endCursor"
+            | "cursor"
+            | "version"
+            | "changed"
     )
 }
 

@@ -9,6 +9,7 @@ use apollo_compiler::schema::ExtendedType;
 use crate::RootKind;
 use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
 use crate::sdl::generate::generated_type::{GeneratedType, inner_name};
+use crate::sdl::generate::input_types::FieldTypes;
 use crate::sdl::generate::operations::GeneratedOperation;
 use crate::sdl::generate::request::GenerationRequest;
 use crate::sdl::generate::{declared_types, input_types, operations, result_types};
@@ -113,8 +114,10 @@ impl SdlGenerator<'_> {
     /// The definition of a type that can be generated; `None` for those of the schema itself.
     fn definition(&self, position: usize, name: &str) -> Option<GeneratedType> {
         let record = &self.model.records[position];
-        input_types::input_type(self.schema, self.model, record, name)
-            .or_else(|| result_types::result_type(record, name))
+        input_types::input_type(self.schema, self.model, record, name).or_else(|| {
+            let types = FieldTypes { schema: self.schema, model: self.model };
+            result_types::result_type(record, &types.key_type(position), name)
+        })
     }
 
     fn report_unusable(&mut self, position: usize, reason: &str, operations: &[String]) {

@@ -89,29 +89,31 @@ impl FieldTypes<'_> {
     }
 
     fn where_fields(&self, record: &RecordType) -> Vec<(String, String)> {
-        let mut fields: Vec<(String, String)> = Vec::new();
-        let mut conditions: Vec<(String, String)> = Vec::new();
+        let names: Vec<&str> =
+            comparable_fields(self.schema, record).map(|field| field.input_name.as_str()).collect();
+        let mut fields = Vec::new();
         for field in comparable_fields(self.schema, record) {
             let (name, ty) = (&field.input_name, self.single_type(&record.name, field));
             fields.push((name.clone(), ty.clone()));
+            let mut add = |operator: &str, ty: String| {
+                let condition = format!("{name}_{operator}");
+                // A field may be called like a condition of another one.
+                if !names.contains(&condition.as_str()) {
+                    fields.push((condition, ty));
+                }
+            };
             for operator in operators(field) {
-                conditions.push((
-                    format!("{name}_{operator}"),
+                add(
+                    operator,
                     match *operator {
                         "in" => format!("[{ty}!]"),
                         "contains" => "String".to_owned(),
                         _ => ty.clone(),
                     },
-                ));
+                );
             }
             if !field.required && !field.kind.is_id() {
-                conditions.push((format!("{name}_null"), "Boolean".to_owned()));
-            }
-        }
-        // A field may be called like a condition of another one.
-        for (name, ty) in conditions {
-            if !fields.iter().any(|(known, _)| *known == name) {
-                fields.push((name, ty));
+                add("null", "Boolean".to_owned());
             }
         }
         fields

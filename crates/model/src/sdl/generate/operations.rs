@@ -7,7 +7,7 @@ use crate::sdl::generate::input_types::{
     FieldTypes, comparable_fields, create_name, update_name, where_name, writable_fields,
 };
 use crate::sdl::generate::request::GenerationFlags;
-use crate::sdl::generate::result_types::connection_name;
+use crate::sdl::generate::result_types::{change_name, connection_name};
 use crate::sdl::record_types::PartialModel;
 use crate::{KeySource, RecordType, RootKind};
 
@@ -132,10 +132,22 @@ impl OperationList<'_> {
         let (create, update) = (create_name(record), update_name(record));
         if has_input {
             let input = self.input_argument(format!("{create}!"));
-            self.add(RootKind::Mutation, names.create, vec![input], result.clone(), &[create.clone()]);
+            self.add(
+                RootKind::Mutation,
+                names.create,
+                vec![input],
+                result.clone(),
+                std::slice::from_ref(&create),
+            );
             let inputs = self.input_argument(format!("[{create}!]!"));
             let results = format!("[{}!]!", record.name);
-            self.add(RootKind::Mutation, names.create_many, vec![inputs], results, &[create.clone()]);
+            self.add(
+                RootKind::Mutation,
+                names.create_many,
+                vec![inputs],
+                results,
+                std::slice::from_ref(&create),
+            );
         } else {
             self.add(RootKind::Mutation, names.create, Vec::new(), result.clone(), &[]);
         }
@@ -144,7 +156,13 @@ impl OperationList<'_> {
         let (matching, where_types) = self.where_argument("!");
         if let Some(key) = self.key.clone().filter(|_| has_input) {
             let arguments = vec![key, update_input.clone(), expected_version()];
-            self.add(RootKind::Mutation, names.update, arguments, result.clone(), &[update.clone()]);
+            self.add(
+                RootKind::Mutation,
+                names.update,
+                arguments,
+                result.clone(),
+                std::slice::from_ref(&update),
+            );
         }
         if has_input && !matching.is_empty() {
             let arguments = [matching.clone(), vec![update_input]].concat();
@@ -172,6 +190,14 @@ impl OperationList<'_> {
             let (arguments, types) = self.where_argument("");
             let result = format!("{}!", self.record.name);
             self.add(RootKind::Subscription, name, arguments, result, &types);
+        }
+        // A field of the change must not have the name of the field with the record.
+        let [_, record_field] = &names.get;
+        if self.key.is_some() && !matches!(record_field.as_str(), "kind" | "id" | "version" | "changed") {
+            let (arguments, mut types) = self.where_argument("");
+            types.push(change_name(self.record));
+            let result = format!("{}!", change_name(self.record));
+            self.add(RootKind::Subscription, names.changed, arguments, result, &types);
         }
     }
 }

@@ -88,9 +88,14 @@ impl ConnectionState {
         let _ = self.takeover.set(takeover);
     }
 
+    /// Whether the head being written is the last one for hyper.
+    pub fn is_last_head(&self) -> bool {
+        self.takeover.get().is_some()
+    }
+
     /// Called when everything written so far is flushed; returns whether that was the last head.
     pub fn on_flush(&self) -> bool {
-        let is_last = self.takeover.get().is_some();
+        let is_last = self.is_last_head();
         if is_last {
             self.is_handed_over.store(true, Ordering::Relaxed);
         }

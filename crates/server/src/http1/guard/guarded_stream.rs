@@ -24,6 +24,7 @@ use trefoil_http::streaming::deadline::MovingDeadline;
 
 use crate::http1::connection_slot::ConnectionSlot;
 use crate::http1::guard::connection_state::{ConnectionState, RequestStart};
+use crate::http1::guard::handshake_head;
 use crate::http1::guard::input_state::InputState;
 use crate::http1::guard::request_head::{self, ParsedHead};
 
@@ -236,6 +237,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, reason)))
     }
 
+    /// The head of a handshake as it is written instead of `bytes`, with the same length.
+    fn handshake_head(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let is_head = self.state.is_last_head() && self.input_state != InputState::Tunnel;
+        if is_head { handshake_head::with_usual_case(bytes) } else { None }
+    }
+
     fn track_write(
         &mut self,
         polled: Poll<io::Result<usize>>,
@@ -297,7 +304,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for GuardedStream<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        let head = self.handshake_head(bytes);
+        let polled = Pin::new(&mut self.socket).poll_write(cx, head.as_deref().unwrap_or(bytes));
         self.track_write(polled, cx)
     }
 
@@ -306,7 +314,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.socket).poll_write_vectored(cx, bytes);
+        let head = bytes.first().and_then(|first| self.handshake_head(first));
+        let polled = match head {
+            Some(head) => Pin::new(&mut self.socket).poll_write(cx, &head),
+            None => Pin::new(&mut self.socket).poll_write_vectored(cx, bytes),
+        };
         self.track_write(polled, cx)
     }
 

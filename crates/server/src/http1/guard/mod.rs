@@ -2,6 +2,7 @@
 
 pub(crate) mod connection_state;
 pub(crate) mod guarded_stream;
+mod handshake_head;
 #[cfg(any(test, fuzzing))]
 pub mod hyper_comparison;
 mod input_state;

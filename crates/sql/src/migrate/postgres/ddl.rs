@@ -4,6 +4,7 @@ use crate::migrate::ddl::quote_text;
 use crate::migrate::migration_database::DdlDialect;
 use crate::migrate::postgres::sql_objects::SqlFunction;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredType};
+use crate::statements::dialect::{Dialect, ValueComparison};
 
 pub const POSTGRES_DDL: DdlDialect = DdlDialect {
     id_column,
@@ -17,6 +18,7 @@ pub const POSTGRES_DDL: DdlDialect = DdlDialect {
     read_expression,
     // numeric compares by value, regardless of trailing zeros.
     equality_key: |_, name| name.to_owned(),
+    case_key: |name| Dialect::Postgres.equality_key(ValueComparison::IgnoreCase, name),
 };
 
 /// The tables of every store, whatever the schema. A change is written to `trefoil_unnumbered` in the transaction of

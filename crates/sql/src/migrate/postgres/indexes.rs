@@ -12,6 +12,7 @@ use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::phrases;
 use crate::migrate::postgres::database::PostgresMigration;
+use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SCHEMA_OID, shorten_name};
 use crate::migrate::stored_model::{LinkTable, StoredIndex, StoredModel, StoredTable};
 
@@ -24,6 +25,10 @@ const DROP_TIMEOUT_MS: i64 = 1_000;
 /// The comment that marks a fallback index.
 const FALLBACK_COMMENT: &str = "without the id: some value is so long that both do not fit";
 
+/// The beginning of the comment on an index that ignores case; the column follows, because the catalog has only an
+/// expression.
+const IGNORE_CASE_COMMENT: &str = "ignores the case of ";
+
 /// An index on columns of a table.
 #[derive(Debug, PartialEq)]
 struct TableIndex {
@@ -33,6 +38,7 @@ struct TableIndex {
     columns: Vec<String>,
     /// True if it was created because an index that ends in the id was not possible.
     is_fallback: bool,
+    ignores_case: bool,
 }
 
 /// An index of the model, and the one to create if some value is too long for it.
@@ -223,12 +229,16 @@ fn find_indexes(database: &PostgresMigration) -> Result<Vec<TableIndex>, Migrate
          WHERE i.relnamespace = {SCHEMA_OID}"
     );
     let rows = database.query_texts(&sql, &[])?;
-    let index = |row: Vec<String>| TableIndex {
-        name: row[0].clone(),
-        table: row[1].clone(),
-        unique: row[2] == "true",
-        columns: row[3].split(',').map(str::to_owned).collect(),
-        is_fallback: row[4] == FALLBACK_COMMENT,
+    let index = |row: Vec<String>| {
+        let ignoring_case = row[4].strip_prefix(IGNORE_CASE_COMMENT);
+        TableIndex {
+            name: row[0].clone(),
+            table: row[1].clone(),
+            unique: row[2] == "true",
+            columns: ignoring_case.unwrap_or(&row[3]).split(',').map(str::to_owned).collect(),
+            is_fallback: row[4] == FALLBACK_COMMENT,
+            ignores_case: ignoring_case.is_some(),
+        }
     };
     Ok(rows.into_iter().map(index).collect())
 }
@@ -251,6 +261,7 @@ impl RequiredIndex {
             unique: index.unique,
             columns: index.columns.clone(),
             is_fallback: false,
+            ignores_case: index.ignores_case,
         };
         let description = format!("{}: {}", table.name, phrases::describe_index(index));
         if index.unique || index.columns.iter().any(|column| column == "id") {
@@ -262,6 +273,7 @@ impl RequiredIndex {
             unique: false,
             columns: index.columns.iter().cloned().chain(["id".to_owned()]).collect(),
             is_fallback: false,
+            ignores_case: false,
         };
         RequiredIndex {
             index: with_id,
@@ -277,6 +289,7 @@ impl RequiredIndex {
             unique: false,
             columns: vec![link.second.column.clone(), link.first.column.clone()],
             is_fallback: false,
+            ignores_case: false,
         };
         let description = format!("{}: index on {}", link.table, index.columns.join(", "));
         RequiredIndex { index, fallback: None, description }
@@ -306,14 +319,20 @@ impl RequiredIndex {
 
 impl TableIndex {
     fn is_same_index(&self, other: &TableIndex) -> bool {
-        (&self.table, self.unique, &self.columns, self.is_fallback)
-            == (&other.table, other.unique, &other.columns, other.is_fallback)
+        let properties = |index: &TableIndex| (index.unique, index.is_fallback, index.ignores_case);
+        (&self.table, &self.columns, properties(self)) == (&other.table, &other.columns, properties(other))
     }
 
     fn create_sql(&self) -> String {
         let unique = if self.unique { "UNIQUE " } else { "" };
         let columns: Vec<String> = self.columns.iter().map(|column| quote_name(column)).collect();
         let (name, table) = (quote_name(&self.name), quote_name(&self.table));
-        format!("CREATE {unique}INDEX {name} ON {table} ({})", columns.join(", "))
+        let sql = |terms: &str| format!("CREATE {unique}INDEX {name} ON {table} ({terms})");
+        if !self.ignores_case {
+            return sql(&columns.join(", "));
+        }
+        let terms: Vec<String> = columns.iter().map(|column| (POSTGRES_DDL.case_key)(column)).collect();
+        let comment = quote_text(&format!("{IGNORE_CASE_COMMENT}{}", self.columns.join(",")));
+        format!("{}; COMMENT ON INDEX {name} IS {comment}", sql(&terms.join(", ")))
     }
 }

@@ -1,5 +1,7 @@
 //! The triggers of a record's table on PostgreSQL, and the functions they call.
 
+use trefoil_engine::changes::CHANGED_COLUMNS;
+
 use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
@@ -170,12 +172,14 @@ fn log_statement(table: &StoredTable, kind: &str, row: &str) -> String {
     let types = table.columns.iter().map(typed).collect::<Vec<_>>().join(", ");
     let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
     let id = if table.key == StoredKey::Counted { "i.\"id\"" } else { "0" };
+    let is_told = kind == "updated" && table.logged.changed_columns;
+    let changed = if is_told { changed_columns(table) } else { String::new() };
     format!(
         "  -- {types}\n  INSERT INTO {{schema}}.\"trefoil_unnumbered\" ({columns})\n  \
          SELECT {}, '{kind}', {id}, i.\"_version\", clock_timestamp(), row_to_json(i.*)\n  \
          FROM (SELECT {}) AS i;\n",
         quote_text(&table.name),
-        image_columns(table, row)
+        image_columns(table, row) + &changed
     )
 }
 
@@ -185,6 +189,22 @@ fn image_columns(table: &StoredTable, row: &str) -> String {
     let own = ["id", "_version"].map(|name| format!("{row}.{0} AS {0}", quote_name(name)));
     let columns = table.columns.iter().map(|column| image_value(row, column));
     own.into_iter().chain(columns).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of the columns that the update changes, as another column of the image. Texts are compared, so that what is
+/// written otherwise counts as changed, as on SQLite.
+fn changed_columns(table: &StoredTable) -> String {
+    let differs = |column: &StoredColumn| {
+        let name = quote_name(&column.column);
+        let [new, old] = ["NEW", "OLD"].map(|row| format!("CAST({row}.{name} AS text)"));
+        format!("({}, {new} IS DISTINCT FROM {old})", quote_text(&column.column))
+    };
+    let rows: Vec<String> = table.columns.iter().map(differs).collect();
+    let rows = if rows.is_empty() { "('', false)".to_owned() } else { rows.join(", ") };
+    format!(
+        ", array_to_json(ARRAY(SELECT c.name FROM (VALUES {rows}) AS c(name, differs) WHERE c.differs)) AS {}",
+        quote_name(CHANGED_COLUMNS)
+    )
 }
 
 fn image_value(row: &str, column: &StoredColumn) -> String {

@@ -1,5 +1,7 @@
 //! SQLite's definitions: column types, the bookkeeping tables, and the triggers with their images.
 
+use trefoil_engine::changes::CHANGED_COLUMNS;
+
 use crate::migrate::ddl::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::migration_database::DdlDialect;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};
@@ -41,6 +43,7 @@ pub const SQLITE_DDL: DdlDialect = DdlDialect {
     default_value,
     read_expression: |_, name| name.to_owned(),
     equality_key,
+    case_key: |name| Dialect::Sqlite.equality_key(ValueComparison::IgnoreCase, name),
 };
 
 fn id_column(key: StoredKey) -> &'static str {
@@ -98,6 +101,11 @@ pub fn table_triggers(table: &StoredTable) -> Vec<ObjectDefinition> {
         let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
         let (resource, image) = (quote_text(&table.name), image_expression(table, row));
         let id = if table.key == StoredKey::Counted { format!("{row}.\"id\"") } else { "0".to_owned() };
+        let image = if kind == "updated" && table.logged.changed_columns {
+            set_changed_columns(table, &image)
+        } else {
+            image
+        };
         let values = format!("{resource}, '{kind}', {id}, {row}.\"_version\", {NOW}, {image}");
         let body = format!("INSERT INTO \"trefoil_changes\" ({columns}) VALUES ({values})");
         trigger(table, kind, when, &body)
@@ -133,8 +141,14 @@ fn version_trigger(table: &StoredTable) -> ObjectDefinition {
         let name = quote_name(&column.column);
         sets.push(format!("{name} = CASE WHEN NEW.{name} IS OLD.{name} THEN {NOW} ELSE NEW.{name} END"));
     }
-    let body =
+    let mut body =
         format!("UPDATE {} SET {} WHERE \"id\" = NEW.\"id\"", quote_name(&table.table), sets.join(", "));
+    if table.logged.changed_columns {
+        // That update was logged, and changed the version only; the fields were changed by this one.
+        let last = "\"number\" = (SELECT max(\"number\") FROM \"trefoil_changes\")";
+        let image = set_changed_columns(table, "\"image\"");
+        body += &format!("; UPDATE \"trefoil_changes\" SET \"image\" = {image} WHERE {last}");
+    }
     let when = "AFTER UPDATE ON {table} WHEN NEW.\"_version\" = OLD.\"_version\"";
     trigger(table, "version", when, &body)
 }
@@ -144,6 +158,19 @@ fn trigger(table: &StoredTable, purpose: &str, when: &str, body: &str) -> Object
     let when = when.replace("{table}", &quote_name(&table.table));
     let sql = format!("CREATE TRIGGER {} {when} BEGIN {body}; END", quote_name(&name));
     ObjectDefinition { name, sql }
+}
+
+/// The image with the names of the columns that the update changes.
+fn set_changed_columns(table: &StoredTable, image: &str) -> String {
+    let differs = |column: &StoredColumn| {
+        let name = quote_name(&column.column);
+        format!("({}, NEW.{name} IS NOT OLD.{name})", quote_text(&column.column))
+    };
+    // A table without columns of its own has none that changes.
+    let rows: Vec<String> = table.columns.iter().map(differs).collect();
+    let rows = if rows.is_empty() { "('', 0)".to_owned() } else { rows.join(", ") };
+    let changed = format!("SELECT json_group_array(column1) FROM (VALUES {rows}) WHERE column2");
+    format!("json_set({image}, '$.\"{CHANGED_COLUMNS}\"', json(({changed})))")
 }
 
 /// The record as a JSON object of its columns. Values that no field can hold become null: a write of another

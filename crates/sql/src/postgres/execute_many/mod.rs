@@ -11,7 +11,7 @@ use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::execute_many::insert_records::{insert_level, insert_records};
 use crate::postgres::execute_write::execute_write;
-use crate::postgres::session::{PostgresSession, RowVisitor};
+use crate::postgres::session::{PostgresSession, RowVisitor, internal_error};
 use crate::statements::compile::Program;
 use crate::statements::select::{SqlParameter, count_parameters, match_parameters};
 use crate::statements::write_many::{check_match_count, item_error};
@@ -58,22 +58,26 @@ pub async fn execute_plan(
         }
         (
             PlanAction::Upsert { listing, create, update, .. },
-            Program::Upsert { find, lock, create: create_program, update: update_program },
+            Program::Upsert { find, create: create_program, update: update_program },
         ) => {
             let parameters = match_parameters(listing);
             let mut found = session.query_id(find, &parameters).await?;
-            if let (None, Some(lock)) = (&found, lock) {
-                // Another session may have created it before the lock was granted.
-                session.execute_control(lock).await?;
-                found = session.query_id(find, &parameters).await?;
-            }
-            match found {
-                Some(id) => {
-                    let update = update.for_record(id);
-                    execute_explained(session, model, &update, update_program, visit).await
+            if found.is_none() {
+                match execute_part(session, create, create_program, &mut *visit).await {
+                    Err(PostgresError::Refused(error)) => {
+                        // Perhaps another session has created it meanwhile.
+                        found = session.query_id(find, &parameters).await?;
+                        if found.is_none() {
+                            let explained = explain_error(session, model, &create.action, &error).await?;
+                            return Err(PostgresError::Plan(explained));
+                        }
+                    }
+                    result => return result,
                 }
-                None => execute_explained(session, model, create, create_program, visit).await,
             }
+            let Some(id) = found else { return Err(internal_error("an upsert found no record")) };
+            let update = update.for_record(id);
+            execute_explained(session, model, &update, update_program, visit).await
         }
         _ => execute_write(session, plan, program, visit).await,
     }
@@ -149,24 +153,35 @@ async fn execute_explained(
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
-    session.execute_control("SAVEPOINT part").await?;
-    match execute_write(session, plan, program, visit).await {
-        Ok(outcome) => {
-            session.execute_control("RELEASE part").await?;
-            Ok(outcome)
-        }
+    match execute_part(session, plan, program, visit).await {
         Err(PostgresError::Refused(error)) => {
-            session.execute_control("ROLLBACK TO part").await?;
             Err(PostgresError::Plan(explain_error(session, model, &plan.action, &error).await?))
         }
+        result => result,
+    }
+}
+
+/// Runs a plan that is part of another. After a refusal, the transaction is as it was before it.
+async fn execute_part(
+    session: PostgresSession<'_>,
+    plan: &Plan,
+    program: &Program,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, PostgresError> {
+    session.execute_control("SAVEPOINT part").await?;
+    let result = execute_write(session, plan, program, visit).await;
+    match &result {
+        Ok(_) => session.execute_control("RELEASE part").await?,
+        Err(PostgresError::Refused(_)) => session.execute_control("ROLLBACK TO part").await?,
         Err(
-            error @ (PostgresError::Plan(_)
+            PostgresError::Plan(_)
             | PostgresError::Retryable(_)
             | PostgresError::ConnectionLost(_)
             | PostgresError::Locked(_)
-            | PostgresError::Store(_)),
-        ) => Err(error),
+            | PostgresError::Store(_),
+        ) => {}
     }
+    result
 }
 
 /// The number of records that match, unless they are too many.
