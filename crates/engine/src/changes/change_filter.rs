@@ -171,7 +171,8 @@ mod tests {
             (ComparisonOp::Contains, text("a Teapot"), text("tea"), false),
             (ComparisonOp::Contains, CellValue::Null, text("tea"), false),
         ] {
-            let term = FilterTerm { column: String::new(), predicate: Predicate::Never, is_decimal: true };
+            let (column, predicate) = (String::new(), Predicate::Never);
+            let term = FilterTerm { column, predicate, is_decimal: true, ignores_case: false };
             assert_eq!(term.compare(op, left, right), expected, "{left:?} {op:?} {right:?}");
         }
     }
