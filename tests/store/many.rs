@@ -11,7 +11,12 @@ both![
 fn create_many(bench: &Bench, count: usize) -> Operation {
     let record = bench.record("Course").0;
     let items = (0..count).map(|i| bench.fields("Course", &[("title", text(&format!("c{i}")))])).collect();
-    Operation::CreateMany { record, items, selection: bench.select("Course", "id title") }
+    Operation::CreateMany {
+        record,
+        filled_fields: Vec::new(),
+        items,
+        selection: bench.select("Course", "id title"),
+    }
 }
 
 fn any_title(bench: &Bench) -> Vec<Condition> {
@@ -59,7 +64,7 @@ async fn more_records_than_the_limit_are_refused(bench: Bench) {
     let record = bench.record("Course").0;
     let update = || {
         let fields = bench.fields("Course", &[("title", text("changed"))]);
-        Operation::UpdateMany { record, conditions: any_title(&bench), fields }
+        Operation::UpdateMany { record, filled_fields: Vec::new(), conditions: any_title(&bench), fields }
     };
     let delete = || Operation::DeleteMany { record, conditions: any_title(&bench) };
     assert_eq!(bench.one(update()).await.unwrap().0, Outcome::ChangedMany { count: 10_000 });
@@ -81,7 +86,8 @@ async fn many_records_take_few_statements(bench: Bench) {
     bench.one(create_many(&bench, 512)).await.unwrap();
     let record = bench.record("Course").0;
     let fields = bench.fields("Course", &[("title", text("c changed"))]);
-    let update = Operation::UpdateMany { record, conditions: any_title(&bench), fields };
+    let update =
+        Operation::UpdateMany { record, filled_fields: Vec::new(), conditions: any_title(&bench), fields };
     let delete = Operation::DeleteMany { record, conditions: any_title(&bench) };
     // The count, the write, and the limits of the transaction.
     for operation in [update, delete] {
