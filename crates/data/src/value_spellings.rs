@@ -116,10 +116,8 @@ mod tests {
     fn times_are_read_as_utc() {
         let time = |text: &str| {
             let read = read_date_time(text).expect("not ambiguous")?;
-            match read.value {
-                Value::String(text) => Some((text, read.assumes_utc)),
-                _ => None,
-            }
+            let Value::String(text) = read.value else { return None };
+            Some((text, read.assumes_utc))
         };
         for (text, expected, assumes_utc) in [
             ("2026-01-31 09:30:00+00", "2026-01-31T09:30:00.000000Z", false),

@@ -7,6 +7,9 @@
 // Random numbers.
 mod seeded_random;
 
+// What the values of one record have in common.
+mod fake_owner;
+
 // Names, places, sentences, dates and numbers.
 mod plausible_text;
 
@@ -25,6 +28,7 @@ use trefoil_model::{
     Reference, Relation, Scalar, Value, ValueType,
 };
 
+use crate::fake_owner::FakeOwner;
 use crate::plausible_text::typical_range;
 use crate::seeded_random::SeededRandom;
 
@@ -68,6 +72,7 @@ impl<'m> FakeRecords<'m> {
     pub fn create_operation(&self, record: RecordTypeId, number: i64) -> Result<Operation> {
         let ty = self.model.record(record);
         let random = SeededRandom(self.seed).derive(&ty.name).derive_number(number.unsigned_abs());
+        let owner = FakeOwner { type_name: &ty.name, record_random: Some(random) };
         let id = self.last_ids[record.0] + number;
         let mut fields = Vec::new();
         for (position, field) in ty.fields.iter().enumerate().filter(|(_, field)| field.is_writable()) {
@@ -80,7 +85,7 @@ impl<'m> FakeRecords<'m> {
                 }
                 Some(Relation::Link(link)) => self.link_values(record, link.target, random),
                 Some(Relation::Inverse(_)) => None,
-                None => self.optional_value(&ty.name, field, id, random)?,
+                None => self.optional_value(owner, field, id, random)?,
             };
             fields.extend(value.map(|value| (FieldId(position), value)));
         }
@@ -132,7 +137,7 @@ impl<'m> FakeRecords<'m> {
     /// A value that satisfies all rules; sometimes none if the field is optional.
     fn optional_value(
         &self,
-        owner: &str,
+        owner: FakeOwner<'_>,
         field: &Field,
         id: i64,
         random: SeededRandom,
@@ -146,10 +151,16 @@ impl<'m> FakeRecords<'m> {
             return Ok(value);
         }
         let message = "cannot generate a value that satisfies the rules of the field";
-        Err(Error::invalid(&format!("{owner}.{}", field.name), "FAKE", message))
+        Err(Error::invalid(&format!("{}.{}", owner.type_name, field.name), "FAKE", message))
     }
 
-    fn valid_value(&self, owner: &str, field: &Field, id: i64, random: SeededRandom) -> Option<Value> {
+    fn valid_value(
+        &self,
+        owner: FakeOwner<'_>,
+        field: &Field,
+        id: i64,
+        random: SeededRandom,
+    ) -> Option<Value> {
         let value_type = field.kind.own_value()?;
         let candidate = |attempt| {
             self.candidate_value(owner, field, value_type, id, random.derive_number(attempt), 0)
@@ -161,7 +172,7 @@ impl<'m> FakeRecords<'m> {
 
     fn candidate_value(
         &self,
-        owner: &str,
+        owner: FakeOwner<'_>,
         field: &Field,
         value_type: &ValueType,
         id: i64,
@@ -197,7 +208,8 @@ impl<'m> FakeRecords<'m> {
             if inner_type.has_parts() && !inner.required {
                 continue;
             }
-            let value = self.candidate_value(name, inner, inner_type, id, random.derive(&inner.name), depth);
+            let owner = FakeOwner { type_name: name, record_random: None };
+            let value = self.candidate_value(owner, inner, inner_type, id, random.derive(&inner.name), depth);
             object.insert(inner.name.clone(), value?);
         }
         Some(Json::Object(object))
@@ -205,7 +217,7 @@ impl<'m> FakeRecords<'m> {
 
     fn list_value(
         &self,
-        owner: &str,
+        owner: FakeOwner<'_>,
         field: &Field,
         item: &ListItem,
         id: i64,
@@ -239,7 +251,8 @@ pub fn fake_value(model: &Model, record: &RecordType, field: &Field, number: i64
         last_ids: Vec::new(),
         creation_order: Vec::new(),
     };
-    records.valid_value(&record.name, field, number, SeededRandom(records.seed).derive(&field.name))
+    let owner = FakeOwner { type_name: &record.name, record_random: None };
+    records.valid_value(owner, field, number, SeededRandom(records.seed).derive(&field.name))
 }
 
 /// Each type after those that its records require and, as far as possible, after all that it refers to.
@@ -302,7 +315,13 @@ fn number_limits(field: &Field, usual: (i64, i64)) -> (i64, i64) {
     }
 }
 
-fn scalar_value(owner: &str, field: &Field, scalar: Scalar, id: i64, random: SeededRandom) -> Option<Json> {
+fn scalar_value(
+    owner: FakeOwner<'_>,
+    field: &Field,
+    scalar: Scalar,
+    id: i64,
+    random: SeededRandom,
+) -> Option<Json> {
     let number_within = |usual: (i64, i64)| {
         let (min, max) = number_limits(field, usual);
         let choices = max.abs_diff(min).saturating_add(1);
@@ -314,7 +333,7 @@ fn scalar_value(owner: &str, field: &Field, scalar: Scalar, id: i64, random: See
     };
     Some(match scalar {
         Scalar::String | Scalar::Id => json!(text_value(owner, field, id, random)?),
-        Scalar::Email => json!(plausible_text::email(random, id, field.unique)),
+        Scalar::Email => json!(plausible_text::email(owner.person_random(random), random, id, field.unique)),
         Scalar::Url => json!(plausible_text::url(random, id)),
         Scalar::Int => json!(number_within(typical_range(&field.name))),
         Scalar::Long => json!(number_within(typical_range(&field.name)).to_string()),
@@ -331,8 +350,11 @@ fn scalar_value(owner: &str, field: &Field, scalar: Scalar, id: i64, random: See
         }
         Scalar::Boolean if field.unique => json!(id % 2 == 1),
         Scalar::Boolean => json!(random.below(2) == 1),
-        Scalar::Date => json!(plausible_text::date(random, id, field.unique)),
-        Scalar::DateTime => json!(plausible_text::date_time(random, id, field.unique)),
+        Scalar::Date => json!(plausible_text::date(owner.day(&field.name, random), id, field.unique)),
+        Scalar::DateTime => {
+            let day = owner.day(&field.name, random);
+            json!(plausible_text::date_time(day, random, id, field.unique))
+        }
         Scalar::Uuid => {
             let (high, low) = (random.derive("high").0, random.derive("low").0);
             json!(
@@ -346,7 +368,7 @@ fn scalar_value(owner: &str, field: &Field, scalar: Scalar, id: i64, random: See
 }
 
 /// A text that fits the field's name and `@length`.
-fn text_value(owner: &str, field: &Field, id: i64, random: SeededRandom) -> Option<String> {
+fn text_value(owner: FakeOwner<'_>, field: &Field, id: i64, random: SeededRandom) -> Option<String> {
     let pattern = field.rules.iter().find_map(|rule| match rule {
         FieldRule::Pattern { pattern, .. } => Some(pattern),
         FieldRule::NotBlank | FieldRule::Length { .. } | FieldRule::Range { .. } | FieldRule::Email => None,
@@ -357,7 +379,7 @@ fn text_value(owner: &str, field: &Field, id: i64, random: SeededRandom) -> Opti
         return pattern_text::text_matching(pattern, random);
     }
     if is_email {
-        return Some(plausible_text::email(random, id, field.unique));
+        return Some(plausible_text::email(owner.person_random(random), random, id, field.unique));
     }
     let mut text = plausible_text::text_for_field(owner, &field.name, random, id, field.unique);
     while (text.chars().count() as u64) < min {

@@ -1,5 +1,6 @@
 //! Plausible names, places, sentences, dates and numbers, chosen by the name of a field.
 
+use crate::fake_owner::FakeOwner;
 use crate::seeded_random::SeededRandom;
 
 const FIRST_NAMES: [&str; 24] = [
@@ -123,8 +124,8 @@ fn ascii_name(name: &str) -> String {
     name.chars().filter_map(letter).collect()
 }
 
-pub fn email(random: SeededRandom, id: i64, unique: bool) -> String {
-    let (first, last) = person_name(random);
+pub fn email(person: SeededRandom, random: SeededRandom, id: i64, unique: bool) -> String {
+    let (first, last) = person_name(person);
     let number = if unique { id.to_string() } else { (random.derive("number").below(90) + 10).to_string() };
     format!(
         "{}.{}{number}@example.{}",
@@ -138,17 +139,17 @@ pub fn url(random: SeededRandom, id: i64) -> String {
     format!("https://example.{}/{}-{id}", random.derive("end").pick(&["com", "org", "net"]), word(random))
 }
 
-/// A day of the years 2020 to 2025; unique days run on from there.
-pub fn date(random: SeededRandom, id: i64, unique: bool) -> String {
-    let day = if unique { id.rem_euclid(2_900_000) } else { random.derive("day").below(2_192) as i64 };
+/// The day with this number from 2020 on; unique days run on from there.
+pub fn date(day: i64, id: i64, unique: bool) -> String {
+    let day = if unique { id.rem_euclid(2_900_000) } else { day };
     let begin = jiff::civil::date(2020, 1, 1);
     let span = jiff::Span::new().try_days(day).unwrap_or_default();
     begin.checked_add(span).unwrap_or(begin).to_string()
 }
 
-pub fn date_time(random: SeededRandom, id: i64, unique: bool) -> String {
+pub fn date_time(day: i64, random: SeededRandom, id: i64, unique: bool) -> String {
     let second = if unique { id.rem_euclid(86_400) as u64 } else { random.derive("second").below(86_400) };
-    let day = date(random, if unique { id / 86_400 } else { id }, unique);
+    let day = date(day, if unique { id / 86_400 } else { id }, unique);
     format!("{day}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
 }
 
@@ -171,40 +172,23 @@ pub fn typical_range(name: &str) -> (i64, i64) {
 }
 
 /// A plausible text for a field of this name in a record of this type.
-pub fn text_for_field(owner: &str, name: &str, random: SeededRandom, id: i64, unique: bool) -> String {
+pub fn text_for_field(
+    owner: FakeOwner<'_>,
+    name: &str,
+    random: SeededRandom,
+    id: i64,
+    unique: bool,
+) -> String {
     let text = text_by_name(owner, &name.to_lowercase(), random, id, unique);
     // An email address contains its number already.
     if unique && !text.contains('@') { format!("{text} {id}") } else { text }
 }
 
-fn text_by_name(owner: &str, name: &str, random: SeededRandom, id: i64, unique: bool) -> String {
+fn text_by_name(owner: FakeOwner<'_>, name: &str, random: SeededRandom, id: i64, unique: bool) -> String {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    let (first, last) = person_name(random);
-    let is_person = [
-        "user",
-        "customer",
-        "person",
-        "author",
-        "member",
-        "employee",
-        "student",
-        "teacher",
-        "contact",
-        "guest",
-        "doctor",
-        "nurse",
-        "patient",
-        "physician",
-        "owner",
-        "driver",
-        "artist",
-        "writer",
-        "player",
-    ]
-    .iter()
-    .any(|word| owner.to_lowercase().contains(word));
+    let (first, last) = person_name(owner.person_random(random));
     match () {
-        () if has(&["email", "mail"]) => email(random, id, unique),
+        () if has(&["email", "mail"]) => email(owner.person_random(random), random, id, unique),
         () if has(&["phone", "mobile", "fax"]) => {
             format!(
                 "+1 555 {:03} {:04}",
@@ -254,7 +238,7 @@ fn text_by_name(owner: &str, name: &str, random: SeededRandom, id: i64, unique: 
                 .collect::<Vec<_>>()
                 .join(" ")
         }
-        () if has(&["author", "owner", "person"]) || (is_person && has(&["name"])) => {
+        () if has(&["author", "owner", "person"]) || (owner.is_person() && has(&["name"])) => {
             format!("{first} {last}")
         }
         () if has(&["name", "item", "product", "label"]) => product_name(random),
@@ -268,7 +252,9 @@ mod tests {
 
     #[test]
     fn text_fits_the_field_name() {
-        let text = |owner: &str, name: &str| text_for_field(owner, name, SeededRandom(7), 3, false);
+        let text = |type_name: &str, name: &str| {
+            text_for_field(FakeOwner { type_name, record_random: None }, name, SeededRandom(7), 3, false)
+        };
         assert!(text("User", "email").contains("@example."));
         assert!(text("Customer", "phone").starts_with("+1 555 "));
         assert!(CITIES.contains(&text("Shop", "city").as_str()));
@@ -280,9 +266,10 @@ mod tests {
     #[test]
     fn same_seed_gives_same_values() {
         for number in 0..100 {
-            assert_eq!(email(SeededRandom(number), 1, false), email(SeededRandom(number), 1, false));
-            assert_ne!(email(SeededRandom(number), 1, true), email(SeededRandom(number), 2, true));
-            let day = date(SeededRandom(number), number as i64, true);
+            let random = SeededRandom(number);
+            assert_eq!(email(random, random, 1, false), email(random, random, 1, false));
+            assert_ne!(email(random, random, 1, true), email(random, random, 2, true));
+            let day = date(0, number as i64, true);
             assert!(day.parse::<jiff::civil::Date>().is_ok(), "{day}");
         }
     }
