@@ -154,10 +154,9 @@ fn cell_to_json(cell: CellValue<'_>) -> serde_json::Value {
 }
 
 fn id_from_json(form: KeyForm, id: &serde_json::Value) -> Option<RecordId> {
-    match id {
-        serde_json::Value::Number(number) if form.is_integer() => number.as_i64().map(RecordId::Number),
-        serde_json::Value::String(text) if !form.is_integer() => RecordId::from_text(form, text).ok(),
-        _ => None,
+    match form.is_integer() {
+        true => id.as_i64().map(RecordId::Number),
+        false => RecordId::from_text(form, id.as_str()?).ok(),
     }
 }
 

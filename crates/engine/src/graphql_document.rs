@@ -223,13 +223,11 @@ impl DocumentRequest<'_> {
 
     /// The id of the record, or one for a new record whose id the client gives.
     fn id_text(&self, record: &RecordType) -> Option<String> {
-        match self.verb {
-            OperationVerb::Create => {
-                let name = &record.field(record.id_field()).input_name;
-                self.values.get(name).and_then(Json::as_str).map(str::to_owned)
-            }
-            _ => self.id.map(RecordId::to_string),
+        if self.verb != OperationVerb::Create {
+            return self.id.map(RecordId::to_string);
         }
+        let name = &record.field(record.id_field()).input_name;
+        self.values.get(name).and_then(Json::as_str).map(str::to_owned)
     }
 
     /// An input object with the values that it has fields for.

@@ -393,11 +393,11 @@ pub(crate) fn unknown_input_message(record: &RecordType, verb: OperationVerb, ke
     is_unknown.then(|| unknown_argument_message(record, verb, key))
 }
 
+/// The id, if one is given, and the fields of a new record.
+pub type GivenFields = (Option<RecordId>, Vec<(FieldId, Value)>);
+
 /// The id and the fields of an object, for seeds and embedding programs. Unknown names are refused.
-pub fn fields_from_object(
-    record: &RecordType,
-    value: Value,
-) -> Result<(Option<RecordId>, Vec<(FieldId, Value)>)> {
+pub fn fields_from_object(record: &RecordType, value: Value) -> Result<GivenFields> {
     let verb = OperationVerb::Create;
     let mut parsed = ParsedArguments::default();
     let fields = expect_object("input", value).map_err(Error::Invalid)?;

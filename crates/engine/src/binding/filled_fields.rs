@@ -105,7 +105,6 @@ fn fill_value(field: &Field) -> Option<FillValue> {
             Some(FillValue::Zero)
         }
         ValueType::List(_) => Some(FillValue::EmptyList),
-        ValueType::Enum(_) if is_state_name(&field.name) => Some(FillValue::FirstValue),
         ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::Embedded(_) => None,
     }
 }
@@ -143,11 +142,6 @@ fn is_clock_name(name: &str) -> bool {
     let is_other = |word: &&str| matches!(*word, "at" | "on" | "date" | "time" | "timestamp" | "last");
     snake == "timestamp"
         || (words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word)))
-}
-
-/// A state begins with the first one that its enum names.
-fn is_state_name(name: &str) -> bool {
-    matches!(snake_words(name).rsplit('_').next(), Some("status" | "state"))
 }
 
 /// `likes`, `viewCount`, `version`: numbers that begin with 0.

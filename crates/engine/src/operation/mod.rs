@@ -127,8 +127,6 @@ pub enum FillValue {
     False,
     Zero,
     EmptyList,
-    /// The first value of an enum.
-    FirstValue,
 }
 
 /// How an update treats the fields that it does not name.

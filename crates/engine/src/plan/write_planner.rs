@@ -5,7 +5,7 @@ use trefoil_model::naming::names::display_label;
 use trefoil_model::values::{coerce, date_times};
 use trefoil_model::{
     Field, FieldId, KeyForm, KeySource, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
-    ValueSource, ValueType,
+    ValueSource,
 };
 
 use crate::operation::{FillValue, FilledField, MissingFields};
@@ -209,16 +209,9 @@ impl<'a> WritePlanner<'a> {
                 FillValue::False => Value::Bool(false),
                 FillValue::Zero => Value::Int(0),
                 FillValue::EmptyList => Value::List(Vec::new()),
-                FillValue::FirstValue => self.first_enum_value(field),
             };
             self.accept_field(*id, field, &value);
         }
-    }
-
-    fn first_enum_value(&self, field: &Field) -> Value {
-        let name = field.kind.own_value().and_then(ValueType::enum_name);
-        let values = name.and_then(|name| self.model.enums.get(name)).map(|found| &found.values);
-        values.and_then(|values| values.first()).map_or(Value::Null, |first| Value::String(first.clone()))
     }
 
     /// Gives each missing field its default, or null. Links stay as they are.
