@@ -439,9 +439,11 @@ fn examples_fit_other_keys() {
         assert!(answer.get("errors").is_none(), "{path}: {document}\n{answer:#}");
         assert!(answer["data"].get(root).is_some(), "{path}: {document}");
     }
-    let tabs = client.send("GET", "/_/graphiql/tabs.json", &[], b"").text();
-    assert!(
-        tabs.contains("notes { text }") && tabs.contains("pet(petId: \\\"1\\\") { petId name }"),
-        "{tabs}"
-    );
+    let tabs = client.send("GET", "/_/graphiql/tabs.json", &[], b"").json();
+    let tabs: Vec<String> =
+        tabs.as_array().expect("tabs").iter().map(|tab| tab["query"].to_string()).collect();
+    let words = tabs.concat().replace("\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["notes { text }", "pet(petId: \\\"1\\\") { petId name }"] {
+        assert!(words.contains(part), "{words}");
+    }
 }
