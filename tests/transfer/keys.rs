@@ -14,13 +14,15 @@ type Query { authors: [Author]  books: [Book]  tags: [Tag] }
 type Mutation { createTag(id: ID!, label: String!): Tag  updateTag(id: ID!, label: String): Tag  deleteTag(id: ID!): Tag }
 type Subscription { tagCreated: Tag  tagUpdated: Tag  tagDeleted: Tag }
 "#;
-const SEED: &str = r#"[{"id": "first", "label": "one"}, {"id": "zwölf & more", "label": "two"}]"#;
+const SEED: &str = r#"[{"id": "first", "label": "one"}, {"id": "zwölf & more", "label": "two"}, {"id": "=1+1", "label": "formula"},
+  {"id": "'quoted", "label": "escape"}, {"id": "a\"b\\c, d", "label": "odd"}]"#;
 
 fn site_with_keys(on: On) -> (Site, Store) {
     let site = Site::new();
     site.put("app/graphql/library.graphqls", SCHEMA);
     site.put("app/seed/tags.json", SEED);
     let store = site.place(on, "from");
+    site.must(&["reset", "app", "--yes"], &store);
     site.must(&["seed", "app", "--fake", "40", "--seed", "7"], &store);
     (site, store)
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use trefoil_model::values::csv_cell as cells;
 use trefoil_model::values::csv_cell::{BYTE_ORDER_MARK, DecimalPoint};
-use trefoil_model::{FieldId, Model, RecordId, RecordType, Scalar, Value};
+use trefoil_model::{FieldId, KeyForm, Model, RecordId, RecordType, Scalar, Value};
 
 use crate::csv_reader::{self, CsvError};
 use crate::file_columns::{ColumnMeaning, column_meaning, csv_column_meaning};
@@ -448,6 +448,9 @@ impl<'a> CsvTable<'a> {
                     let text = text?;
                     match meaning {
                         ColumnMeaning::Id if text.is_empty() => {}
+                        ColumnMeaning::Id if record.key_form() == KeyForm::Text => {
+                            id = parse_id(record, &Value::from(cells::unescape(text)))?;
+                        }
                         ColumnMeaning::Id => id = parse_id(record, &Value::from(text))?,
                         ColumnMeaning::Field(field) => {
                             let field_type = record.field(*field);

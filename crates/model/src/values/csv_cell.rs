@@ -1,7 +1,7 @@
 //! Values as CSV cells and back, exact and safe to open in a spreadsheet.
 
 use crate::values::json_text;
-use crate::{CellValue, Field, JsonForm, Scalar, ScalarGroup, Value, ValueType};
+use crate::{CellValue, Field, JsonForm, KeyForm, Scalar, ScalarGroup, Value, ValueType};
 
 /// Lets spreadsheets recognise UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -59,7 +59,9 @@ pub fn push_cell(
         CellValue::Text("") if value_type.is_text() && empty == EmptyCell::Null => {
             out.push(FORMULA_ESCAPE as u8)
         }
-        CellValue::Text(text) if value_type.is_text() => push_escaped(out, text),
+        CellValue::Text(text) if value_type.is_text() || *value_type == ValueType::Key(KeyForm::Text) => {
+            push_escaped(out, text)
+        }
         CellValue::Int(_) | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => {
             let mut json = Vec::new();
             json_text::write_cell(&mut json, value_type, cell)?;
@@ -117,6 +119,9 @@ pub fn parse_cell(field: &Field, text: &str, separator: DecimalPoint) -> Result<
     if field.kind.is_link() || field.kind.value_type().is_some_and(ValueType::is_json) {
         return serde_json::from_str(text)
             .map_err(|_| format!("the cell of `{}` must contain JSON", field.input_name));
+    }
+    if field.kind.value_type() == Some(&ValueType::Key(KeyForm::Text)) {
+        return Ok(Value::from(unescape(text)));
     }
     let scalar = field.kind.scalar();
     Ok(match scalar.map(Scalar::group) {

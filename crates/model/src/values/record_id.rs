@@ -112,12 +112,14 @@ impl From<uuid::Uuid> for RecordId {
 
 const NUMBER_HELP: &str = "must be an id (a whole number)";
 const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
-const TEXT_HELP: &str = "must be a text of 1 to 200 bytes without `/`, other than `new`, `-`, `.` and `..`";
+const TEXT_HELP: &str = "must be a text of 1 to 200 bytes without `/` and without spaces at its ends, other than `new`, `-`, `.` and `..`";
 
 /// True if the text can be a key: a segment of a path that no page of the collection has.
 fn is_text_key(text: &str) -> bool {
     let is_reserved = matches!(text, "" | "new" | "-" | "." | "..");
-    !is_reserved && text.len() <= MAX_KEY_BYTES && !text.contains(['/', '\0'])
+    // Forms trim what is typed, and lists of ids have one per line.
+    let is_plain = text.trim() == text && !text.chars().any(|letter| letter == '/' || letter.is_control());
+    !is_reserved && text.len() <= MAX_KEY_BYTES && is_plain
 }
 
 #[cfg(test)]
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(parse(KeyForm::Uuid, "42"), None);
         assert_eq!(parse(KeyForm::Text, "42"), Some(RecordId::from("42")));
         let too_long = "x".repeat(MAX_KEY_BYTES + 1);
-        for refused in ["", "new", "-", ".", "..", "a/b", "a\0b", &too_long] {
+        for refused in ["", "new", "-", ".", "..", "a/b", "a\0b", " a", "a ", "a\nb", &too_long] {
             assert_eq!(parse(KeyForm::Text, refused), None, "{refused:?}");
         }
         assert!(parse(KeyForm::Text, &too_long[1..]).is_some());

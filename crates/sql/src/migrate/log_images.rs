@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value as Json};
 
+use trefoil_engine::changes::CHANGED_COLUMNS;
 use trefoil_model::{Model, StoredValue, Value};
 
 use crate::migrate::MigrateError;
@@ -105,8 +106,21 @@ impl<'a> ImageRewrite<'a> {
             let value = stored_value(old.remove(*old_name).unwrap_or_default());
             image.insert((*new_name).to_owned(), to_json(conversion.convert(value)));
         }
+        if let Some(changed) = old.remove(CHANGED_COLUMNS) {
+            image.insert(CHANGED_COLUMNS.to_owned(), self.rename_columns(changed));
+        }
         image.extend(self.added.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         image
+    }
+
+    /// The list of changed columns with their new names, without those that are gone.
+    fn rename_columns(&self, changed: Json) -> Json {
+        let columns = changed.as_array().map(Vec::as_slice).unwrap_or_default();
+        let renamed = columns.iter().filter_map(|name| {
+            let (_, new_name, _) = self.columns.iter().find(|(old_name, ..)| name == *old_name)?;
+            Some(Json::from(*new_name))
+        });
+        renamed.collect()
     }
 }
 

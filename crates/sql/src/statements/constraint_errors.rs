@@ -69,7 +69,7 @@ impl<'a> ConstraintProbe<'a> {
                 | PlanAction::DeleteMany { .. },
             ) => Some(ConstraintProbe {
                 rounds: vec![unique_probes(dialect, model, action, (table, columns))],
-                fallback: None,
+                fallback: repeated_value(model, action),
                 make_error: Error::Conflict,
             }),
             (
@@ -171,6 +171,15 @@ fn unique_probes<'a>(
     queries
 }
 
+/// The violation of an update that gives several records the same unique value: no other record has it.
+fn repeated_value(model: &Model, action: &PlanAction) -> Option<Violation> {
+    let PlanAction::UpdateMany { record, values, .. } = action else { return None };
+    let owner = model.record(*record);
+    let field = values.iter().map(|(field, _)| owner.field(*field)).find(|field| field.unique)?;
+    let message = format!("{} must differ between the records that match", display_label(&field.name));
+    Some(Violation::new(&field.input_name, "UNIQUE", message))
+}
+
 fn value_taken_sql(dialect: Dialect, owner: &RecordType, field: &Field) -> String {
     let comparison = ValueComparison::for_field(field);
     let column = dialect.equality_key(comparison, &dialect.quote_name(&field.column));
@@ -246,8 +255,11 @@ fn referrer_probes<'a>(
                 }
                 OnDelete::Refuse => {
                     // A record that refers to itself may be deleted.
-                    let others = format!("NOT ({} AND \"id\" IN {ids})", is_self_reference(owner, field));
-                    let sql = Some(format!("SELECT count(*) {from} AND {others}"));
+                    let others = match is_self_reference(owner, field) {
+                        true => format!(" AND NOT (\"id\" IN {ids})"),
+                        false => String::new(),
+                    };
+                    let sql = Some(format!("SELECT count(*) {from}{others}"));
                     let meaning = ProbeMeaning::StillReferenced { referrer, target: target.to_owned() };
                     round.push(ProbeQuery { sql, parameters: vec![SqlParameter::id(id)], meaning });
                 }

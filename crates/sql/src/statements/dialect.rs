@@ -246,6 +246,16 @@ impl Dialect {
         }
     }
 
+    /// The expression that sorts keys of a parameter as columns do: a parameter has the collation of the database.
+    pub fn key_order(self, form: KeyForm, value: &str) -> String {
+        match (self, form) {
+            (Dialect::Postgres, KeyForm::Text) => format!("{value} COLLATE \"C\""),
+            (Dialect::Sqlite, _) | (Dialect::Postgres, KeyForm::Digits | KeyForm::Number | KeyForm::Uuid) => {
+                value.to_owned()
+            }
+        }
+    }
+
     /// The type of a column with keys of this form.
     pub fn key_type(self, form: KeyForm) -> &'static str {
         match (self, form) {

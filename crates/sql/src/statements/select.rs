@@ -251,9 +251,10 @@ impl SelectBuilder<'_> {
             let from = self.dialect.first_rows_per_parent(&parents, &owner.table, &ids);
             let order = self.order_by(owner, "o", &listing.sort_keys);
             format!(
-                "SELECT {}, {} FROM {from} ORDER BY p.value, {order}",
+                "SELECT {}, {} FROM {from} ORDER BY {}, {order}",
                 self.dialect.read_columns(owner, "o.", &columns),
-                self.dialect.read_key(source.key_form, "p.value")
+                self.dialect.read_key(source.key_form, "p.value"),
+                self.dialect.key_order(source.key_form, "p.value")
             )
         } else {
             filter.terms.push(self.dialect.is_in_list(ValueComparison::Plain, key, &keys));
