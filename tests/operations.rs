@@ -176,7 +176,7 @@ fn filled_times_are_those_of_the_request() {
     let schema = "
         scalar DateTime
         type Note {
-          id: ID! text: String! createdAt: DateTime! updatedAt: String! made: DateTime @createdAt changed: DateTime @updatedAt
+          id: ID! text: String! createdAt: DateTime! updatedAt: DateTime! made: DateTime @createdAt changed: DateTime @updatedAt
         }
         type Query { notes: [Note!]! }
         type Mutation { createNote(text: String!): Note! updateNote(id: ID!, text: String): Note! }";
