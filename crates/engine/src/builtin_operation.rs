@@ -44,6 +44,18 @@ pub enum OperationVerb {
     SubscribeAll,
 }
 
+/// The verbs that take the same arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VerbGroup {
+    /// Any number of records, filtered.
+    ReadMany,
+    ReadOne,
+    /// The values of fields are written.
+    WriteFields,
+    Delete,
+    Subscribe,
+}
+
 /// The shape of the result, read from the declared type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultShape {
@@ -98,20 +110,41 @@ impl OperationVerb {
         self == OperationVerb::SubscribeAll || self == OperationVerb::Subscribe(kind)
     }
 
-    pub fn root_kind(self) -> RootKind {
+    pub fn group(self) -> VerbGroup {
         match self {
-            OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
-                RootKind::Query
-            }
+            OperationVerb::List | OperationVerb::Count | OperationVerb::Exists => VerbGroup::ReadMany,
+            OperationVerb::Get => VerbGroup::ReadOne,
             OperationVerb::Create
             | OperationVerb::CreateMany
             | OperationVerb::Update
             | OperationVerb::UpdateMany
             | OperationVerb::Save
-            | OperationVerb::Upsert
-            | OperationVerb::Delete
-            | OperationVerb::DeleteMany => RootKind::Mutation,
-            OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => RootKind::Subscription,
+            | OperationVerb::Upsert => VerbGroup::WriteFields,
+            OperationVerb::Delete | OperationVerb::DeleteMany => VerbGroup::Delete,
+            OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => VerbGroup::Subscribe,
         }
+    }
+
+    pub fn root_kind(self) -> RootKind {
+        match self.group() {
+            VerbGroup::ReadMany | VerbGroup::ReadOne => RootKind::Query,
+            VerbGroup::WriteFields | VerbGroup::Delete => RootKind::Mutation,
+            VerbGroup::Subscribe => RootKind::Subscription,
+        }
+    }
+
+    /// True if an id names the record that it is about.
+    pub fn names_record(self) -> bool {
+        matches!(
+            self,
+            OperationVerb::Get | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete
+        )
+    }
+
+    pub fn may_create(self) -> bool {
+        matches!(
+            self,
+            OperationVerb::Create | OperationVerb::CreateMany | OperationVerb::Save | OperationVerb::Upsert
+        )
     }
 }

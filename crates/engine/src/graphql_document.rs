@@ -8,6 +8,7 @@ use trefoil_model::{
 };
 
 use crate::arguments::FilterOperator;
+use crate::builtin_operation::VerbGroup;
 use crate::{
     ArgumentRole, BuiltinOperation, ComparisonOp, Condition, Engine, ListSlice, Listing, OperationVerb,
     ResolverBinding, ResultShape, SortKey,
@@ -104,21 +105,9 @@ impl DocumentRequest<'_> {
             }
         });
         fitting.min_by_key(|(root, builtin)| {
-            let order = match self.verb {
-                OperationVerb::Update => usize::MAX - settable_count(root, builtin),
-                OperationVerb::List
-                | OperationVerb::Get
-                | OperationVerb::Count
-                | OperationVerb::Exists
-                | OperationVerb::Create
-                | OperationVerb::CreateMany
-                | OperationVerb::UpdateMany
-                | OperationVerb::Save
-                | OperationVerb::Upsert
-                | OperationVerb::Delete
-                | OperationVerb::DeleteMany
-                | OperationVerb::Subscribe(_)
-                | OperationVerb::SubscribeAll => required_filters(root, builtin),
+            let order = match self.verb == OperationVerb::Update {
+                true => usize::MAX - settable_count(root, builtin),
+                false => required_filters(root, builtin),
             };
             (self.unsupplied_count(model, root, builtin), order)
         })
@@ -203,21 +192,9 @@ impl DocumentRequest<'_> {
 
     /// The value that the request has for a field: to write it, or to filter by it.
     fn field_value(&self, record: &RecordType, id: FieldId) -> Option<Json> {
-        match self.verb {
-            OperationVerb::Create
-            | OperationVerb::CreateMany
-            | OperationVerb::Update
-            | OperationVerb::UpdateMany
-            | OperationVerb::Save
-            | OperationVerb::Upsert => self.values.get(&record.field(id).input_name).cloned(),
-            OperationVerb::List
-            | OperationVerb::Count
-            | OperationVerb::Exists
-            | OperationVerb::Subscribe(_)
-            | OperationVerb::SubscribeAll
-            | OperationVerb::Get
-            | OperationVerb::Delete
-            | OperationVerb::DeleteMany => self.equality_value(id),
+        match self.verb.group() == VerbGroup::WriteFields {
+            true => self.values.get(&record.field(id).input_name).cloned(),
+            false => self.equality_value(id),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::{FieldId, Model, RecordId, RecordType, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordType, RootKind, Value};
 
 use crate::arguments::conditions::parse_conditions;
 use crate::arguments::implied_values::number_for_field;
@@ -11,7 +11,7 @@ use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text};
-use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
+use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
 use crate::list_window;
 use crate::operation::{
     ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation, SortKey,
@@ -162,7 +162,7 @@ impl ParsedArguments {
         value: Value,
     ) -> Result<(), Vec<Violation>> {
         // An explicit null counts as absent, except where null is a value: "is null", "set to null".
-        let names_record = *role == ArgumentRole::Id && !may_create(verb);
+        let names_record = *role == ArgumentRole::Id && !verb.may_create();
         if value.is_null() && !matches!(role, ArgumentRole::Field(_)) && !names_record {
             return Ok(());
         }
@@ -171,23 +171,11 @@ impl ParsedArguments {
             ArgumentRole::Ids => {
                 self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
             }
-            ArgumentRole::Field(field) => match verb {
-                OperationVerb::List
-                | OperationVerb::Get
-                | OperationVerb::Count
-                | OperationVerb::Exists
-                | OperationVerb::Subscribe(_)
-                | OperationVerb::SubscribeAll => {
+            ArgumentRole::Field(field) => match verb.root_kind() {
+                RootKind::Query | RootKind::Subscription => {
                     self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
-                OperationVerb::Create
-                | OperationVerb::CreateMany
-                | OperationVerb::Update
-                | OperationVerb::UpdateMany
-                | OperationVerb::Save
-                | OperationVerb::Upsert
-                | OperationVerb::Delete
-                | OperationVerb::DeleteMany => self.fields.push((*field, value)),
+                RootKind::Mutation => self.fields.push((*field, value)),
             },
             ArgumentRole::Compare(field, op) => {
                 self.conditions.push(Condition { field: *field, op: *op, value });
@@ -219,7 +207,7 @@ impl ParsedArguments {
             ArgumentRole::Where => self.conditions.extend(parse_conditions(record, name, value)?),
             ArgumentRole::Search => self.search = Some(expect_text(name, value)?),
             // An input often has what only a resolver would use: a password, a token. `check` warns about it.
-            ArgumentRole::Unknown if is_write(verb) => {}
+            ArgumentRole::Unknown if verb.group() == VerbGroup::WriteFields => {}
             ArgumentRole::Unknown => {
                 return Err(vec![Violation::new(
                     name,
@@ -308,53 +296,18 @@ impl ParsedArguments {
     }
 }
 
-/// True for operations that create a record if no id is given.
-fn may_create(verb: OperationVerb) -> bool {
-    matches!(verb, OperationVerb::Create | OperationVerb::Save)
-}
-
-fn is_write(verb: OperationVerb) -> bool {
-    match verb {
-        OperationVerb::Create
-        | OperationVerb::CreateMany
-        | OperationVerb::Update
-        | OperationVerb::UpdateMany
-        | OperationVerb::Save
-        | OperationVerb::Upsert => true,
-        OperationVerb::List
-        | OperationVerb::Get
-        | OperationVerb::Count
-        | OperationVerb::Exists
-        | OperationVerb::Delete
-        | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_)
-        | OperationVerb::SubscribeAll => false,
-    }
-}
-
 /// The message for an argument without a role.
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
     let record = &record.name;
-    match verb {
-        OperationVerb::Create
-        | OperationVerb::CreateMany
-        | OperationVerb::Update
-        | OperationVerb::UpdateMany
-        | OperationVerb::Save
-        | OperationVerb::Upsert => {
-            format!("{record} has no field `{name}` that can be set")
-        }
-        OperationVerb::DeleteMany => format!("`{name}` is not known; use `where`"),
-        OperationVerb::List
-        | OperationVerb::Count
-        | OperationVerb::Exists
-        | OperationVerb::Subscribe(_)
-        | OperationVerb::SubscribeAll => {
+    match verb.group() {
+        VerbGroup::WriteFields => format!("{record} has no field `{name}` that can be set"),
+        VerbGroup::ReadMany | VerbGroup::Subscribe => {
             format!("{record} has no field `{name}` to filter by")
         }
-        OperationVerb::Get | OperationVerb::Delete => {
-            format!("`{name}` does not identify a {record}; use `id`")
+        VerbGroup::Delete if verb == OperationVerb::DeleteMany => {
+            format!("`{name}` is not known; use `where`")
         }
+        VerbGroup::ReadOne | VerbGroup::Delete => format!("`{name}` does not identify a {record}; use `id`"),
     }
 }
 

@@ -4,7 +4,7 @@ use trefoil_model::naming::names;
 use trefoil_model::naming::operation_words::TypeNoun;
 use trefoil_model::{Argument, FieldId, KeySource, RecordType, ValueSource};
 
-use crate::builtin_operation::{ArgumentRole, OperationVerb};
+use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
 use crate::operation::ComparisonOp;
 
 /// The argument of an upsert with the unique fields to find the record by.
@@ -37,7 +37,7 @@ pub fn argument_roles(
     };
     let mut roles: Vec<(String, ArgumentRole)> =
         arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect();
-    if needs_key(verb) && !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
+    if verb.names_record() && !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
         accept_key_part(record, &mut roles);
     }
     roles
@@ -86,11 +86,7 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
     match verb {
         OperationVerb::UpdateMany | OperationVerb::DeleteMany if name == "where" => ArgumentRole::Where,
         OperationVerb::Upsert if name == UNIQUE_FIELDS_ARGUMENT => ArgumentRole::UniqueFields,
-        OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save
-            if is_key() =>
-        {
-            ArgumentRole::Id
-        }
+        verb if verb.names_record() && is_key() => ArgumentRole::Id,
         OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save if name == "expectedVersion" => {
             ArgumentRole::ExpectedVersion
         }
@@ -129,40 +125,17 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
 fn is_key_alias(record: &RecordType, verb: OperationVerb, name: &str) -> bool {
     let is_written = matches!(verb, OperationVerb::Update | OperationVerb::Save);
     let is_field = record.find_input_field(name).is_some();
-    needs_key(verb) && !(is_written && is_field) && names::is_key_name(&record.name, name)
-}
-
-fn needs_key(verb: OperationVerb) -> bool {
-    match verb {
-        OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete | OperationVerb::Save => true,
-        OperationVerb::List
-        | OperationVerb::Count
-        | OperationVerb::Exists
-        | OperationVerb::Create
-        | OperationVerb::CreateMany
-        | OperationVerb::UpdateMany
-        | OperationVerb::Upsert
-        | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_)
-        | OperationVerb::SubscribeAll => false,
-    }
+    verb.names_record() && !(is_written && is_field) && names::is_key_name(&record.name, name)
 }
 
 /// True for an input object that holds what could also be separate arguments. That of a read must hold nothing else.
 fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument) -> bool {
     let is_known = |inner: &Argument| member_role(record, verb, &inner.name) != ArgumentRole::Unknown;
-    let holds_arguments = match verb {
-        OperationVerb::Create
-        | OperationVerb::CreateMany
-        | OperationVerb::Update
-        | OperationVerb::UpdateMany
-        | OperationVerb::Save
-        | OperationVerb::Upsert
-        | OperationVerb::Delete => true,
-        OperationVerb::List | OperationVerb::Get | OperationVerb::Count | OperationVerb::Exists => {
-            argument.fields.iter().all(is_known)
-        }
-        OperationVerb::DeleteMany | OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => false,
+    let holds_arguments = match verb.group() {
+        VerbGroup::WriteFields => true,
+        VerbGroup::ReadMany | VerbGroup::ReadOne => argument.fields.iter().all(is_known),
+        VerbGroup::Delete => verb.names_record(),
+        VerbGroup::Subscribe => false,
     };
     let is_many = verb == OperationVerb::CreateMany;
     holds_arguments && !argument.fields.is_empty() && argument.ty.is_list() == is_many

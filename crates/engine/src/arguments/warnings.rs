@@ -6,6 +6,7 @@ use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 use crate::arguments::roles::argument_roles;
 use crate::arguments::{conditions, parse};
 use crate::binding::impossible_fields;
+use crate::builtin_operation::VerbGroup;
 use crate::{ArgumentRole, BuiltinOperation, OperationVerb, ResolverBinding};
 
 /// Warnings about arguments of built-in operations and of relations.
@@ -122,18 +123,9 @@ impl CheckedField<'_> {
 }
 
 fn argument_help(verb: OperationVerb) -> &'static str {
-    match verb {
-        OperationVerb::List | OperationVerb::Count | OperationVerb::Exists => {
-            "use the name of a field, or page, size, first, after, orderBy or where"
-        }
-        OperationVerb::Create
-        | OperationVerb::CreateMany
-        | OperationVerb::Update
-        | OperationVerb::UpdateMany
-        | OperationVerb::Save
-        | OperationVerb::Upsert
-        | OperationVerb::Subscribe(_)
-        | OperationVerb::SubscribeAll => "use the name of a field, or remove it",
-        OperationVerb::Get | OperationVerb::Delete | OperationVerb::DeleteMany => "remove it",
+    match verb.group() {
+        VerbGroup::ReadMany => "use the name of a field, or page, size, first, after, orderBy or where",
+        VerbGroup::WriteFields | VerbGroup::Subscribe => "use the name of a field, or remove it",
+        VerbGroup::ReadOne | VerbGroup::Delete => "remove it",
     }
 }

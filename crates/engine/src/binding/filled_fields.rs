@@ -15,7 +15,7 @@ pub(crate) fn filled_fields(
     roles: &[(String, ArgumentRole)],
 ) -> Vec<FilledField> {
     let is_update = matches!(verb, OperationVerb::Update | OperationVerb::UpdateMany);
-    if !is_update && !may_create(verb) {
+    if !is_update && !verb.may_create() {
         return Vec::new();
     }
     let unset = unset_fields(record, verb, arguments, roles).into_iter();
@@ -35,29 +35,11 @@ pub(crate) fn impossible_fields<'r>(
     arguments: &[Argument],
     roles: &[(String, ArgumentRole)],
 ) -> Vec<&'r Field> {
-    if !may_create(verb) {
+    if !verb.may_create() {
         return Vec::new();
     }
     let unset = unset_fields(record, verb, arguments, roles).into_iter().map(|field| record.field(field));
     unset.filter(|field| fill_value(field).is_none()).collect()
-}
-
-fn may_create(verb: OperationVerb) -> bool {
-    match verb {
-        OperationVerb::Create | OperationVerb::CreateMany | OperationVerb::Save | OperationVerb::Upsert => {
-            true
-        }
-        OperationVerb::List
-        | OperationVerb::Get
-        | OperationVerb::Count
-        | OperationVerb::Exists
-        | OperationVerb::Update
-        | OperationVerb::UpdateMany
-        | OperationVerb::Delete
-        | OperationVerb::DeleteMany
-        | OperationVerb::Subscribe(_)
-        | OperationVerb::SubscribeAll => false,
-    }
 }
 
 fn unset_fields(

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use apollo_compiler::executable::OperationType;
 
-use trefoil_engine::{OperationVerb, Outcome, Row, RowSink};
+use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
 
@@ -334,26 +334,13 @@ impl RootFinish<'_> {
                 writer.write_null(root.required, at)
             }
             (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id, Outcome::NotFound) => {
-                match builtin.builtin.verb {
-                    OperationVerb::Get
-                    | OperationVerb::List
-                    | OperationVerb::Count
-                    | OperationVerb::Exists
-                    | OperationVerb::Create
-                    | OperationVerb::CreateMany
-                    | OperationVerb::UpdateMany
-                    | OperationVerb::Upsert
-                    | OperationVerb::DeleteMany
-                    | OperationVerb::Subscribe(_)
-                    | OperationVerb::SubscribeAll => writer.write_null(root.required, at),
-                    OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete => {
-                        let type_name = builtin.record_name.clone();
-                        let what = match pending.record_id.clone() {
-                            Some(id) => MissingItem::Record { type_name, id },
-                            None => MissingItem::Named(type_name),
-                        };
+                match pending.record_id.clone() {
+                    Some(id) => {
+                        let what = MissingItem::Record { type_name: builtin.record_name.clone(), id };
                         writer.fail_with(root.required, &Error::NotFound { what }, at)
                     }
+                    // A read that finds nothing is null.
+                    None => writer.write_null(root.required, at),
                 }
             }
             (

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use apollo_compiler::executable::OperationType;
 
-use trefoil_engine::{Actor, ChangeFilter, Engine, OperationVerb};
-use trefoil_model::Value;
+use trefoil_engine::{Actor, ChangeFilter, Engine};
 use trefoil_model::error::PathSegment;
 use trefoil_model::values::json_text;
+use trefoil_model::{RootKind, Value};
 
 use crate::document::cache::DocumentCache;
 use crate::document::parse::{GraphqlSettings, ParsedDocument};
@@ -103,23 +103,10 @@ fn change_filter(
         |code: &str, message: String| Err(with_root_location(root, ResponseError::new(code, message)));
     let name = &root.label.name;
     match &root.action {
-        RootAction::Builtin(builtin) => match builtin.builtin.verb {
-            OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
-                builtin_filter(engine, builtin, variables)
-                    .map_err(|failure| with_root_location(root, failure))
-            }
-            OperationVerb::List
-            | OperationVerb::Get
-            | OperationVerb::Count
-            | OperationVerb::Exists
-            | OperationVerb::Create
-            | OperationVerb::CreateMany
-            | OperationVerb::Update
-            | OperationVerb::UpdateMany
-            | OperationVerb::Save
-            | OperationVerb::Upsert
-            | OperationVerb::Delete
-            | OperationVerb::DeleteMany => {
+        RootAction::Builtin(builtin) => match builtin.builtin.verb.root_kind() {
+            RootKind::Subscription => builtin_filter(engine, builtin, variables)
+                .map_err(|failure| with_root_location(root, failure)),
+            RootKind::Query | RootKind::Mutation => {
                 refuse("RESOLVER_NOT_FOUND", format!("`{name}` is not bound to a subscription"))
             }
         },
