@@ -191,6 +191,15 @@ impl Error {
         }
     }
 
+    /// The error of one of many records: its violations get the index of the record.
+    pub fn of_item(mut self, index: usize) -> Error {
+        if let Error::Invalid(violations) | Error::Conflict(violations) = &mut self {
+            let found = std::mem::take(violations).into_iter();
+            *violations = found.map(|violation| violation.nested_under(PathSegment::Index(index))).collect();
+        }
+        self
+    }
+
     pub fn violations(&self) -> &[Violation] {
         match self {
             Error::Invalid(list) | Error::Conflict(list) => list,

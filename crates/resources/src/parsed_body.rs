@@ -203,10 +203,9 @@ pub fn with_sent_names(record: &RecordType, bytes: &[u8], mut problem: Problem) 
 pub fn merge_errors(errors: Vec<(usize, Error)>) -> Error {
     let (mut invalid, mut conflicts, mut other) = (Vec::new(), Vec::new(), None);
     for (number, error) in errors {
-        let indexed = |violation: Violation| violation.nested_under(PathSegment::Index(number));
-        match error {
-            Error::Invalid(list) => invalid.extend(list.into_iter().map(indexed)),
-            Error::Conflict(list) => conflicts.extend(list.into_iter().map(indexed)),
+        match error.of_item(number) {
+            Error::Invalid(list) => invalid.extend(list),
+            Error::Conflict(list) => conflicts.extend(list),
             // Cancelled because another record failed.
             Error::Cancelled => {}
             error @ (Error::NotFound { .. }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordTypeId, Value};
 
@@ -45,11 +45,10 @@ pub(super) fn plan_items(
         let planner = WritePlanner::new(model, record, now);
         match planner.plan_create(None, fields, filled_fields, WriteOrigin::Client) {
             Ok(parts) => planned.push(parts),
-            Err(Error::Invalid(found)) => {
-                let found = found.into_iter();
-                violations.extend(found.map(|violation| violation.nested_under(PathSegment::Index(index))));
+            Err(error @ Error::Invalid(_)) => {
+                violations.extend(error.of_item(index).violations().iter().cloned());
             }
-            Err(other) => return Err(other),
+            Err(error) => return Err(error),
         }
         if violations.len() >= coerce::MAX_VIOLATIONS {
             break;

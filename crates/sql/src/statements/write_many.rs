@@ -3,7 +3,7 @@
 //! The parameters of each are those of the conditions, then its own.
 
 use trefoil_engine::plan::{MAX_RECORDS_PER_WRITE, PlannedListing};
-use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Link, RecordType};
 
 use crate::statements::dialect::Dialect;
@@ -99,26 +99,4 @@ pub fn check_match_count(count: i64) -> Result<u64> {
         )));
     }
     Ok(count)
-}
-
-/// The error of one of many new records, with its position in the paths.
-pub fn item_error(error: Error, index: usize) -> Error {
-    let nested = |violations: Vec<Violation>| {
-        violations.into_iter().map(|violation| violation.nested_under(PathSegment::Index(index))).collect()
-    };
-    match error {
-        Error::Invalid(violations) => Error::Invalid(nested(violations)),
-        Error::Conflict(violations) => Error::Conflict(nested(violations)),
-        other @ (Error::NotFound { .. }
-        | Error::Stale { .. }
-        | Error::KeyReused
-        | Error::KeyInUse
-        | Error::Limit(_)
-        | Error::Unavailable { .. }
-        | Error::OutcomeUnknown
-        | Error::Cancelled
-        | Error::Internal { .. }
-        | Error::Resolver { .. }
-        | Error::EventId { .. }) => other,
-    }
 }

@@ -14,7 +14,7 @@ use crate::postgres::execute_write::execute_write;
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error};
 use crate::statements::compile::Program;
 use crate::statements::select::{SqlParameter, count_parameters, match_parameters};
-use crate::statements::write_many::{check_match_count, item_error};
+use crate::statements::write_many::check_match_count;
 use crate::statements::write_parts::write_parts;
 
 /// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
@@ -95,26 +95,14 @@ async fn create_many(
     let refusal = match insert_all(session, model, plans, program, visit).await {
         Ok(()) => return session.execute_control("RELEASE part").await,
         Err(PostgresError::Refused(error)) => error,
-        Err(
-            error @ (PostgresError::Plan(_)
-            | PostgresError::Retryable(_)
-            | PostgresError::ConnectionLost(_)
-            | PostgresError::Locked(_)
-            | PostgresError::Store(_)),
-        ) => return Err(error),
+        Err(error) => return Err(error),
     };
     session.execute_control("ROLLBACK TO part").await?;
     for (index, plan) in plans.iter().enumerate() {
         match execute_explained(session, model, plan, program, &mut |_| ()).await {
             Ok(_) => {}
-            Err(PostgresError::Plan(error)) => return Err(PostgresError::Plan(item_error(error, index))),
-            Err(
-                error @ (PostgresError::Refused(_)
-                | PostgresError::Retryable(_)
-                | PostgresError::ConnectionLost(_)
-                | PostgresError::Locked(_)
-                | PostgresError::Store(_)),
-            ) => return Err(error),
+            Err(PostgresError::Plan(error)) => return Err(PostgresError::Plan(error.of_item(index))),
+            Err(error) => return Err(error),
         }
     }
     // What was in the way is gone by now; the rows that were visited are not those of the second attempt.

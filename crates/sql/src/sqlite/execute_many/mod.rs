@@ -10,7 +10,7 @@ use crate::sqlite::execute_write::execute_write;
 use crate::sqlite::session::SqliteSession;
 use crate::statements::compile::Program;
 use crate::statements::select::{SqlParameter, count_parameters, match_parameters};
-use crate::statements::write_many::{check_match_count, item_error};
+use crate::statements::write_many::check_match_count;
 use crate::statements::write_parts::write_parts;
 
 /// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
@@ -28,7 +28,7 @@ pub fn execute_plan(
             for (index, plan) in plans.iter().enumerate() {
                 let Some(program) = program else { break };
                 execute_write(session, model, plan, program, visit).map_err(|error| match error {
-                    SqliteError::Plan(error) => SqliteError::Plan(item_error(error, index)),
+                    SqliteError::Plan(error) => SqliteError::Plan(error.of_item(index)),
                     error @ SqliteError::Store(_) => error,
                 })?;
             }
