@@ -40,7 +40,7 @@ async fn forged_cursor_does_not_locate_hidden_records(bench: Bench) {
             let mut found = Vec::new();
             for id in [hidden, 9_999] {
                 let cursor = forged(json!([format!("Thing:{word}"), { "b": beginning }, id]));
-                let conditions = vec![bench.condition("Thing", "rank", ComparisonOp::Eq, int(1))];
+                let conditions = vec![bench.condition("Thing", "rank", "eq", int(1))];
                 let listing = Listing { conditions, ..after(&order, cursor) };
                 found.push(show(&bench.rows(bench.list("Thing", listing, "id")).await));
             }
@@ -82,7 +82,7 @@ async fn cursor_works_in_a_filtered_list(bench: Bench) {
         labelled(&bench, label, 0).await;
     }
     let order = bench.order("Thing", &["label"]);
-    let conditions = vec![bench.condition("Thing", "rank", ComparisonOp::Eq, int(1))];
+    let conditions = vec![bench.condition("Thing", "rank", "eq", int(1))];
     let (mut found, mut place) = (Vec::new(), None);
     loop {
         let slice = ListSlice::First { first: 1, after: place.take() };

@@ -22,13 +22,13 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{
-    CancelFlag, ChildSelection, ComparisonOp, Condition, CountMode, IdempotencyKey, JobResult, Listing,
-    MissingFields, Operation, Outcome, Plan, PreparedSelection, Row, RowSink, Selection, SortKey, Store,
-    StoreJob,
+    CancelFlag, ChildSelection, Condition, CountMode, IdempotencyKey, JobResult, Listing, MissingFields,
+    Operation, Outcome, Plan, PreparedSelection, Row, RowSink, Selection, SortKey, Store, StoreJob,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{
-    FieldId, Model, RecordId, RecordType, RecordTypeId, SourceFile, StoredValue, Value, parse_schema,
+    FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, SourceFile, StoredValue, Value,
+    parse_schema,
 };
 use trefoil_sql::migrate::MigrationMode;
 use trefoil_sql::{PostgresStore, SqlStore, SqliteOptions, SqliteStore};
@@ -289,8 +289,9 @@ impl Bench {
         format.encode(format.read(row, first))
     }
 
-    fn condition(&self, record: &str, field: &str, op: ComparisonOp, value: Value) -> Condition {
-        Condition { field: self.field(record, field), op, value }
+    fn condition(&self, record: &str, field: &str, operator: &str, value: Value) -> Condition {
+        let operator = FilterOperator::from_name(operator).expect("the name of an operator");
+        Condition::compare(self.field(record, field), operator, value)
     }
 
     fn job(&self, operations: Vec<Operation>) -> StoreJob {

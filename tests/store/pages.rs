@@ -18,7 +18,7 @@ async fn count_stops_at_its_limit(bench: Bench) {
     for number in 0..30 {
         bench.user(if number % 3 == 0 { "Ada" } else { "Bob" }).await;
     }
-    let ada = vec![bench.condition("User", "name", ComparisonOp::Eq, text("Ada"))];
+    let ada = vec![bench.condition("User", "name", "eq", text("Ada"))];
     for (conditions, count, total) in [
         (vec![], CountMode::UpTo(10), Some(11)),
         (vec![], CountMode::UpTo(29), Some(30)),
@@ -165,7 +165,7 @@ async fn page_cost_does_not_grow_with_the_list() {
         let order = bench.order("User", order);
         // Without an order a cursor is the id alone.
         let after = after.map(|after| bench.cursor("User", &order, &after, usize::from(order.is_empty())));
-        let name = bench.condition("User", "name", ComparisonOp::Eq, text("n0000007"));
+        let name = bench.condition("User", "name", "eq", text("n0000007"));
         Listing {
             conditions: if filtered { vec![name] } else { Vec::new() },
             sort_keys: order,

@@ -354,18 +354,14 @@ async fn lists_are_read_by_index() {
     let by_name = way(bench.list("User", first(&["name"]), "id"), "6, 0").await;
     assert!(by_name.contains("users_name_index") && !by_name.contains("Sort"), "{by_name}");
     // Also where the plan is made for all values alike: a common one must not decide how a rare one is found.
-    let named = vec![bench.condition("User", "name", ComparisonOp::Eq, text("A"))];
+    let named = vec![bench.condition("User", "name", "eq", text("A"))];
     let named = Listing { conditions: named, ..first(&[]) };
     let named = way(bench.list("User", named, "id"), "'A', 6, 0").await;
     assert!(named.contains("users_name_index") && !named.contains("Sort"), "{named}");
     let by_id = way(bench.list("User", first(&[]), "id"), "6, 0").await;
     assert!(by_id.contains("Index") && !by_id.contains("Sort"), "{by_id}");
-    let conditions = vec![bench.condition(
-        "User",
-        "balance",
-        ComparisonOp::In,
-        Value::List(vec![text("1.50"), text("2")]),
-    )];
+    let conditions =
+        vec![bench.condition("User", "balance", "in", Value::List(vec![text("1.50"), text("2")]))];
     let unique =
         way(bench.list("User", Listing { conditions, ..Listing::default() }, "id"), "'{1.50,2}'").await;
     assert!(unique.contains("users_balance_unique"), "{unique}");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use trefoil_engine::{
-    BulkStep, BulkWrite, ComparisonOp, Condition, ImportRecord, Listing, MissingFields, Operation, OwnedRow,
+    BulkStep, BulkWrite, Condition, ImportRecord, Listing, MissingFields, Operation, OwnedRow,
     PreparedSelection, Selection,
 };
 use trefoil_model::values::coerce;
@@ -98,7 +98,7 @@ impl UpsertKey {
         }
         let columns = vec![model.record(self.record).id_field(), self.field];
         let selection = PreparedSelection::new(Selection::new(columns, Vec::new()));
-        let condition = Condition { field: self.field, op: ComparisonOp::In, value: Value::List(values) };
+        let condition = Condition::one_of(self.field, Value::List(values));
         let listing = Listing { conditions: vec![condition], ..Listing::default() };
         let operation = Operation::List { record: self.record, listing, selection: selection.clone() };
         let found = bulk_write.read(operation, selection).await.map_err(error_text)?;

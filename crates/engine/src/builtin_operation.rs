@@ -1,9 +1,9 @@
 //! An operation that root fields are bound to: what it does, the role of each argument, and the shape of its result.
 
-use trefoil_model::{FieldId, RecordTypeId, RootKind};
+use trefoil_model::{FieldId, FilterOperator, RecordTypeId, RootKind};
 
 use crate::changes::ChangeKind;
-use crate::operation::{ComparisonOp, FilledField};
+use crate::operation::FilledField;
 
 /// A root field that the naming rules bind to an operation on a record type.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub enum ArgumentRole {
     /// Filters by equality in reads and subscriptions, sets the field in writes.
     Field(FieldId),
     /// Filters by another comparison: `minPrice`, `titleContains`.
-    Compare(FieldId, ComparisonOp),
+    Compare(FieldId, FilterOperator),
     /// An object with what could also be separate arguments; a list of them where many records are created.
     Input,
     /// The unique fields by which the record to update is found.

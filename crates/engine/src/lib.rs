@@ -46,8 +46,8 @@ pub use crate::engine::{
     ResolverResult, downcast_sink,
 };
 pub use crate::operation::{
-    ChildSelection, ComparisonOp, Condition, CountMode, FillValue, FilledField, ListSlice, Listing,
-    MissingFields, Operation, Outcome, Selection, SortKey,
+    ChildSelection, Comparison, Condition, CountMode, FillValue, FilledField, ListSlice, Listing,
+    MissingFields, Operation, Outcome, Selection, SortKey, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

@@ -7,7 +7,8 @@ use crate::plan::PlanLimits;
 
 /// The conditions of a list, refused if there are too many: databases limit the size of a statement.
 pub fn limited_conditions(limits: &PlanLimits, conditions: Vec<Condition>) -> Result<Vec<Condition>> {
-    let (count, max) = (conditions.len(), limits.conditions);
+    let count: usize = conditions.iter().map(Condition::count).sum();
+    let max = limits.conditions;
     if count > max {
         return Err(Error::Limit(format!(
             "too many conditions: {count}, but limits.conditions allows at most {max}"

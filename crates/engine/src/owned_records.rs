@@ -100,7 +100,7 @@ impl Engine {
     /// Creates a record from an object of fields and returns it as stored.
     pub async fn create(&self, type_name: &str, fields: Value) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
-        let (id, fields) = fields_from_object(self.model().record(record), fields)?;
+        let (id, fields) = fields_from_object(self.model(), self.model().record(record), fields)?;
         let (filled_fields, selected) = (Vec::new(), selection.clone());
         let operation = Operation::Create { record, id, fields, filled_fields, selection: selected };
         self.run_write(record, type_name, operation, selection).await
@@ -109,7 +109,7 @@ impl Engine {
     /// Changes the given fields and returns the record.
     pub async fn update(&self, type_name: &str, id: impl Into<RecordId>, fields: Value) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
-        let (_, fields) = fields_from_object(self.model().record(record), fields)?;
+        let (_, fields) = fields_from_object(self.model(), self.model().record(record), fields)?;
         let operation = Operation::Update {
             record,
             id: id.into(),

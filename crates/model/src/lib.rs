@@ -16,6 +16,7 @@ pub mod naming;
 
 // What fields hold.
 mod field_kind;
+mod filter_operator;
 mod scalar;
 
 // Queries on the finished model.
@@ -41,6 +42,7 @@ pub use crate::field_kind::{
     FieldId, FieldKind, Inverse, KeyForm, KeySource, Link, ListItem, OnDelete, RecordTypeId, Reference,
     Relation, ValueType,
 };
+pub use crate::filter_operator::{ComparisonOp, FilterOperator, TextMatch, TextPart};
 pub use crate::list_wrapper::PageField;
 pub use crate::payload::PayloadPart;
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};

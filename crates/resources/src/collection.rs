@@ -8,7 +8,7 @@ use http::HeaderValue;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use trefoil_application::{ResourceSettings, TextList};
-use trefoil_engine::{ChangeKind, ComparisonOp, Condition, Engine, binding};
+use trefoil_engine::{ChangeKind, Condition, Engine, binding};
 use trefoil_http::negotiation::format::{
     COLLECTION_FORMATS, LIVE_COLLECTION_FORMATS, LIVE_TEXT_COLLECTION_FORMATS, OfferedFormats,
     TEXT_COLLECTION_FORMATS,
@@ -49,7 +49,7 @@ pub struct NestedCollection {
 
 /// The condition that an id or reference field equals `id`.
 pub fn equals_id(field: FieldId, id: &RecordId) -> Condition {
-    Condition { field, op: ComparisonOp::Eq, value: id.to_value() }
+    Condition::equals(field, id.to_value())
 }
 
 /// The path of a record: that of its collection and its id.

@@ -14,6 +14,7 @@ mod query_params;
 // Bodies: bytes as text, text as records or forms, names as fields.
 pub mod body_text;
 pub mod field_values;
+mod filter_params;
 pub mod parsed_body;
 
 // Forms: controls as a tree, and their text as typed values.

@@ -2,18 +2,18 @@
 
 use http::Uri;
 
-use trefoil_engine::arguments::FilterOperator;
-use trefoil_engine::arguments::roles::filter_field;
-use trefoil_engine::{Condition, CountMode, ListSlice, Listing, PlanLimits, list_window, plan};
+use trefoil_engine::{Comparison, Condition, CountMode, ListSlice, Listing, PlanLimits, list_window, plan};
 use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::error::{Error, Violation};
-use trefoil_model::{FieldId, Model, RecordType, Scalar};
+use trefoil_model::{FieldId, Model, RecordType, Value};
 
-use crate::query_params::{QueryReader, day_boundary, parse_integer};
+use crate::filter_params::FilterParser;
+use crate::query_params::{QueryReader, parse_integer};
 
-pub use crate::query_params::{LIST_PARAMS, OPERATORS, ParamSet, operators_for, split_operator};
+pub use crate::filter_params::operators_for;
+pub use crate::query_params::{LIST_PARAMS, ParamSet};
 
 /// A valid query.
 #[derive(Debug, Default)]
@@ -44,6 +44,7 @@ pub enum ExportExtent {
 impl ListQuery {
     pub fn parse(
         uri: &Uri,
+        model: &Model,
         record: &RecordType,
         limits: &PlanLimits,
         params: ParamSet,
@@ -51,7 +52,7 @@ impl ListQuery {
         let mut pairs = form_pairs::parse_urlencoded(uri.query().unwrap_or_default(), "the query")?;
         // An empty parameter counts as absent: a form sends all its controls.
         pairs.retain(|(_, value)| !value.is_empty());
-        let mut reader = QueryReader::new(record, params);
+        let mut reader = QueryReader::new(model, record, params);
         pairs.retain(|(name, value)| reader.take_param(name, value));
         let values = reader.finish().map_err(|violations| query_problem(Error::Invalid(violations)))?;
         let slice = values.slice(limits, params).map_err(slice_problem)?;
@@ -126,10 +127,18 @@ impl ListQuery {
     }
 
     /// The URL of this page, or of the whole list, in a format of the API.
-    pub fn export_url(&self, record: &RecordType, path: &str, format: &str, extent: ExportExtent) -> String {
+    pub fn export_url(
+        &self,
+        model: &Model,
+        record: &RecordType,
+        path: &str,
+        format: &str,
+        extent: ExportExtent,
+    ) -> String {
         let is_position = |name: &str| ["page", "after", "size"].contains(&name);
         let others = self.pairs.iter().filter(|(name, _)| !is_position(name));
-        let pairs = others.map(|(name, value)| (name.clone(), api_value(record, name, value))).collect();
+        let pairs =
+            others.map(|(name, value)| (name.clone(), api_value(model, record, name, value))).collect();
         let mut position = match (extent, &self.listing.slice) {
             (ExportExtent::Page, ListSlice::Page { page, size }) => {
                 vec![("page", page.to_string()), ("size", size.to_string())]
@@ -193,16 +202,25 @@ fn slice_problem(error: Error) -> Problem {
     }
 }
 
-/// A filter value of a page as the API expects it.
-pub fn api_value(record: &RecordType, name: &str, text: &str) -> String {
-    let filter = split_operator(name).filter(|_| !LIST_PARAMS.contains(&name));
-    match filter.and_then(|(field, operator)| Some((filter_field(record, field)?, operator))) {
-        Some((id, FilterOperator::Compare(op)))
-            if record.field(id).kind.scalar() == Some(Scalar::DateTime) =>
-        {
-            day_boundary(op, text)
-        }
-        Some((_, FilterOperator::Compare(_) | FilterOperator::IsNull)) | None => text.to_owned(),
+/// A filter value of a page as the API expects it: a day stands for a time on pages only.
+pub fn api_value(model: &Model, record: &RecordType, name: &str, text: &str) -> String {
+    let parser = FilterParser { model, is_page: true };
+    let condition = parser.parse(record, name, text).ok().filter(|_| !LIST_PARAMS.contains(&name));
+    match condition.as_ref().and_then(single_comparison).map(|comparison| &comparison.operand) {
+        Some(Value::String(value)) => value.clone(),
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+/// The comparison of a condition that is no more than one, perhaps of a related record.
+fn single_comparison(condition: &Condition) -> Option<&Comparison> {
+    match condition {
+        Condition::Compare(comparison) => Some(comparison),
+        Condition::Related { conditions, .. } => match conditions.as_slice() {
+            [inner] => single_comparison(inner),
+            _ => None,
+        },
+        Condition::All(_) | Condition::Any(_) | Condition::Not(_) => None,
     }
 }
 

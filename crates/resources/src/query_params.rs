@@ -1,25 +1,16 @@
 //! Reads the query parameters of a record path one by one.
 
-use trefoil_engine::arguments::roles::filter_field;
 use trefoil_engine::arguments::sort_keys::parse_sort_key;
-use trefoil_engine::arguments::{FilterOperator, null_condition};
-use trefoil_engine::{ComparisonOp, Condition, ListSlice, PlanLimits, SortKey, list_window};
+use trefoil_engine::{Condition, ListSlice, PlanLimits, SortKey, list_window};
 use trefoil_http::negotiation::format::{self, ResponseFormat};
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{FieldId, FieldKind, RecordType, Scalar, Value};
+use trefoil_model::{FieldId, Model, RecordType};
 
-use crate::typed_values;
+use crate::filter_params::{FilterMistake, FilterParser};
 
 /// Parameters of the list itself. A field of the same name can be filtered with an operator, as in `size.eq=3`.
 pub const LIST_PARAMS: [&str; 8] = ["fields", "q", "sort", "page", "size", "after", "count", "format"];
-
-pub const OPERATORS: [&str; 9] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in", "null"];
-
-/// The operators of a field: `contains` is for text only.
-pub fn operators_for(kind: &FieldKind) -> impl Iterator<Item = &'static str> {
-    OPERATORS.into_iter().filter(|op| *op != "contains" || kind.is_text())
-}
 
 /// The parameters that a path accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +62,7 @@ impl QueryParams {
 }
 
 pub(crate) struct QueryReader<'r> {
+    model: &'r Model,
     record: &'r RecordType,
     params: ParamSet,
     values: QueryParams,
@@ -78,8 +70,8 @@ pub(crate) struct QueryReader<'r> {
 }
 
 impl<'r> QueryReader<'r> {
-    pub fn new(record: &'r RecordType, params: ParamSet) -> QueryReader<'r> {
-        QueryReader { record, params, values: QueryParams::default(), violations: Vec::new() }
+    pub fn new(model: &'r Model, record: &'r RecordType, params: ParamSet) -> QueryReader<'r> {
+        QueryReader { model, record, params, values: QueryParams::default(), violations: Vec::new() }
     }
 
     /// The parameters, or all violations.
@@ -92,9 +84,9 @@ impl<'r> QueryReader<'r> {
         let result = match (self.params, name) {
             (ParamSet::Page, "fields" | "count") => return false,
             (ParamSet::Page, name) if LIST_PARAMS.contains(&name) => self.take_list_param(name, value),
-            (ParamSet::Page, name) => match self.filter_target(name) {
-                Some(_) => self.take_condition(name, value),
-                None => return false,
+            (ParamSet::Page, name) => match self.filters().is_filter(self.record, name) {
+                true => self.take_condition(name, value),
+                false => return false,
             },
             (ParamSet::List | ParamSet::Fields | ParamSet::Stream, "fields") => self.take_fields(value),
             (ParamSet::Stream, "snapshot") => self.take_list_param(name, value),
@@ -164,113 +156,43 @@ impl<'r> QueryReader<'r> {
         Ok(())
     }
 
-    /// `price=1`, `price.gte=1`, `status.in=NEW,PAID`, `price.null=true`.
     fn take_condition(&mut self, name: &str, text: &str) -> Result<(), Violation> {
-        let Some((id, operator)) = self.filter_target(name) else { return Err(self.unknown_param(name)) };
-        let scalar = self.record.field(id).kind.scalar();
-        let text = match (self.params, scalar, operator) {
-            (ParamSet::Page, Some(Scalar::DateTime), FilterOperator::Compare(op)) => &day_boundary(op, text),
-            _ => text,
-        };
-        let condition = |op, value| Condition { field: id, op, value };
-        self.values.conditions.push(match operator {
-            FilterOperator::IsNull => null_condition(id, parse_flag(name, text)?),
-            FilterOperator::Compare(op @ ComparisonOp::In) => condition(
-                op,
-                Value::List(text.split(',').map(|item| typed_values::typed_value(scalar, item)).collect()),
-            ),
-            FilterOperator::Compare(
-                op @ (ComparisonOp::Eq
-                | ComparisonOp::Ne
-                | ComparisonOp::Lt
-                | ComparisonOp::Lte
-                | ComparisonOp::Gt
-                | ComparisonOp::Gte
-                | ComparisonOp::Contains),
-            ) => condition(op, typed_values::typed_value(scalar, text)),
-        });
-        Ok(())
+        match self.filters().parse(self.record, name, text) {
+            Ok(condition) => {
+                self.values.conditions.push(condition);
+                Ok(())
+            }
+            Err(FilterMistake::Name(hint)) => {
+                Err(Violation::new(name, "UNKNOWN", self.unknown_filter_message(name, hint)))
+            }
+            Err(FilterMistake::Value(message)) => {
+                Err(Violation::new(name, "TYPE", format!("`{name}` {message}")))
+            }
+        }
     }
 
-    /// The field and operator of a filter parameter.
-    fn filter_target(&self, name: &str) -> Option<(FieldId, FilterOperator)> {
-        let (field, operator) = split_operator(name)?;
-        Some((filter_field(self.record, field)?, operator))
+    fn filters(&self) -> FilterParser<'r> {
+        FilterParser { model: self.model, is_page: self.params == ParamSet::Page }
     }
 
     fn unknown_param(&self, name: &str) -> Violation {
         let message = match self.params {
-            ParamSet::Empty => format!("unknown parameter `{name}`; no parameters are allowed here"),
+            ParamSet::Empty | ParamSet::List | ParamSet::Page => {
+                format!("unknown parameter `{name}`; no parameters are allowed here")
+            }
             ParamSet::Fields => format!("unknown parameter `{name}`; only `fields` is allowed here"),
             ParamSet::Stream => {
                 format!("unknown parameter `{name}`; only `fields` and `snapshot` are allowed for a stream")
             }
-            ParamSet::List | ParamSet::Page => self.unknown_filter_message(name),
         };
         Violation::new(name, "UNKNOWN", message)
     }
 
-    /// The error message for an unknown filter, with a suggestion.
-    fn unknown_filter_message(&self, name: &str) -> String {
-        let (field, op) = name.split_once('.').map_or((name, None), |(field, op)| (field, Some(op)));
-        let known_field = self.record.find_input_field(field).map(|id| self.record.field(id));
-        let filters = self.record.fields.iter().filter(|field| field.kind.is_comparable());
-        let filters = filters.map(|field| field.input_name.as_str());
-        let hint = match (known_field, op) {
-            (Some(known_field), _) if !known_field.kind.is_comparable() => {
-                return format!("filtering by `{field}` is not supported");
-            }
-            (Some(known_field), Some(op)) => match nearest_name(op, operators_for(&known_field.kind)) {
-                Some(near) => format!("; did you mean `{field}.{near}`?"),
-                None => {
-                    let known: Vec<&str> = operators_for(&known_field.kind).collect();
-                    format!("; `{field}` supports .{}", known.join(", ."))
-                }
-            },
-            (None, Some(op)) => match nearest_name(field, filters) {
-                Some(near) if OPERATORS.contains(&op) => format!("; did you mean `{near}.{op}`?"),
-                Some(near) => format!("; did you mean `{near}`?"),
-                None => String::new(),
-            },
-            (Some(_) | None, None) => suggestion(name, filters.chain(LIST_PARAMS)),
-        };
+    /// The error message for a name that is neither a filter nor a parameter of the list.
+    fn unknown_filter_message(&self, name: &str, hint: String) -> String {
+        let is_plain = hint.is_empty() && !name.contains('.');
+        let hint = if is_plain { suggestion(name, LIST_PARAMS) } else { hint };
         format!("unknown parameter `{name}`{hint}")
-    }
-}
-
-/// The field and operator in a name such as `price.gte`.
-pub fn split_operator(name: &str) -> Option<(&str, FilterOperator)> {
-    match name.split_once('.') {
-        Some((field, operator)) => Some((field, FilterOperator::from_name(operator)?)),
-        None => Some((name, FilterOperator::Compare(ComparisonOp::Eq))),
-    }
-}
-
-/// The boundary of a day that filters a DateTime field: its end for `lte` and `gt`, otherwise its start, in UTC.
-pub(crate) fn day_boundary(op: ComparisonOp, text: &str) -> String {
-    let is_day = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    match op {
-        ComparisonOp::Lte | ComparisonOp::Gt if is_day => format!("{text}T23:59:59.999999Z"),
-        ComparisonOp::Eq
-        | ComparisonOp::Ne
-        | ComparisonOp::Lt
-        | ComparisonOp::Gte
-        | ComparisonOp::Lte
-        | ComparisonOp::Gt
-        | ComparisonOp::Contains
-        | ComparisonOp::In
-            if is_day =>
-        {
-            format!("{text}T00:00:00Z")
-        }
-        ComparisonOp::Eq
-        | ComparisonOp::Ne
-        | ComparisonOp::Lt
-        | ComparisonOp::Gte
-        | ComparisonOp::Lte
-        | ComparisonOp::Gt
-        | ComparisonOp::Contains
-        | ComparisonOp::In => text.to_owned(),
     }
 }
 

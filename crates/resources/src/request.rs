@@ -72,7 +72,13 @@ impl ResourceRequest<'_> {
 
     pub fn parse_query(&self, record: RecordTypeId, params: ParamSet) -> Result<ListQuery, Problem> {
         let engine = &self.resources.engine;
-        ListQuery::parse(&self.head.uri, engine.model().record(record), engine.limits(), params)
+        ListQuery::parse(
+            &self.head.uri,
+            engine.model(),
+            engine.model().record(record),
+            engine.limits(),
+            params,
+        )
     }
 
     /// The shape with the fields of the query, or with all fields.

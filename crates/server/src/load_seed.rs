@@ -188,7 +188,7 @@ impl SeedLoader<'_> {
 }
 
 fn create_operation(model: &Model, record: RecordTypeId, row: &SeedRecord) -> Result<Operation> {
-    let (id, fields) = fields_from_object(model.record(record), row.fields.clone())?;
+    let (id, fields) = fields_from_object(model, model.record(record), row.fields.clone())?;
     if id.as_ref().is_some_and(|id| *id <= RecordId::Number(0)) {
         return Err(Error::invalid("id", "TYPE", "an id must be a positive 64-bit integer"));
     }

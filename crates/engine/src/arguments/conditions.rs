@@ -1,65 +1,287 @@
-//! The conditions in `where`: members such as `price_gte`.
+//! The conditions in `where`: members such as `price_gte`, `user`, `lines_some`, `or`.
 
-use trefoil_model::error::Violation;
-use trefoil_model::{FieldId, RecordType, Value};
+use trefoil_model::error::{PathSegment, Violation};
+use trefoil_model::naming::names;
+use trefoil_model::{EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Value};
 
-use crate::arguments::filter_operator::FilterOperator;
-use crate::arguments::roles::{self, filter_field};
-use crate::arguments::values::{expect_object, unknown_field_violation};
-use crate::operation::{ComparisonOp, Condition};
+use crate::arguments::roles;
+use crate::operation::{Comparison, Condition, ValuePath};
 
+/// Parses the value of the argument `argument`.
 pub(super) fn parse_conditions(
-    record: &RecordType,
-    name: &str,
-    value: Value,
-) -> Result<Vec<Condition>, Vec<Violation>> {
-    expect_object(name, value)?
-        .into_iter()
-        .map(|(key, value)| parse_condition(record, name, &key, value))
-        .collect()
-}
-
-/// Parses a member of `where`, such as `price_gte` and its value.
-fn parse_condition(
+    model: &Model,
     record: &RecordType,
     argument: &str,
-    key: &str,
     value: Value,
-) -> Result<Condition, Vec<Violation>> {
-    let Some((field, operator)) = parse_condition_key(record, key) else {
-        return Err(unknown_field_violation(record, argument, key, "filter by"));
-    };
-    match (operator, value) {
-        (FilterOperator::Compare(op), value) => Ok(Condition { field, op, value }),
-        (FilterOperator::IsNull, Value::Bool(is_null)) => Ok(null_condition(field, is_null)),
-        (FilterOperator::IsNull, other) => {
-            let message = format!("`{key}` must be true or false, not {}", other.type_noun());
-            Err(vec![Violation::new(argument, "TYPE", message)])
+) -> Result<Vec<Condition>, Vec<Violation>> {
+    let path = vec![PathSegment::Field(argument.to_owned())];
+    ConditionParser { model, path }.parse_object(&ConditionOwner::Record(record), value)
+}
+
+/// The type whose fields an object of conditions names.
+enum ConditionOwner<'m> {
+    Record(&'m RecordType),
+    /// An embedded value of a record and where it is.
+    Embedded(&'m EmbeddedType, ValuePath),
+}
+
+/// What a member of an object of conditions is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ConditionKey {
+    And,
+    Or,
+    Not,
+    Compare(FieldId, FilterOperator),
+    /// The conditions of an embedded value.
+    Embedded(FieldId),
+    Related(FieldId, Quantifier),
+}
+
+/// Which of the records of a relation meet the conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quantifier {
+    Some,
+    Every,
+    None,
+}
+
+struct ConditionParser<'m> {
+    model: &'m Model,
+    /// Where the current value is in the request.
+    path: Vec<PathSegment>,
+}
+
+impl<'m> ConditionParser<'m> {
+    fn parse_object(
+        &mut self,
+        owner: &ConditionOwner<'m>,
+        value: Value,
+    ) -> Result<Vec<Condition>, Vec<Violation>> {
+        let members = value.into_fields().map_err(|noun| {
+            let mut names = self.path.iter().rev().filter_map(|segment| match segment {
+                PathSegment::Field(name) => Some(name.as_str()),
+                PathSegment::Index(_) => None,
+            });
+            let name = names.next().unwrap_or_default();
+            self.violation("TYPE", format!("`{name}` must be an object, not {noun}"))
+        })?;
+        let mut conditions = Vec::with_capacity(members.len());
+        let mut violations = Vec::new();
+        for (key, value) in members {
+            match self.parse_member(owner, &key, value) {
+                Ok(condition) => conditions.extend(condition),
+                Err(found) => violations.extend(found),
+            }
+        }
+        if violations.is_empty() { Ok(conditions) } else { Err(violations) }
+    }
+
+    /// `None` for a member that is null and so says nothing.
+    fn parse_member(
+        &mut self,
+        owner: &ConditionOwner<'m>,
+        name: &str,
+        value: Value,
+    ) -> Result<Option<Condition>, Vec<Violation>> {
+        let Some(key) = owner.find_key(name) else {
+            return Err(self.violation("UNKNOWN_FIELD", owner.unknown_key_message(name)));
+        };
+        if let ConditionKey::Compare(field, operator) = key
+            && !(operator == FilterOperator::EQUAL && owner.is_reference_object(field, &value))
+        {
+            let path = owner.value_path(field);
+            return Ok(Some(Condition::Compare(Comparison { path, operator, operand: value })));
+        }
+        if value.is_null() {
+            return Ok(owner.null_condition(key));
+        }
+        self.path.push(PathSegment::Field(name.to_owned()));
+        let condition = self.parse_nested(owner, key, value);
+        self.path.pop();
+        condition.map(Some)
+    }
+
+    fn parse_nested(
+        &mut self,
+        owner: &ConditionOwner<'m>,
+        key: ConditionKey,
+        value: Value,
+    ) -> Result<Condition, Vec<Violation>> {
+        match key {
+            ConditionKey::And => Ok(Condition::All(self.parse_list(owner, value)?)),
+            ConditionKey::Or => Ok(Condition::Any(self.parse_list(owner, value)?)),
+            ConditionKey::Not => Ok(Condition::All(self.parse_object(owner, value)?).negated()),
+            ConditionKey::Embedded(field) => {
+                let embedded = owner.embedded_type(self.model, field);
+                let embedded = embedded.ok_or_else(|| {
+                    self.violation("UNKNOWN_FIELD", "the type of this value is not known".to_owned())
+                })?;
+                let owner = ConditionOwner::Embedded(embedded, owner.value_path(field));
+                Ok(Condition::All(self.parse_object(&owner, value)?))
+            }
+            ConditionKey::Compare(field, _) => self.parse_related(owner, field, Quantifier::Some, value),
+            ConditionKey::Related(field, quantifier) => self.parse_related(owner, field, quantifier, value),
+        }
+    }
+
+    /// A list of objects, of which one alone may stand without brackets.
+    fn parse_list(
+        &mut self,
+        owner: &ConditionOwner<'m>,
+        value: Value,
+    ) -> Result<Vec<Condition>, Vec<Violation>> {
+        let Value::List(items) = value else {
+            return Ok(vec![Condition::All(self.parse_object(owner, value)?)]);
+        };
+        let mut conditions = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            self.path.push(PathSegment::Index(index));
+            let parsed = self.parse_object(owner, item);
+            self.path.pop();
+            conditions.push(Condition::All(parsed?));
+        }
+        Ok(conditions)
+    }
+
+    fn parse_related(
+        &mut self,
+        owner: &ConditionOwner<'m>,
+        field: FieldId,
+        quantifier: Quantifier,
+        value: Value,
+    ) -> Result<Condition, Vec<Violation>> {
+        let target = owner.field(field).kind.relation().map(|relation| self.model.record(relation.target()));
+        let target = target.ok_or_else(|| {
+            self.violation("UNKNOWN_FIELD", "this field does not lead to other records".to_owned())
+        })?;
+        let conditions = self.parse_object(&ConditionOwner::Record(target), value)?;
+        Ok(quantifier.apply(field, conditions))
+    }
+
+    fn violation(&self, code: &'static str, message: String) -> Vec<Violation> {
+        vec![Violation { path: self.path.clone(), code, message }]
+    }
+}
+
+impl Quantifier {
+    const NAMES: [(&'static str, Quantifier); 3] =
+        [("some", Quantifier::Some), ("every", Quantifier::Every), ("none", Quantifier::None)];
+
+    fn apply(self, relation: FieldId, conditions: Vec<Condition>) -> Condition {
+        let some = |conditions| Condition::Related { relation, conditions };
+        match self {
+            Quantifier::Some => some(conditions),
+            Quantifier::None => some(conditions).negated(),
+            // No record that does not meet them.
+            Quantifier::Every => some(vec![Condition::All(conditions).negated()]).negated(),
         }
     }
 }
 
-/// The field and operator of a key: `price`, `price_gte`, `price_null`.
-fn parse_condition_key(record: &RecordType, key: &str) -> Option<(FieldId, FilterOperator)> {
-    if let Some(field) = filter_field(record, key) {
-        return Some((field, FilterOperator::Compare(ComparisonOp::Eq)));
+impl<'m> ConditionOwner<'m> {
+    fn field(&self, id: FieldId) -> &'m Field {
+        match self {
+            ConditionOwner::Record(record) => record.field(id),
+            ConditionOwner::Embedded(embedded, _) => &embedded.fields[id.0],
+        }
     }
-    let exact = || {
-        let (field, suffix) = key.rsplit_once('_')?;
-        Some((filter_field(record, field)?, FilterOperator::from_name(suffix)?))
-    };
-    exact().or_else(|| roles::comparison(record, key).map(|(field, op)| (field, FilterOperator::Compare(op))))
+
+    fn find_field(&self, name: &str) -> Option<FieldId> {
+        match self {
+            ConditionOwner::Record(record) => record.find_input_field(name),
+            ConditionOwner::Embedded(embedded, _) => {
+                embedded.fields.iter().position(|field| field.name == name).map(FieldId)
+            }
+        }
+    }
+
+    /// A field's name wins over a name with an operator, and both over `and`, `or` and `not`.
+    fn find_key(&self, name: &str) -> Option<ConditionKey> {
+        let by_name = self.find_field(name).and_then(|id| plain_key(id, self.field(id)));
+        by_name
+            .or_else(|| self.find_operator_key(name))
+            .or_else(|| match self {
+                ConditionOwner::Record(record) => roles::comparison(record, name)
+                    .map(|(field, operator)| ConditionKey::Compare(field, operator)),
+                ConditionOwner::Embedded(..) => None,
+            })
+            .or(match name {
+                "and" | "AND" | "_and" => Some(ConditionKey::And),
+                "or" | "OR" | "_or" => Some(ConditionKey::Or),
+                "not" | "NOT" | "_not" => Some(ConditionKey::Not),
+                _ => None,
+            })
+    }
+
+    fn find_operator_key(&self, name: &str) -> Option<ConditionKey> {
+        let find = |suffix: &str| {
+            let id = self.find_field(name.strip_suffix(suffix)?.strip_suffix('_')?)?;
+            Some((id, self.field(id)))
+        };
+        let operators = FilterOperator::NAMES.into_iter().filter_map(|(suffix, operator)| {
+            let (id, field) = find(suffix)?;
+            field.kind.value_type().map(|_| ConditionKey::Compare(id, operator))
+        });
+        let quantifiers = Quantifier::NAMES.into_iter().filter_map(|(suffix, quantifier)| {
+            let (id, field) = find(suffix)?;
+            let is_list = field.kind.relation().is_some() && !field.kind.is_reference();
+            is_list.then_some(ConditionKey::Related(id, quantifier))
+        });
+        operators.chain(quantifiers).next()
+    }
+
+    fn value_path(&self, field: FieldId) -> ValuePath {
+        match self {
+            ConditionOwner::Record(_) => field.into(),
+            ConditionOwner::Embedded(_, outer) => {
+                let mut path = outer.clone();
+                path.members.push(field);
+                path
+            }
+        }
+    }
+
+    /// True for the conditions of a referenced record, not its id.
+    fn is_reference_object(&self, field: FieldId, value: &Value) -> bool {
+        matches!(value, Value::Object(_)) && self.field(field).kind.is_reference()
+    }
+
+    /// `address: null` asks for records without one; `or: null` says nothing.
+    fn null_condition(&self, key: ConditionKey) -> Option<Condition> {
+        let ConditionKey::Embedded(field) = key else { return None };
+        let (path, operand) = (self.value_path(field), Value::Bool(true));
+        Some(Condition::Compare(Comparison { path, operator: FilterOperator::IsNull, operand }))
+    }
+
+    fn embedded_type(&self, model: &'m Model, field: FieldId) -> Option<&'m EmbeddedType> {
+        model.embedded.get(self.field(field).kind.value_type()?.embedded_name()?)
+    }
+
+    fn unknown_key_message(&self, key: &str) -> String {
+        let (name, fields) = match self {
+            ConditionOwner::Record(record) => (&record.name, &record.fields),
+            ConditionOwner::Embedded(embedded, _) => (&embedded.name, &embedded.fields),
+        };
+        let known = fields.iter().filter(|field| !field.kind.is_unstored()).map(|field| field.name.as_str());
+        let hint = names::nearest_name(key, known).map(|name| format!("; did you mean `{name}`?"));
+        format!("{name} has no field `{key}` to filter by{}", hint.unwrap_or_default())
+    }
 }
 
-pub fn null_condition(field: FieldId, is_null: bool) -> Condition {
-    Condition { field, op: if is_null { ComparisonOp::Eq } else { ComparisonOp::Ne }, value: Value::Null }
+/// What the name of a field alone means.
+fn plain_key(id: FieldId, field: &Field) -> Option<ConditionKey> {
+    if field.kind.is_comparable() {
+        return Some(ConditionKey::Compare(id, FilterOperator::EQUAL));
+    }
+    let is_embedded = field.kind.value_type().is_some_and(|ty| ty.embedded_name().is_some());
+    match is_embedded {
+        true => Some(ConditionKey::Embedded(id)),
+        false => field.kind.relation().map(|_| ConditionKey::Related(id, Quantifier::Some)),
+    }
 }
 
 /// The message for an unknown member of `where`, `None` if it is known.
 pub(crate) fn unknown_condition_message(record: &RecordType, key: &str) -> Option<String> {
-    if parse_condition_key(record, key).is_some() {
-        return None;
-    }
-    let violations = unknown_field_violation(record, "where", key, "filter by");
-    violations.into_iter().next().map(|violation| violation.message)
+    let owner = ConditionOwner::Record(record);
+    owner.find_key(key).is_none().then(|| owner.unknown_key_message(key))
 }

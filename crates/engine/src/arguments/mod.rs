@@ -6,13 +6,10 @@ pub mod warnings;
 
 // From the values of a request to an operation.
 mod conditions;
-mod filter_operator;
 mod implied_values;
 mod parse;
 pub mod sort_keys;
 mod unique_fields;
 mod values;
 
-pub use self::conditions::null_condition;
-pub use self::filter_operator::FilterOperator;
 pub use self::parse::{fields_from_object, listing_from_arguments};

@@ -13,9 +13,7 @@ use crate::arguments::unique_fields::parse_unique_fields;
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
 use crate::list_window;
-use crate::operation::{
-    ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation, SortKey,
-};
+use crate::operation::{Condition, CountMode, ListSlice, Listing, MissingFields, Operation, SortKey};
 use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 
 /// The arguments of a request by role.
@@ -120,10 +118,9 @@ impl BuiltinOperation {
         &self,
         model: &Model,
         arguments: Vec<(usize, Value)>,
-    ) -> Result<Vec<(FieldId, Predicate)>> {
+    ) -> Result<Vec<Predicate>> {
         let conditions = self.parse_arguments(model, arguments)?.conditions;
-        let predicates = plan::plan_predicates(model, model.record(self.record), &conditions)?;
-        Ok(conditions.iter().map(|condition| condition.field).zip(predicates).collect())
+        plan::plan_predicates(model, model.record(self.record), &conditions)
     }
 
     fn parse_arguments(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<ParsedArguments> {
@@ -133,7 +130,7 @@ impl BuiltinOperation {
         for (position, value) in arguments {
             let (name, role) = &self.argument_roles[position];
             let value = number_for_field(record, role, value);
-            if let Err(violation) = parsed.accept(record, self.verb, name, role, value) {
+            if let Err(violation) = parsed.accept(model, record, self.verb, name, role, value) {
                 violations.extend(violation);
             }
         }
@@ -143,18 +140,20 @@ impl BuiltinOperation {
 
 /// The listing for the arguments of a relation field.
 pub fn listing_from_arguments(
+    model: &Model,
     record: &RecordType,
     limits: &PlanLimits,
     arguments: Vec<(String, Value)>,
 ) -> Result<Listing> {
     let mut parsed = ParsedArguments::default();
-    parsed.accept_named(record, OperationVerb::List, arguments).map_err(Error::Invalid)?;
+    parsed.accept_named(model, record, OperationVerb::List, arguments).map_err(Error::Invalid)?;
     parsed.listing(limits)
 }
 
 impl ParsedArguments {
     fn accept(
         &mut self,
+        model: &Model,
         record: &RecordType,
         verb: OperationVerb,
         name: &str,
@@ -169,22 +168,22 @@ impl ParsedArguments {
         match role {
             ArgumentRole::Id => self.id = Some(expect_id(record, name, &value)?),
             ArgumentRole::Ids => {
-                self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
+                self.conditions.push(Condition::one_of(record.id_field(), value));
             }
             ArgumentRole::Field(field) => match verb.root_kind() {
                 RootKind::Query | RootKind::Subscription => {
-                    self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
+                    self.conditions.push(Condition::equals(*field, value));
                 }
                 RootKind::Mutation => self.fields.push((*field, value)),
             },
-            ArgumentRole::Compare(field, op) => {
-                self.conditions.push(Condition { field: *field, op: *op, value });
+            ArgumentRole::Compare(field, operator) => {
+                self.conditions.push(Condition::compare(*field, *operator, value));
             }
             ArgumentRole::UniqueFields => self.unique_fields = parse_unique_fields(record, name, value)?,
             ArgumentRole::Input if verb == OperationVerb::CreateMany => {
-                self.items = parse_items(record, name, value)?;
+                self.items = parse_items(model, record, name, value)?;
             }
-            ArgumentRole::Input => self.accept_named(record, verb, expect_object(name, value)?)?,
+            ArgumentRole::Input => self.accept_named(model, record, verb, expect_object(name, value)?)?,
             ArgumentRole::ExpectedVersion => self.expected_version = Some(expect_integer(name, &value)?),
             ArgumentRole::Page => self.page = Some(expect_integer(name, &value)?),
             ArgumentRole::PageFromZero => self.page = Some(expect_integer(name, &value)?.saturating_add(1)),
@@ -198,13 +197,13 @@ impl ParsedArguments {
                 .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
             ArgumentRole::SortDirection => self.is_descending = Some(is_descending(name, value)?),
             ArgumentRole::Where if verb == OperationVerb::Get => {
-                self.accept_named(record, verb, expect_object(name, value)?)?;
+                self.accept_named(model, record, verb, expect_object(name, value)?)?;
             }
             // A filter that is text searches, an object compares fields.
             ArgumentRole::Where if matches!(value, Value::String(_)) => {
                 self.search = Some(expect_text(name, value)?);
             }
-            ArgumentRole::Where => self.conditions.extend(parse_conditions(record, name, value)?),
+            ArgumentRole::Where => self.conditions.extend(parse_conditions(model, record, name, value)?),
             ArgumentRole::Search => self.search = Some(expect_text(name, value)?),
             // An input often has what only a resolver would use: a password, a token. `check` warns about it.
             ArgumentRole::Unknown if verb.group() == VerbGroup::WriteFields => {}
@@ -222,13 +221,16 @@ impl ParsedArguments {
     /// Accepts arguments by name, of a relation or inside an input object.
     fn accept_named(
         &mut self,
+        model: &Model,
         record: &RecordType,
         verb: OperationVerb,
         arguments: Vec<(String, Value)>,
     ) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
         for (name, value) in arguments {
-            if let Err(found) = self.accept(record, verb, &name, &member_role(record, verb, &name), value) {
+            if let Err(found) =
+                self.accept(model, record, verb, &name, &member_role(record, verb, &name), value)
+            {
                 violations.extend(found);
             }
         }
@@ -254,7 +256,7 @@ impl ParsedArguments {
         let mut conditions = self.conditions;
         if let Some(id) = self.id {
             let field = model.record(operation.record).id_field();
-            conditions.push(Condition { field, op: ComparisonOp::Eq, value: id.to_value() });
+            conditions.push(Condition::equals(field, id.to_value()));
         }
         if conditions.is_empty() && !operation.is_singleton {
             return Err(Error::invalid("id", "REQUIRED", "argument `id` is required"));
@@ -320,6 +322,7 @@ fn is_descending(name: &str, value: Value) -> Result<bool, Vec<Violation>> {
 
 /// The fields of each record in a list.
 fn parse_items(
+    model: &Model,
     record: &RecordType,
     name: &str,
     value: Value,
@@ -329,7 +332,7 @@ fn parse_items(
     for (index, item) in sort_keys::list_or_single(value).into_iter().enumerate() {
         let mut parsed = ParsedArguments::default();
         let accepted = expect_object(name, item)
-            .and_then(|fields| parsed.accept_named(record, OperationVerb::CreateMany, fields));
+            .and_then(|fields| parsed.accept_named(model, record, OperationVerb::CreateMany, fields));
         match accepted {
             Ok(()) => items.push(parsed.fields),
             Err(found) => violations
@@ -350,7 +353,7 @@ pub(crate) fn unknown_input_message(record: &RecordType, verb: OperationVerb, ke
 pub type GivenFields = (Option<RecordId>, Vec<(FieldId, Value)>);
 
 /// The id and the fields of an object, for seeds and embedding programs. Unknown names are refused.
-pub fn fields_from_object(record: &RecordType, value: Value) -> Result<GivenFields> {
+pub fn fields_from_object(model: &Model, record: &RecordType, value: Value) -> Result<GivenFields> {
     let verb = OperationVerb::Create;
     let mut parsed = ParsedArguments::default();
     let fields = expect_object("input", value).map_err(Error::Invalid)?;
@@ -359,7 +362,7 @@ pub fn fields_from_object(record: &RecordType, value: Value) -> Result<GivenFiel
     let unknown =
         unknown.map(|name| Violation::new(name, "UNKNOWN", unknown_argument_message(record, verb, name)));
     let mut violations: Vec<Violation> = unknown.collect();
-    if let Err(found) = parsed.accept_named(record, verb, fields) {
+    if let Err(found) = parsed.accept_named(model, record, verb, fields) {
         violations.extend(found);
     }
     if violations.is_empty() { Ok((parsed.id, parsed.fields)) } else { Err(Error::Invalid(violations)) }

@@ -2,10 +2,9 @@
 
 use trefoil_model::naming::names;
 use trefoil_model::naming::operation_words::TypeNoun;
-use trefoil_model::{Argument, FieldId, KeySource, RecordType, ValueSource};
+use trefoil_model::{Argument, ComparisonOp, FieldId, FilterOperator, KeySource, RecordType, ValueSource};
 
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
-use crate::operation::ComparisonOp;
 
 /// The argument of an upsert with the unique fields to find the record by.
 pub const UNIQUE_FIELDS_ARGUMENT: &str = "by";
@@ -155,39 +154,36 @@ fn filter_role(record: &RecordType, name: &str) -> Option<ArgumentRole> {
 }
 
 /// The field and the comparison that a name is made of.
-pub(crate) fn comparison(record: &RecordType, name: &str) -> Option<(FieldId, ComparisonOp)> {
+pub(crate) fn comparison(record: &RecordType, name: &str) -> Option<(FieldId, FilterOperator)> {
     let words = names::snake_words(name);
-    let compared = |words: &str, op: ComparisonOp| {
+    let compared = |words: &str, operator: FilterOperator| {
         let field = any_case_field(record, words, filter_field)?;
-        let kind = &record.field(field).kind;
-        let fits = match op {
-            ComparisonOp::Contains => kind.is_text(),
-            ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte => kind.is_ordered(),
-            ComparisonOp::Eq | ComparisonOp::Ne | ComparisonOp::In => true,
-        };
-        fits.then_some((field, op))
+        let is_bound = matches!(operator, FilterOperator::Compare(_));
+        let definition = record.field(field);
+        let fits = operator.fits(definition) && (!is_bound || definition.kind.is_ordered());
+        fits.then_some((field, operator))
     };
     let last = words.rsplit_once('_').and_then(|(field, word)| compared(field, last_word_op(word)?));
     let first = || words.split_once('_').and_then(|(word, field)| compared(field, first_word_op(word)?));
     last.or_else(first)
 }
 
-fn last_word_op(word: &str) -> Option<ComparisonOp> {
+fn last_word_op(word: &str) -> Option<FilterOperator> {
     match word {
-        "contains" | "containing" | "filter" => Some(ComparisonOp::Contains),
-        "min" | "gte" | "from" | "since" => Some(ComparisonOp::Gte),
-        "max" | "lte" | "to" | "until" => Some(ComparisonOp::Lte),
-        "gt" => Some(ComparisonOp::Gt),
-        "lt" => Some(ComparisonOp::Lt),
-        "in" => Some(ComparisonOp::In),
+        "contains" | "containing" | "filter" => Some(FilterOperator::CONTAINS),
+        "min" | "gte" | "from" | "since" => Some(FilterOperator::Compare(ComparisonOp::Gte)),
+        "max" | "lte" | "to" | "until" => Some(FilterOperator::Compare(ComparisonOp::Lte)),
+        "gt" => Some(FilterOperator::Compare(ComparisonOp::Gt)),
+        "lt" => Some(FilterOperator::Compare(ComparisonOp::Lt)),
+        "in" => Some(FilterOperator::In),
         _ => None,
     }
 }
 
-fn first_word_op(word: &str) -> Option<ComparisonOp> {
+fn first_word_op(word: &str) -> Option<FilterOperator> {
     match word {
-        "min" | "from" => Some(ComparisonOp::Gte),
-        "max" | "to" => Some(ComparisonOp::Lte),
+        "min" | "from" => Some(FilterOperator::Compare(ComparisonOp::Gte)),
+        "max" | "to" => Some(FilterOperator::Compare(ComparisonOp::Lte)),
         _ => None,
     }
 }

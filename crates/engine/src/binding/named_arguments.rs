@@ -2,11 +2,10 @@
 
 use trefoil_model::naming::names::{is_key_name, snake_words};
 use trefoil_model::naming::operation_words::{NameReading, NamedVerb, TypeNoun};
-use trefoil_model::{Argument, Field, FieldId, Model, RecordType, RecordTypeId, RootKind};
+use trefoil_model::{Argument, Field, FieldId, FilterOperator, Model, RecordType, RecordTypeId, RootKind};
 
 use crate::arguments::roles::{argument_roles, member_role};
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
-use crate::operation::ComparisonOp;
 
 pub(super) struct NamedArguments<'a> {
     model: &'a Model,
@@ -259,7 +258,7 @@ impl<'a> NamedArguments<'a> {
                 && is_text(argument)
                 && record.field(field).kind.is_text()
             {
-                *role = ArgumentRole::Compare(field, ComparisonOp::Contains);
+                *role = ArgumentRole::Compare(field, FilterOperator::CONTAINS);
             }
         }
         if let ([argument], [(_, role)]) = (self.arguments, self.roles.as_mut_slice())

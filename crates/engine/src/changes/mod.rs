@@ -14,6 +14,7 @@ pub(crate) mod event_id;
 
 // The record in a change.
 pub(crate) mod image_row;
+mod image_test;
 pub mod record_image;
 
 use trefoil_model::{CellValue, Field, RecordId, RecordType, ValueSource};

@@ -25,7 +25,7 @@ pub fn parse_image(text: &str) -> RecordImage {
     }
 }
 
-fn stored_from_json(value: Value) -> StoredValue {
+pub(crate) fn stored_from_json(value: Value) -> StoredValue {
     match value {
         Value::Null => StoredValue::Null,
         Value::Bool(flag) => StoredValue::Int(flag.into()),

@@ -1,10 +1,13 @@
 //! The part of a list that is wanted: its conditions, order and page.
 
-use trefoil_model::{FieldId, Value};
+use trefoil_model::FieldId;
+
+use crate::operation::Condition;
 
 /// The records of a list and their order.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
+    /// Records meet all of them.
     pub conditions: Vec<Condition>,
     /// Matches records with this text in any text field, ignoring case.
     pub search: Option<String>,
@@ -25,28 +28,6 @@ pub enum CountMode {
     Exact,
     /// Counts up to one more than this number, which then means "more": the cost does not grow with the list.
     UpTo(u32),
-}
-
-#[derive(Debug, Clone)]
-pub struct Condition {
-    pub field: FieldId,
-    pub op: ComparisonOp,
-    pub value: Value,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ComparisonOp {
-    /// Null equals null.
-    Eq,
-    Ne,
-    Lt,
-    Lte,
-    Gt,
-    Gte,
-    /// Substring, case-sensitive.
-    Contains,
-    /// Any value of a list.
-    In,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,5 +1,6 @@
 //! The input of the engine: an [`Operation`] on records or on a plain list.
 
+mod condition;
 mod listing;
 mod outcome;
 mod selection;
@@ -12,7 +13,8 @@ use crate::changes::RecordImage;
 use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 
-pub use crate::operation::listing::{ComparisonOp, Condition, CountMode, ListSlice, Listing, SortKey};
+pub use crate::operation::condition::{Comparison, Condition, ValuePath};
+pub use crate::operation::listing::{CountMode, ListSlice, Listing, SortKey};
 pub use crate::operation::outcome::Outcome;
 pub use crate::operation::selection::{ChildSelection, Selection};
 

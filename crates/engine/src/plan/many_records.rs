@@ -6,7 +6,7 @@ use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordTypeId, Value};
 
-use crate::operation::{ComparisonOp, Condition, CountMode, FilledField};
+use crate::operation::{Condition, CountMode, FilledField};
 use crate::plan::predicate::plan_predicates;
 use crate::plan::selection::PlannedListing;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
@@ -85,7 +85,7 @@ pub(super) fn plan_unique_match(
         let given = fields.iter().find(|(field, value)| field == id && !value.is_null());
         match given {
             Some((field, value)) => {
-                conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value: value.clone() });
+                conditions.push(Condition::equals(*field, value.clone()));
             }
             None => {
                 let name = &owner.field(*id).input_name;

@@ -25,6 +25,7 @@ pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
 };
 pub use crate::plan::statement_shape::StatementShape;
+pub use crate::plan::text_search::MAX_PATTERN_LETTERS;
 
 /// A validated operation. Stores accept nothing else, and only this module can make one.
 #[derive(Debug, Clone)]
@@ -114,7 +115,7 @@ pub struct ImportRecord {
 pub struct PlanLimits {
     pub page_size: i64,
     pub max_page_size: i64,
-    /// Maximum number of conditions of one list.
+    /// Maximum number of conditions of one list, at all depths.
     pub conditions: usize,
 }
 

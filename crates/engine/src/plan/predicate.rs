@@ -1,32 +1,61 @@
-//! Conditions of a listing as predicates: names resolved, values coerced.
+//! Conditions of a listing as predicates: values coerced, operators reduced to those that stores know.
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::{Field, FieldId, Model, RecordType, StoredValue, Value};
+use trefoil_model::{
+    ComparisonOp, Field, FieldId, FilterOperator, Model, RecordType, StoredValue, TextMatch, TextPart, Value,
+};
 
-use crate::operation::{ComparisonOp, Condition};
+use crate::operation::{Comparison, Condition, ValuePath};
+use crate::plan::selection::relation_target;
+use crate::plan::statement_shape::StatementShape;
+use crate::plan::text_search;
 
-/// A validated test of a record.
+/// A validated test of a record. It is true or false, never unknown: null equals no value and is neither less nor
+/// greater than any.
 #[derive(Debug, Clone)]
 pub enum Predicate {
-    /// The value is never null; `Contains` compares text.
+    /// The value is never null.
     Compare {
-        field: FieldId,
+        path: ValuePath,
         op: ComparisonOp,
         value: StoredValue,
     },
     /// Matches any of the values, which are not null, or null as well. Bound as one parameter, so that the
     /// statement is the same for any number of values.
     OneOf {
-        field: FieldId,
+        path: ValuePath,
         values: Vec<StoredValue>,
         or_null: bool,
     },
     IsNull {
-        field: FieldId,
+        path: ValuePath,
     },
     NotNull {
-        field: FieldId,
+        path: ValuePath,
+    },
+    /// True if the text contains another one in this part. The start of a text is planned as two comparisons, which
+    /// can use an index.
+    Text {
+        path: ValuePath,
+        part: TextPart,
+        text: StoredValue,
+    },
+    /// The same for text in any case: the part matches the pattern.
+    TextPattern {
+        path: ValuePath,
+        part: TextPart,
+        text: String,
+        pattern: StoredValue,
+    },
+    /// A list of values contains this one.
+    HasItem {
+        path: ValuePath,
+        item: StoredValue,
+    },
+    /// A list of values is neither null nor empty.
+    HasItems {
+        path: ValuePath,
     },
     /// True if any text field contains `text`, which is lower-cased ASCII and compared case-insensitively. The
     /// record has at least one text field.
@@ -36,6 +65,15 @@ pub enum Predicate {
     /// Like `Search` for texts with cased letters beyond ASCII: part of a text field matches the pattern.
     SearchPattern {
         pattern: StoredValue,
+    },
+    All(Vec<Predicate>),
+    /// Not empty.
+    Any(Vec<Predicate>),
+    Not(Box<Predicate>),
+    /// True if all predicates are true of one record that the relation leads to.
+    Related {
+        relation: FieldId,
+        predicates: Vec<Predicate>,
     },
     /// Never true, such as `IN ()`.
     Never,
@@ -47,6 +85,14 @@ pub fn plan_predicates(
     record: &RecordType,
     conditions: &[Condition],
 ) -> Result<Vec<Predicate>> {
+    plan_all(model, record, conditions).map_err(Error::Invalid)
+}
+
+fn plan_all(
+    model: &Model,
+    record: &RecordType,
+    conditions: &[Condition],
+) -> Result<Vec<Predicate>, Vec<Violation>> {
     let mut violations = Vec::new();
     let mut predicates = Vec::with_capacity(conditions.len());
     for condition in conditions {
@@ -55,7 +101,7 @@ pub fn plan_predicates(
             Err(found) => violations.extend(found),
         }
     }
-    if violations.is_empty() { Ok(predicates) } else { Err(Error::Invalid(violations)) }
+    if violations.is_empty() { Ok(predicates) } else { Err(violations) }
 }
 
 fn plan_predicate(
@@ -63,83 +109,238 @@ fn plan_predicate(
     record: &RecordType,
     condition: &Condition,
 ) -> Result<Predicate, Vec<Violation>> {
-    let Condition { field: id, op, value } = condition;
-    let (field, id) = (record.field(*id), *id);
-    match (op, value) {
-        (ComparisonOp::Eq, Value::Null) => Ok(Predicate::IsNull { field: id }),
-        (ComparisonOp::Ne, Value::Null) => Ok(Predicate::NotNull { field: id }),
-        (
-            ComparisonOp::Lt
-            | ComparisonOp::Lte
-            | ComparisonOp::Gt
-            | ComparisonOp::Gte
-            | ComparisonOp::Contains
-            | ComparisonOp::In,
-            Value::Null,
-        ) => {
-            let message = format!("`{}` cannot be compared with null by this operator", field.input_name);
-            Err(vec![Violation::new(&field.input_name, "NULL", message)])
+    match condition {
+        Condition::Compare(comparison) => plan_comparison(model, record, comparison),
+        Condition::All(conditions) => {
+            let mut predicates = plan_all(model, record, conditions)?;
+            match predicates.len() {
+                1 => Ok(predicates.remove(0)),
+                _ => Ok(Predicate::All(predicates)),
+            }
         }
-        (ComparisonOp::In, Value::List(items)) => plan_one_of(model, id, field, items),
-        (ComparisonOp::In, single) => plan_one_of(model, id, field, std::slice::from_ref(single)),
-        (ComparisonOp::Contains, _) if !field.kind.is_text() => {
-            let message = format!("`{}` is not a text field, so `contains` cannot be used", field.input_name);
-            Err(vec![Violation::new(&field.input_name, "OPERATOR", message)])
-        }
-        (ComparisonOp::Contains, _) => {
-            let value = coerce::coerce_text_part(field, value).map_err(|list| under_field(field, list))?;
-            Ok(Predicate::Compare { field: id, op: *op, value })
-        }
-        (
-            ComparisonOp::Eq
-            | ComparisonOp::Ne
-            | ComparisonOp::Lt
-            | ComparisonOp::Lte
-            | ComparisonOp::Gt
-            | ComparisonOp::Gte,
-            _,
-        ) => {
-            let value =
-                coerce::coerce_comparable(model, field, value).map_err(|list| under_field(field, list))?;
-            Ok(Predicate::Compare { field: id, op: *op, value })
+        Condition::Any(conditions) if conditions.is_empty() => Ok(Predicate::Never),
+        Condition::Any(conditions) => Ok(Predicate::Any(plan_all(model, record, conditions)?)),
+        Condition::Not(inner) => Ok(plan_predicate(model, record, inner)?.negated()),
+        Condition::Related { relation, conditions } => {
+            let field = record.field(*relation);
+            let internal = |error: Error| vec![Violation::new(&field.name, "RELATION", error.to_string())];
+            let target = model.record(relation_target(field).map_err(internal)?);
+            let predicates = plan_all(model, target, conditions);
+            let predicates = predicates.map_err(|found| under_name(&field.name, found))?;
+            Ok(Predicate::Related { relation: *relation, predicates })
         }
     }
 }
 
+fn plan_comparison(
+    model: &Model,
+    record: &RecordType,
+    comparison: &Comparison,
+) -> Result<Predicate, Vec<Violation>> {
+    let Comparison { path, operator, operand } = comparison;
+    plan_value_test(model, path, path.target(model, record), *operator, operand).map_err(|mut violations| {
+        for field in path.fields(model, record).collect::<Vec<_>>().into_iter().rev() {
+            violations = under_field(field, violations);
+        }
+        violations
+    })
+}
+
+/// Paths of violations are relative to the value.
+fn plan_value_test(
+    model: &Model,
+    path: &ValuePath,
+    field: &Field,
+    operator: FilterOperator,
+    operand: &Value,
+) -> Result<Predicate, Vec<Violation>> {
+    if let Some(message) = misfit_message(field, operator) {
+        return Err(vec![Violation { path: Vec::new(), code: "OPERATOR", message }]);
+    }
+    let path = || path.clone();
+    Ok(match (operator, operand) {
+        (FilterOperator::Compare(ComparisonOp::Eq), Value::Null) => Predicate::IsNull { path: path() },
+        (FilterOperator::Compare(ComparisonOp::Ne), Value::Null) => Predicate::NotNull { path: path() },
+        (
+            FilterOperator::Compare(_)
+            | FilterOperator::In
+            | FilterOperator::NotIn
+            | FilterOperator::Text(_)
+            | FilterOperator::Has,
+            Value::Null,
+        ) => {
+            let message = format!("`{}` cannot be compared with null by this operator", field.input_name);
+            return Err(vec![Violation { path: Vec::new(), code: "NULL", message }]);
+        }
+        (FilterOperator::Compare(op), value) => {
+            Predicate::Compare { path: path(), op, value: coerce::coerce_comparable(model, field, value)? }
+        }
+        (FilterOperator::In, values) => plan_one_of(model, path(), field, values)?,
+        (FilterOperator::NotIn, values) => plan_one_of(model, path(), field, values)?.negated(),
+        (FilterOperator::Text(text_match), value) => {
+            plan_text_match(path(), text_match, coerce::coerce_text_part(field, value)?)
+                .map_err(|message| vec![Violation { path: Vec::new(), code: "LENGTH", message }])?
+        }
+        (FilterOperator::IsNull, Value::Bool(true)) => Predicate::IsNull { path: path() },
+        (FilterOperator::IsNull, Value::Bool(false)) => Predicate::NotNull { path: path() },
+        (FilterOperator::IsEmpty, Value::Bool(true)) => Predicate::HasItems { path: path() }.negated(),
+        (FilterOperator::IsEmpty, Value::Bool(false)) => Predicate::HasItems { path: path() },
+        (FilterOperator::IsNull | FilterOperator::IsEmpty, other) => {
+            let name = format!("{}_{}", field.input_name, operator.name());
+            let message = format!("`{name}` must be true or false, not {}", other.type_noun());
+            return Err(vec![Violation { path: Vec::new(), code: "TYPE", message }]);
+        }
+        (FilterOperator::Has, item) => {
+            Predicate::HasItem { path: path(), item: coerce::coerce_item(model, field, item)? }
+        }
+    })
+}
+
+/// Why the operator cannot be used on the field, if so.
+fn misfit_message(field: &Field, operator: FilterOperator) -> Option<String> {
+    let (name, operator_name) = (&field.input_name, operator.name());
+    let expected = match operator {
+        _ if operator.fits(field) => return None,
+        FilterOperator::Compare(_) | FilterOperator::In | FilterOperator::NotIn | FilterOperator::IsNull => {
+            return Some(format!("`{name}` cannot be compared"));
+        }
+        FilterOperator::Text(_) => "a text field",
+        FilterOperator::Has => "a list of single values",
+        FilterOperator::IsEmpty => "a list",
+    };
+    Some(format!("`{name}` is not {expected}, so `{operator_name}` cannot be used"))
+}
+
+fn plan_text_match(path: ValuePath, text_match: TextMatch, text: StoredValue) -> Result<Predicate, String> {
+    let TextMatch { part, any_case } = text_match;
+    let StoredValue::Text(text) = text else { return Ok(Predicate::Never) };
+    if any_case {
+        let pattern = StoredValue::Text(text_search::folded_pattern(&text)?);
+        return Ok(Predicate::TextPattern { path, part, text, pattern });
+    }
+    if text.is_empty() && part != TextPart::Whole {
+        return Ok(Predicate::NotNull { path });
+    }
+    let compare =
+        |op, text: String| Predicate::Compare { path: path.clone(), op, value: StoredValue::Text(text) };
+    Ok(match part {
+        TextPart::Whole => compare(ComparisonOp::Eq, text),
+        TextPart::Start => {
+            let end = text_after_prefix(&text).map(|end| compare(ComparisonOp::Lt, end));
+            Predicate::All([compare(ComparisonOp::Gte, text)].into_iter().chain(end).collect())
+        }
+        TextPart::Anywhere | TextPart::End => Predicate::Text { path, part, text: StoredValue::Text(text) },
+    })
+}
+
+/// The first text that sorts after every text with this prefix.
+fn text_after_prefix(prefix: &str) -> Option<String> {
+    let mut letters: Vec<char> = prefix.chars().collect();
+    while let Some(last) = letters.pop() {
+        // A range of characters has no surrogates.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            letters.push(next);
+            return Some(letters.into_iter().collect());
+        }
+    }
+    None
+}
+
+/// A value that is no list is a list of one.
 fn plan_one_of(
     model: &Model,
-    id: FieldId,
+    path: ValuePath,
     field: &Field,
-    items: &[Value],
+    operand: &Value,
 ) -> Result<Predicate, Vec<Violation>> {
+    let items = if let Value::List(items) = operand { items } else { std::slice::from_ref(operand) };
     if items.is_empty() {
         return Ok(Predicate::Never);
     }
     let non_null = items.iter().filter(|item| !item.is_null());
     let values =
-        non_null.map(|item| coerce::coerce_comparable(model, field, item)).collect::<Result<Vec<_>, _>>();
-    let values = values.map_err(|list| under_field(field, list))?;
-    Ok(Predicate::OneOf { field: id, or_null: values.len() < items.len(), values })
+        non_null.map(|item| coerce::coerce_comparable(model, field, item)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Predicate::OneOf { path, or_null: values.len() < items.len(), values })
 }
 
 /// Prefixes the paths of violations, which are relative to the value, with the field.
 pub(crate) fn under_field(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
-    let name = || PathSegment::Field(field.input_name.clone());
-    violations.into_iter().map(|violation| violation.nested_under(name())).collect()
+    under_name(&field.input_name, violations)
+}
+
+fn under_name(name: &str, violations: Vec<Violation>) -> Vec<Violation> {
+    let segment = || PathSegment::Field(name.to_owned());
+    violations.into_iter().map(|violation| violation.nested_under(segment())).collect()
 }
 
 impl Predicate {
-    /// The part that changes the SQL text: the kind of predicate and the field.
-    pub fn statement_shape(&self) -> [usize; 2] {
+    fn negated(self) -> Predicate {
+        if let Predicate::Not(inner) = self { *inner } else { Predicate::Not(Box::new(self)) }
+    }
+
+    /// Adds what changes the SQL text: the kind of predicate and the fields.
+    pub fn push_shape(&self, shape: &mut StatementShape) {
+        let kind = match self {
+            Predicate::Never => 0,
+            Predicate::OneOf { or_null: false, .. } => 1,
+            Predicate::OneOf { or_null: true, .. } => 2,
+            Predicate::IsNull { .. } => 3,
+            Predicate::NotNull { .. } => 4,
+            Predicate::HasItem { .. } => 5,
+            Predicate::HasItems { .. } => 6,
+            Predicate::Search { .. } => 7,
+            Predicate::SearchPattern { .. } => 8,
+            Predicate::All(_) => 9,
+            Predicate::Any(_) => 10,
+            Predicate::Not(_) => 11,
+            Predicate::Related { .. } => 12,
+            Predicate::Compare { op, .. } => 20 + *op as usize,
+            Predicate::Text { part, .. } => 30 + *part as usize,
+            Predicate::TextPattern { part, .. } => 40 + *part as usize,
+        };
+        shape.push_number(kind);
         match self {
-            Predicate::Never => [0, 0],
-            Predicate::OneOf { field, or_null: false, .. } => [1, field.0],
-            Predicate::OneOf { field, or_null: true, .. } => [2, field.0],
-            Predicate::IsNull { field } => [3, field.0],
-            Predicate::NotNull { field } => [4, field.0],
-            Predicate::Compare { field, op, .. } => [5 + *op as usize, field.0],
-            Predicate::Search { .. } => [5 + ComparisonOp::In as usize + 1, 0],
-            Predicate::SearchPattern { .. } => [5 + ComparisonOp::In as usize + 1, 1],
+            Predicate::Compare { path, .. }
+            | Predicate::OneOf { path, .. }
+            | Predicate::IsNull { path }
+            | Predicate::NotNull { path }
+            | Predicate::Text { path, .. }
+            | Predicate::TextPattern { path, .. }
+            | Predicate::HasItem { path, .. }
+            | Predicate::HasItems { path } => {
+                shape.push_number(path.field.0);
+                shape.push_fields(path.members.iter().copied());
+            }
+            Predicate::All(predicates) | Predicate::Any(predicates) => push_shapes(predicates, shape),
+            Predicate::Not(inner) => inner.push_shape(shape),
+            Predicate::Related { relation, predicates } => {
+                shape.push_number(relation.0);
+                push_shapes(predicates, shape);
+            }
+            Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => {}
+        }
+    }
+}
+
+/// Adds the shapes of predicates that must all be true.
+pub(super) fn push_shapes(predicates: &[Predicate], shape: &mut StatementShape) {
+    shape.push_number(predicates.len());
+    predicates.iter().for_each(|predicate| predicate.push_shape(shape));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_end_before_the_next_text() {
+        for (prefix, expected) in [
+            ("ab", Some("ac")),
+            ("a\u{10FFFF}", Some("b")),
+            ("\u{D7FF}", Some("\u{E000}")),
+            ("\u{10FFFF}\u{10FFFF}", None),
+        ] {
+            assert_eq!(text_after_prefix(prefix).as_deref(), expected, "{prefix}");
         }
     }
 }

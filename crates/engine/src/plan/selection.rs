@@ -8,7 +8,7 @@ use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
 
 use crate::cursor::{self, CursorPosition};
 use crate::operation::{CountMode, ListSlice, Listing, Selection, SortKey};
-use crate::plan::predicate::{Predicate, plan_predicates};
+use crate::plan::predicate::{Predicate, plan_predicates, push_shapes};
 use crate::plan::statement_shape::StatementShape;
 use crate::plan::text_search;
 
@@ -84,10 +84,7 @@ impl PlannedListing {
 
     /// Adds what decides the statements of the listing.
     pub fn push_shape(&self, shape: &mut StatementShape) {
-        shape.push_number(self.predicates.len());
-        for predicate in &self.predicates {
-            predicate.statement_shape().into_iter().for_each(|number| shape.push_number(number));
-        }
+        push_shapes(&self.predicates, shape);
         shape.push_fields(self.sort_keys.iter().map(|key| key.field));
         self.sort_keys.iter().for_each(|key| shape.push_flag(key.descending));
         shape.push_flag(self.has_limit_or_offset());

@@ -12,7 +12,7 @@ use trefoil_model::{RecordType, StoredValue};
 use crate::plan::predicate::Predicate;
 
 /// Longer texts are pasted, not typed: beyond ASCII they are matched case-sensitively.
-const MAX_PATTERN_LETTERS: usize = 200;
+pub const MAX_PATTERN_LETTERS: usize = 200;
 
 /// The predicate that any text field of a record contains this text.
 pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Violation> {
@@ -31,11 +31,20 @@ pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Vi
 fn any_case_pattern(text: &str) -> Option<String> {
     let is_short = text.chars().nth(MAX_PATTERN_LETTERS).is_none();
     let is_cased = |letter: char| !letter.is_ascii() && letter_cases(letter).chars().nth(1).is_some();
-    (is_short && text.chars().any(is_cased)).then(|| text.chars().map(letter_class).collect())
+    (is_short && text.chars().any(is_cased))
+        .then(|| text.chars().map(|letter| letter_class(letter, letter_cases(letter))).collect())
 }
 
-fn letter_class(letter: char) -> String {
-    let cases = letter_cases(letter);
+/// A pattern for the text in any case, by the simple folding of Unicode for all letters.
+pub fn folded_pattern(text: &str) -> Result<String, String> {
+    if text.chars().nth(MAX_PATTERN_LETTERS).is_some() {
+        return Err(format!("a text in any case must have at most {MAX_PATTERN_LETTERS} letters"));
+    }
+    Ok(text.chars().map(|letter| letter_class(letter, folded_cases(letter))).collect())
+}
+
+/// The letter in the given cases, as part of a pattern.
+fn letter_class(letter: char, cases: String) -> String {
     let is_special = letter.is_ascii_punctuation() && letter != '^';
     if is_special || cases.chars().nth(1).is_some() { format!("[{cases}]") } else { cases }
 }
@@ -46,6 +55,11 @@ fn letter_cases(letter: char) -> String {
         let (upper, lower) = (letter.to_ascii_uppercase(), letter.to_ascii_lowercase());
         return if upper == lower { letter.to_string() } else { String::from_iter([upper, lower]) };
     }
+    folded_cases(letter)
+}
+
+/// The letter in all its cases.
+fn folded_cases(letter: char) -> String {
     let mut class = ClassUnicode::new([ClassUnicodeRange::new(letter, letter)]);
     class.case_fold_simple();
     class.iter().flat_map(|range| range.start()..=range.end()).collect()
@@ -54,6 +68,12 @@ fn letter_cases(letter: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folded_patterns_list_cases_of_ascii_letters() {
+        assert_eq!(folded_pattern("Ks1é").as_deref(), Ok("[Kk\u{212A}][Ss\u{17F}]1[Éé]"));
+        assert!(folded_pattern(&"a".repeat(MAX_PATTERN_LETTERS + 1)).is_err());
+    }
 
     #[test]
     fn patterns_list_all_cases() {

@@ -170,7 +170,8 @@ impl<'a> OperationPlanner<'a> {
         let arguments = self.read_arguments(field);
         self.single_use |= arguments.uses_variables();
         let values = arguments.values_by_name(self.variables)?;
-        arguments::listing_from_arguments(self.engine.model().record(target), self.engine.limits(), values)
+        let model = self.engine.model();
+        arguments::listing_from_arguments(model, model.record(target), self.engine.limits(), values)
     }
 
     /// The slot for a value of this type.

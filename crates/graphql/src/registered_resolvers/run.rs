@@ -10,8 +10,8 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 
 use trefoil_engine::{
-    ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow,
-    PreparedSelection, ResolverCall, ResolverFn, ResolverResult, Row, RowSink, downcast_sink,
+    Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow, PreparedSelection,
+    ResolverCall, ResolverFn, ResolverResult, Row, RowSink, downcast_sink,
 };
 use trefoil_model::error::{Error, Result, panic_text};
 use trefoil_model::values::json_text;
@@ -377,10 +377,7 @@ impl<'a> ResolverExecution<'a> {
         let engine = self.execution.engine;
         let id = engine.model().record(record).id_field();
         let value = Value::List(ids);
-        let listing = Listing {
-            conditions: vec![Condition { field: id, op: ComparisonOp::In, value }],
-            ..Listing::default()
-        };
+        let listing = Listing { conditions: vec![Condition::one_of(id, value)], ..Listing::default() };
         let selection = PreparedSelection::new(shape.reads.selection());
         let operation = Operation::List { record, listing, selection: selection.clone() };
         let collected = engine.collect(operation, selection).await?;

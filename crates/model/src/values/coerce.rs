@@ -54,6 +54,15 @@ pub fn coerce_comparable(model: &Model, field: &Field, value: &Value) -> Result<
     stored_value(model.into(), field, value)
 }
 
+/// Validates an item that a list may contain: only the type.
+pub fn coerce_item(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
+    let label = FieldLabel(&field.name);
+    match field.kind.list_item() {
+        Some(item) => value_of_type(model.into(), &item.value_type, value, label),
+        None => Err(single_violation("CONDITION", format!("{label} is not a list"))),
+    }
+}
+
 /// Validates the operand of `contains`: part of an email address or URL need not be a valid one.
 pub fn coerce_text_part(field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     let scalar = if field.kind.scalar() == Some(Scalar::Id) { Scalar::Id } else { Scalar::String };

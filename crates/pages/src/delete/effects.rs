@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use trefoil_engine::{
-    ComparisonOp, Condition, Engine, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
+    Condition, Engine, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
 };
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model, OnDelete, RecordId, RecordTypeId, Value};
@@ -108,7 +108,7 @@ fn references_to(
 
 fn referring_operation(model: &Model, owner: RecordTypeId, field: FieldId, ids: &[RecordId]) -> Operation {
     let value = Value::List(ids.iter().map(RecordId::to_value).collect());
-    let conditions = vec![Condition { field, op: ComparisonOp::In, value }];
+    let conditions = vec![Condition::one_of(field, value)];
     let slice = ListSlice::First { first: MAX_COUNTED as i64 + 1, after: None };
     let listing = Listing { conditions, slice, ..Listing::default() };
     let selection = Selection::new(vec![model.record(owner).id_field()], Vec::new());

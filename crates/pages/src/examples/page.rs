@@ -128,7 +128,13 @@ impl ExampleBuilder<'_> {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
         let (engine, api_query) = (&self.resources.engine, self.api_query(record, query));
         let uri = format!("/?{api_query}").parse::<Uri>().unwrap_or_default();
-        let parsed = ListQuery::parse(&uri, engine.model().record(record), engine.limits(), ParamSet::List);
+        let parsed = ListQuery::parse(
+            &uri,
+            engine.model(),
+            engine.model().record(record),
+            engine.limits(),
+            ParamSet::List,
+        );
         let listing = parsed.map(|query| query.listing).unwrap_or_default();
         let text = match self.resources.find_path(path) {
             Some((parent, SubPath::Nested(id, nested))) => {
@@ -165,12 +171,14 @@ impl ExampleBuilder<'_> {
                 .parse::<Uri>()
                 .unwrap_or_default();
             let is_ignored = value.is_empty() || name == "fields" || (has_cursor && name == "page");
-            let record = engine.model().record(record);
-            !is_ignored && ListQuery::parse(&uri, record, engine.limits(), ParamSet::List).is_ok()
+            let (model, limits) = (engine.model(), engine.limits());
+            let parsed = || ListQuery::parse(&uri, model, model.record(record), limits, ParamSet::List);
+            !is_ignored && parsed().is_ok()
         });
-        let record = engine.model().record(record);
+        let model = engine.model();
         let accepted = accepted.map(|(name, value)| {
-            format!("{}={}", percent_encode(name), percent_encode(&api_value(record, name, value)))
+            let value = api_value(model, model.record(record), name, value);
+            format!("{}={}", percent_encode(name), percent_encode(&value))
         });
         accepted.collect::<Vec<_>>().join("&")
     }

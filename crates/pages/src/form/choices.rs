@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trefoil_engine::{
-    ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
-};
+use trefoil_engine::{Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection};
 use trefoil_model::error::Result;
 use trefoil_model::{
     CellValue, Field, FieldId, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
@@ -88,7 +86,7 @@ impl Pages {
     fn records_by_id(&self, model: &Model, target: RecordTypeId, ids: Vec<RecordId>) -> Operation {
         let field = model.record(target).id_field();
         let value = Value::List(ids.iter().map(RecordId::to_value).collect());
-        let conditions = vec![Condition { field, op: ComparisonOp::In, value }];
+        let conditions = vec![Condition::one_of(field, value)];
         let listing = Listing { conditions, ..Listing::default() };
         Operation::List { record: target, listing, selection: self.title_selection(model, target) }
     }

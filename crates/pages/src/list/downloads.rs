@@ -1,6 +1,6 @@
 //! Download links of a list page: this page and all pages, as CSV, NDJSON and JSON.
 
-use trefoil_model::RecordType;
+use trefoil_model::{Model, RecordType};
 use trefoil_resources::list_query::{ExportExtent, ListQuery};
 
 use crate::view::{DownloadLinks, PageLink};
@@ -18,6 +18,7 @@ pub enum PageCoverage {
 }
 
 pub fn download_links(
+    model: &Model,
     record: &RecordType,
     path: &str,
     query: &ListQuery,
@@ -26,7 +27,7 @@ pub fn download_links(
     let download = |label: &str, extent: ExportExtent, formats: &[(&str, &str)]| {
         let link = |(label, format): &(&str, &str)| PageLink {
             label: (*label).to_owned(),
-            href: query.export_url(record, path, format, extent),
+            href: query.export_url(model, record, path, format, extent),
         };
         DownloadLinks { label: label.to_owned(), links: formats.iter().map(link).collect() }
     };

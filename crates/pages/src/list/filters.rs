@@ -1,12 +1,14 @@
 //! The search form above a list: a control for each filterable field, with its current value.
 
-use trefoil_engine::arguments::FilterOperator;
-use trefoil_engine::{ComparisonOp, ListSlice, Listing, Operation, Outcome};
+use trefoil_engine::{ListSlice, Listing, Operation, Outcome};
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
-use trefoil_model::{Field, FieldId, FieldKind, RecordType, RecordTypeId, Scalar, ScalarGroup};
+use trefoil_model::{
+    ComparisonOp, Field, FieldId, FieldKind, FilterOperator, RecordType, RecordTypeId, Scalar, ScalarGroup,
+    TextMatch, TextPart,
+};
 use trefoil_resources::ServedResources;
-use trefoil_resources::list_query::{self, LIST_PARAMS, ListQuery};
+use trefoil_resources::list_query::{LIST_PARAMS, ListQuery};
 
 use crate::multi_read::FoundRows;
 use crate::record_reading::record_name;
@@ -97,6 +99,7 @@ impl ListFilters<'_> {
                 filters.push(self.filter_control(field, operator, position, options.clone()));
             }
         }
+        filters.extend(self.other_controls(resources));
         let param = |name: &str| self.query.param(name).unwrap_or_default().to_owned();
         let hidden = ["sort", "size"].map(|name| NameValue { name: name.to_owned(), value: param(name) });
         let hidden: Vec<NameValue> = hidden.into_iter().filter(|pair| !pair.value.is_empty()).collect();
@@ -119,12 +122,13 @@ impl ListFilters<'_> {
     /// The operators of a field that get a control: the default ones and those in the query, each with the position of
     /// the filter that it shows.
     fn field_operators(&self, id: FieldId, field: &Field) -> Vec<(FilterOperator, Option<usize>)> {
-        let active = self.query.filters().enumerate().filter(|(_, (condition, ..))| condition.field == id);
-        let active = active
-            .filter_map(|(position, (_, name, _))| Some((position, list_query::split_operator(name)?.1)));
+        let active = self.query.filters().enumerate().filter_map(|(position, (condition, ..))| {
+            let (_, comparison) = condition.field_comparison().filter(|(field, _)| *field == id)?;
+            Some((position, comparison.operator))
+        });
         let active: Vec<(usize, FilterOperator)> = active.collect();
-        let defaults = default_operators(&field.kind).iter().map(|op| {
-            let operator = FilterOperator::Compare(*op);
+        let defaults = default_operators(&field.kind).iter().map(|operator| {
+            let operator = *operator;
             let found = active.iter().rev().find(|(_, active)| *active == operator);
             (operator, found.map(|(position, _)| *position))
         });
@@ -137,6 +141,29 @@ impl ListFilters<'_> {
         operators
     }
 
+    /// A control for each filter that is not about a field alone, so that it is seen, kept and can be removed.
+    fn other_controls(&self, resources: &ServedResources) -> Vec<ControlView> {
+        let shown: Vec<FieldId> = self.filterable_fields(resources).map(|(id, _)| id).collect();
+        let filters = self.query.filters().enumerate().filter(|(_, (condition, ..))| {
+            condition.field_comparison().is_none_or(|(field, _)| !shown.contains(&field))
+        });
+        let control = |(position, (_, name, text)): (usize, (_, &str, &str))| ControlView {
+            kind: ControlKind::Text,
+            id: format!("filter-{position}"),
+            name: name.to_owned(),
+            label: name.to_owned(),
+            value: text.to_owned(),
+            errors: self.filter_errors(Some(position)),
+            ..ControlView::default()
+        };
+        filters.map(control).collect()
+    }
+
+    fn filter_errors(&self, position: Option<usize>) -> Vec<String> {
+        let errors = self.errors.iter().filter(|(filter, _)| Some(*filter) == position);
+        errors.map(|(_, message)| message.clone()).collect()
+    }
+
     fn filter_control(
         &self,
         field: &Field,
@@ -147,19 +174,18 @@ impl ListFilters<'_> {
         let filter = position.and_then(|position| self.query.filters().nth(position));
         let value = filter.map_or(String::new(), |(_, _, text)| text.to_owned());
         let name = parameter_name(field, operator);
-        let errors = self.errors.iter().filter(|(filter, _)| Some(*filter) == position);
-        let errors: Vec<String> = errors.map(|(_, message)| message.clone()).collect();
+        let errors = self.filter_errors(position);
         let options = match operator {
             FilterOperator::IsNull => Some(boolean_choices("Not set", "Set")),
             FilterOperator::Compare(ComparisonOp::Eq | ComparisonOp::Ne) => options,
             FilterOperator::Compare(
-                ComparisonOp::Lt
-                | ComparisonOp::Lte
-                | ComparisonOp::Gt
-                | ComparisonOp::Gte
-                | ComparisonOp::Contains
-                | ComparisonOp::In,
-            ) => None,
+                ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte,
+            )
+            | FilterOperator::In
+            | FilterOperator::NotIn
+            | FilterOperator::Text(_)
+            | FilterOperator::Has
+            | FilterOperator::IsEmpty => None,
         };
         // Without a select box if the current value is not among the options.
         let options = options.filter(|options| options.iter().any(|option| option.value == value));
@@ -188,12 +214,14 @@ fn clear_url(action: &str, parameters: &[NameValue]) -> String {
 }
 
 /// The operators that a field of this kind always offers.
-fn default_operators(kind: &FieldKind) -> &'static [ComparisonOp] {
+fn default_operators(kind: &FieldKind) -> &'static [FilterOperator] {
+    const RANGE: [FilterOperator; 2] =
+        [FilterOperator::Compare(ComparisonOp::Gte), FilterOperator::Compare(ComparisonOp::Lte)];
     match kind.scalar().map(Scalar::group) {
-        Some(ScalarGroup::Text) => &[ComparisonOp::Contains],
-        Some(ScalarGroup::Number | ScalarGroup::Time) => &[ComparisonOp::Gte, ComparisonOp::Lte],
-        Some(ScalarGroup::Boolean | ScalarGroup::Uuid) => &[ComparisonOp::Eq],
-        None if kind.is_comparable() && !kind.is_id() => &[ComparisonOp::Eq],
+        Some(ScalarGroup::Text) => &[FilterOperator::CONTAINS],
+        Some(ScalarGroup::Number | ScalarGroup::Time) => &RANGE,
+        Some(ScalarGroup::Boolean | ScalarGroup::Uuid) => &[FilterOperator::EQUAL],
+        None if kind.is_comparable() && !kind.is_id() => &[FilterOperator::EQUAL],
         Some(ScalarGroup::Json) | None => &[],
     }
 }
@@ -201,35 +229,47 @@ fn default_operators(kind: &FieldKind) -> &'static [ComparisonOp] {
 /// `price.gte`; plain `price` for equality, unless that is a parameter of the list itself.
 fn parameter_name(field: &Field, operator: FilterOperator) -> String {
     let name = &field.input_name;
-    match operator {
-        FilterOperator::Compare(ComparisonOp::Eq) if !LIST_PARAMS.contains(&name.as_str()) => name.clone(),
-        FilterOperator::Compare(_) | FilterOperator::IsNull => format!("{name}.{}", operator.name()),
+    if operator == FilterOperator::EQUAL && !LIST_PARAMS.contains(&name.as_str()) {
+        return name.clone();
     }
+    format!("{name}.{}", operator.name().replace('_', "."))
 }
 
 fn filter_label(field: &Field, operator: FilterOperator, kind: ControlKind) -> String {
     let label = labels::field_label(field);
     let is_plain = kind == ControlKind::Select || field.kind.scalar() == Some(Scalar::Uuid);
     let is_id = field.kind.is_reference() && kind != ControlKind::Select;
-    match operator {
-        FilterOperator::Compare(ComparisonOp::Eq) if is_id => format!("{label} ID"),
-        FilterOperator::Compare(ComparisonOp::Eq) if is_plain => label,
-        FilterOperator::Compare(ComparisonOp::Eq) | FilterOperator::IsNull => format!("{label} is"),
-        FilterOperator::Compare(ComparisonOp::Ne) => format!("{label} is not"),
-        FilterOperator::Compare(ComparisonOp::Lt) => format!("{label} below"),
-        FilterOperator::Compare(ComparisonOp::Lte) => format!("{label} to"),
-        FilterOperator::Compare(ComparisonOp::Gt) => format!("{label} above"),
-        FilterOperator::Compare(ComparisonOp::Gte) => format!("{label} from"),
-        FilterOperator::Compare(ComparisonOp::Contains) => format!("{label} contains"),
-        FilterOperator::Compare(ComparisonOp::In) => format!("{label} is one of"),
-    }
+    let words = match operator {
+        FilterOperator::EQUAL if is_id => "ID",
+        FilterOperator::EQUAL if is_plain => return label,
+        FilterOperator::Compare(ComparisonOp::Eq) | FilterOperator::IsNull => "is",
+        FilterOperator::Compare(ComparisonOp::Ne) => "is not",
+        FilterOperator::Compare(ComparisonOp::Lt) => "below",
+        FilterOperator::Compare(ComparisonOp::Lte) => "to",
+        FilterOperator::Compare(ComparisonOp::Gt) => "above",
+        FilterOperator::Compare(ComparisonOp::Gte) => "from",
+        FilterOperator::In => "is one of",
+        FilterOperator::NotIn => "is none of",
+        FilterOperator::Text(TextMatch { part, any_case }) => match (part, any_case) {
+            (TextPart::Whole, _) => "is, in any case",
+            (TextPart::Anywhere, false) => "contains",
+            (TextPart::Anywhere, true) => "contains, in any case",
+            (TextPart::Start, false) => "starts with",
+            (TextPart::Start, true) => "starts with, in any case",
+            (TextPart::End, false) => "ends with",
+            (TextPart::End, true) => "ends with, in any case",
+        },
+        FilterOperator::Has => "has",
+        FilterOperator::IsEmpty => "is empty",
+    };
+    format!("{label} {words}")
 }
 
 /// A specialised control only for values that it can show: browsers drop others.
 fn control_kind(kind: &FieldKind, operator: FilterOperator, value: &str) -> ControlKind {
     let is_day =
         value.is_empty() || (value.len() == 10 && value.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
-    let is_list = operator == FilterOperator::Compare(ComparisonOp::In);
+    let is_list = matches!(operator, FilterOperator::In | FilterOperator::NotIn);
     let is_time = kind.scalar().is_some_and(|scalar| scalar.group() == ScalarGroup::Time);
     if is_list {
         ControlKind::Text

@@ -107,8 +107,8 @@ impl ListPage<'_> {
             (false, true) => PageCoverage::Part,
             (false, false) => PageCoverage::All,
         };
-        let record = self.request.resources.engine.model().record(self.target.record);
-        download_links(record, &self.target.path, query, coverage)
+        let model = self.request.resources.engine.model();
+        download_links(model, model.record(self.target.record), &self.target.path, query, coverage)
     }
 
     fn parent_link(&self, parent_row: &OwnedRow) -> PageLink {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use trefoil_engine::PlanLimits;
+use trefoil_engine::plan::MAX_PATTERN_LETTERS;
 use trefoil_http::negotiation::format::FORMAT_NAMES;
 use trefoil_model::values::example_values;
 use trefoil_model::{Field, KeyForm, Model, RecordType, Scalar};
@@ -82,11 +83,11 @@ pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, 
         parameters.insert(format!("{}.{name}", record.name), parameter);
     };
     query_parameters(record, limits).into_iter().for_each(&mut add);
-    for field in record.fields.iter().filter(|field| field.kind.is_comparable()) {
-        if !LIST_PARAMS.contains(&field.input_name.as_str()) {
+    for field in record.fields.iter().filter(|field| field.kind.value_type().is_some()) {
+        if field.kind.is_comparable() && !LIST_PARAMS.contains(&field.input_name.as_str()) {
             add(filter_parameter(field, None));
         }
-        operators_for(&field.kind).for_each(|op| add(filter_parameter(field, Some(op))));
+        operators_for(field).for_each(|operator| add(filter_parameter(field, Some(&operator))));
     }
     parameters
 }
@@ -155,17 +156,30 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
         Some("gt") => "is greater than this",
         Some("gte") => "is at least this",
         Some("contains") => "contains this, case-sensitively",
+        Some("startsWith") => "starts with this, case-sensitively",
+        Some("endsWith") => "ends with this, case-sensitively",
+        Some("ci") => "equals this in any case",
+        Some("contains.ci") => "contains this in any case",
+        Some("startsWith.ci") => "starts with this in any case",
+        Some("endsWith.ci") => "ends with this in any case",
         Some("null") => "has no value (true) or has one (false)",
+        Some("has") => "has this item",
+        Some("empty") => "has no items (true) or has some (false)",
+        Some("notIn") => "is none of these",
         Some(_) => "is one of these",
     };
     let description = format!("`{}` {meaning}.", field.input_name);
     let schema = match op {
         // A part of a URL or an email address need not be a valid one.
-        Some("contains") => text_schema(),
-        Some("null") => json!({ "type": "boolean" }),
+        Some("contains" | "startsWith" | "endsWith") => text_schema(),
+        Some("ci" | "contains.ci" | "startsWith.ci" | "endsWith.ci") => {
+            json!({ "type": "string", "pattern": NO_NUL, "maxLength": MAX_PATTERN_LETTERS })
+        }
+        Some("null" | "empty") => json!({ "type": "boolean" }),
+        Some("has") => kind_schema(&field.kind, ValueContext::Query)["items"].take(),
         Some(_) | None => field_schema(field, ValueContext::Query),
     };
-    if op != Some("in") {
+    if !matches!(op, Some("in" | "notIn")) {
         return json!({ "name": name, "in": "query", "description": description, "schema": schema });
     }
     let mut items = kind_schema(&field.kind, ValueContext::Query);

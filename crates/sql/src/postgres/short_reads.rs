@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use trefoil_engine::plan::{PlanAction, PlannedListing, Predicate};
-use trefoil_engine::{ComparisonOp, PlainListAction, StoreJob};
-use trefoil_model::{FieldId, RecordType, ValueType};
+use trefoil_engine::{PlainListAction, StoreJob};
+use trefoil_model::{ComparisonOp, FieldId, RecordType, ValueType};
 
 use crate::statements::compile::Program;
 
@@ -47,23 +47,27 @@ fn is_short_list(owner: &RecordType, listing: &PlannedListing) -> bool {
 
 fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
     match predicate {
-        Predicate::Compare { op: ComparisonOp::Contains | ComparisonOp::Ne, .. }
+        Predicate::Compare { op: ComparisonOp::Ne, .. }
         | Predicate::NotNull { .. }
+        | Predicate::Text { .. }
+        | Predicate::TextPattern { .. }
+        | Predicate::HasItem { .. }
+        | Predicate::HasItems { .. }
+        | Predicate::Any(_)
+        | Predicate::Not(_)
+        | Predicate::Related { .. }
         | Predicate::Search { .. }
         | Predicate::SearchPattern { .. } => false,
         Predicate::Compare {
-            field,
-            op:
-                ComparisonOp::Eq
-                | ComparisonOp::In
-                | ComparisonOp::Lt
-                | ComparisonOp::Lte
-                | ComparisonOp::Gt
-                | ComparisonOp::Gte,
+            path,
+            op: ComparisonOp::Eq | ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte,
             ..
         }
-        | Predicate::OneOf { field, .. }
-        | Predicate::IsNull { field } => has_index(owner, *field),
+        | Predicate::OneOf { path, .. }
+        | Predicate::IsNull { path } => path.members.is_empty() && has_index(owner, path.field),
+        Predicate::All(predicates) => {
+            predicates.iter().all(|predicate| is_indexed_predicate(owner, predicate))
+        }
         Predicate::Never => true,
     }
 }

@@ -141,7 +141,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         }
         PlanAction::UpdateMany { record, listing, values, links } => {
             let owner = model.record(*record);
-            let matches = MatchStatements { dialect, record: owner, listing };
+            let matches = MatchStatements { dialect, model, record: owner, listing };
             let changes = !(values.is_empty() && links.is_empty());
             let link_fields = field_ids(links).into_iter();
             let link_statements = link_fields.map(|id| matches.link_statements(owner.field(id)));
@@ -154,10 +154,10 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         }
         PlanAction::DeleteMany { record, listing } => Program::DeleteMany {
             count: selects.count_sql(*record, listing).unwrap_or_default(),
-            delete: MatchStatements { dialect, record: model.record(*record), listing }.delete_sql(),
+            delete: MatchStatements { dialect, model, record: model.record(*record), listing }.delete_sql(),
         },
         PlanAction::Upsert { record, listing, create, update } => Program::Upsert {
-            find: MatchStatements { dialect, record: model.record(*record), listing }.find_sql(),
+            find: MatchStatements { dialect, model, record: model.record(*record), listing }.find_sql(),
             create: Box::new(compile_plan(dialect, model, create)?),
             update: Box::new(compile_plan(dialect, model, update)?),
         },

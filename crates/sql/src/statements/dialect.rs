@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trefoil_model::{Field, KeyForm, RecordType, Scalar, ScalarGroup, StorageClass, ValueType};
+use trefoil_model::{Field, KeyForm, RecordType, Scalar, ScalarGroup, StorageClass, TextPart, ValueType};
 
 /// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,16 +23,42 @@ pub enum ValueComparison {
 
 impl ValueComparison {
     pub fn for_field(field: &Field) -> ValueComparison {
-        let Some(scalar) = field.kind.scalar() else { return ValueComparison::Plain };
         if field.ignores_case {
             return ValueComparison::IgnoreCase;
         }
+        field.kind.value_type().map_or(ValueComparison::Plain, ValueComparison::for_type)
+    }
+
+    pub fn for_type(value_type: &ValueType) -> ValueComparison {
+        let Some(scalar) = value_type.scalar() else { return ValueComparison::Plain };
         match scalar.storage_class() {
             StorageClass::Real => ValueComparison::Real,
             // A number stored as text is an exact decimal.
             StorageClass::Text if scalar.group() == ScalarGroup::Number => ValueComparison::Decimal,
             StorageClass::Integer | StorageClass::Text => ValueComparison::Plain,
         }
+    }
+}
+
+/// How a value inside JSON compares.
+enum JsonClass {
+    Integer,
+    Real,
+    Decimal,
+    Boolean,
+    Text,
+}
+
+fn json_class(value_type: Option<&ValueType>) -> JsonClass {
+    match value_type.and_then(ValueType::scalar) {
+        Some(Scalar::Boolean) => JsonClass::Boolean,
+        Some(scalar) => match (scalar.storage_class(), scalar.group()) {
+            (StorageClass::Integer, _) => JsonClass::Integer,
+            (StorageClass::Real, _) => JsonClass::Real,
+            (StorageClass::Text, ScalarGroup::Number) => JsonClass::Decimal,
+            (StorageClass::Text, _) => JsonClass::Text,
+        },
+        None => JsonClass::Text,
     }
 }
 
@@ -187,12 +213,106 @@ impl Dialect {
         }
     }
 
-    /// True if some part of the text matches a search pattern of [`trefoil_engine`].
-    pub fn matches_pattern(self, text: &str, pattern: &str) -> String {
+    /// True if this part of the text matches a search pattern of [`trefoil_engine`].
+    pub fn matches_pattern(self, text: &str, pattern: &str, part: TextPart) -> String {
+        let is_at_start = matches!(part, TextPart::Whole | TextPart::Start);
+        let is_at_end = matches!(part, TextPart::Whole | TextPart::End);
         match self {
-            Dialect::Sqlite => format!("{text} GLOB '*' || {pattern} || '*'"),
+            Dialect::Sqlite => {
+                let before = if is_at_start { "" } else { "'*' || " };
+                let after = if is_at_end { "" } else { " || '*'" };
+                format!("{text} GLOB {before}{pattern}{after}")
+            }
             // `(?e)`: an extended regular expression, in which a backslash between brackets is literal.
-            Dialect::Postgres => format!("{text} ~ ('(?e)' || replace({pattern}, '^', E'\\\\^'))"),
+            Dialect::Postgres => {
+                let before = if is_at_start { "^" } else { "" };
+                let after = if is_at_end { " || '$'" } else { "" };
+                format!("{text} ~ ('(?e){before}' || replace({pattern}, '^', E'\\\\^'){after})")
+            }
+        }
+    }
+
+    pub fn ends_with(self, text: &str, end: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("substr({text}, -length({end})) = {end}"),
+            Dialect::Postgres => format!("right({text}, length({end})) = {end}"),
+        }
+    }
+
+    /// A value inside the JSON of a column, as its own column would hold it; null if there is none. Others may have
+    /// written what is not JSON, or not of this type.
+    pub fn json_member(self, column: &str, members: &[&str], value_type: Option<&ValueType>) -> String {
+        match self {
+            Dialect::Sqlite => {
+                let path: String = members.iter().map(|name| format!(".\"{name}\"")).collect();
+                let json = self.valid_json(column);
+                match json_class(value_type) {
+                    JsonClass::Integer => {
+                        format!("CAST(json_extract({json}, '${path}') AS INTEGER)")
+                    }
+                    JsonClass::Real => format!("trefoil_real({json} -> '${path}')"),
+                    JsonClass::Boolean | JsonClass::Decimal | JsonClass::Text => {
+                        format!("json_extract({json}, '${path}')")
+                    }
+                }
+            }
+            Dialect::Postgres => {
+                self.json_text_value(&format!("{column} #>> '{{{}}}'", members.join(",")), value_type)
+            }
+        }
+    }
+
+    /// True if a list, stored as JSON, contains a value.
+    pub fn list_has_item(self, column: &str, item_type: Option<&ValueType>, item: &str) -> String {
+        let comparison = item_type.map_or(ValueComparison::Plain, ValueComparison::for_type);
+        let array = self.json_array(column);
+        let (source, value) = match self {
+            Dialect::Sqlite => {
+                let value = match json_class(item_type) {
+                    JsonClass::Integer => "CAST(j.value AS INTEGER)".to_owned(),
+                    JsonClass::Real => format!("trefoil_real({column} -> j.fullkey)"),
+                    JsonClass::Boolean | JsonClass::Decimal | JsonClass::Text => "j.value".to_owned(),
+                };
+                (format!("json_each({array}) AS j"), value)
+            }
+            Dialect::Postgres => (
+                format!("json_array_elements_text({array}) AS j(value)"),
+                self.json_text_value("j.value", item_type),
+            ),
+        };
+        let [value, item] = [value.as_str(), item].map(|value| self.equality_key(comparison, value));
+        format!("EXISTS (SELECT 1 FROM {source} WHERE {value} = {item})")
+    }
+
+    /// True if a list, stored as JSON, is neither null nor empty.
+    pub fn list_has_items(self, column: &str) -> String {
+        format!("json_array_length({}) > 0", self.json_array(column))
+    }
+
+    fn valid_json(self, column: &str) -> String {
+        format!("CASE WHEN json_valid({column}) THEN {column} END")
+    }
+
+    fn json_array(self, column: &str) -> String {
+        match self {
+            Dialect::Sqlite => self.valid_json(column),
+            Dialect::Postgres => format!("CASE json_typeof({column}) WHEN 'array' THEN {column} END"),
+        }
+    }
+
+    /// PostgreSQL: a value that JSON operators gave as text, in the type to compare it in. Times and UUIDs are in the
+    /// one form that sorts as text.
+    fn json_text_value(self, text: &str, value_type: Option<&ValueType>) -> String {
+        match json_class(value_type) {
+            JsonClass::Integer => format!("CAST(substring({text} FROM '^-?[0-9]{{1,19}}$') AS bigint)"),
+            JsonClass::Decimal => {
+                format!("CAST(substring({text} FROM '^-?[0-9]+(?:[.][0-9]+)?$') AS numeric)")
+            }
+            JsonClass::Real => format!(
+                "CAST(substring({text} FROM '^-?[0-9]+(?:[.][0-9]+)?(?:[eE][-+]?[0-9]+)?$') AS double precision)"
+            ),
+            JsonClass::Boolean => format!("CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"),
+            JsonClass::Text => format!("({text} COLLATE \"C\")"),
         }
     }
 

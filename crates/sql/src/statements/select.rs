@@ -5,7 +5,7 @@
 //! again where `t` occurs only in a subquery that selects ids.
 
 use trefoil_engine::cursor::CursorPosition;
-use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection, Predicate};
+use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{CountMode, SortKey};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
@@ -14,6 +14,7 @@ use trefoil_model::{
 };
 
 use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::predicate_sql::predicate_parameters;
 use crate::statements::where_clause::{WhereBuilder, is_nullable};
 
 /// One level of a selection and everything below it.
@@ -130,14 +131,7 @@ pub fn match_parameters(listing: &PlannedListing) -> Vec<SqlParameter<'_>> {
 }
 
 fn condition_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlParameter<'a>>) {
-    into.extend(listing.predicates.iter().filter_map(|predicate| match predicate {
-        Predicate::Compare { value, .. } => Some(SqlParameter::Cell(value.as_cell())),
-        Predicate::OneOf { values, .. } => Some(SqlParameter::List(values)),
-        Predicate::Search { text } | Predicate::SearchPattern { pattern: text } => {
-            Some(SqlParameter::Cell(text.as_cell()))
-        }
-        Predicate::IsNull { .. } | Predicate::NotNull { .. } | Predicate::Never => None,
-    }));
+    listing.predicates.iter().for_each(|predicate| predicate_parameters(predicate, into));
 }
 
 /// The names of columns, the same quoted, and the branches below them.
@@ -191,7 +185,7 @@ impl SelectBuilder<'_> {
     ) -> Result<SelectLevel> {
         let owner = self.model.record(record);
         let (names, columns, branches) = self.level_columns(owner, listing, selection)?;
-        let mut filter = WhereBuilder::new(self.dialect, owner, self.table_alias(owner));
+        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, self.table_alias(owner));
         filter.add_listing(listing);
         let mut sql = format!(
             "SELECT {} FROM {}{}",
@@ -209,7 +203,7 @@ impl SelectBuilder<'_> {
     /// Counts the matching records; with [`CountMode::UpTo`], one more than that number is the last parameter.
     pub fn count_sql(self, record: RecordTypeId, listing: &PlannedListing) -> Option<String> {
         let owner = self.model.record(record);
-        let mut filter = WhereBuilder::new(self.dialect, owner, self.table_alias(owner));
+        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, self.table_alias(owner));
         filter.add_predicates(&listing.predicates);
         let from = format!("FROM {}{}", self.table_alias(owner), filter.clause());
         match listing.count {
@@ -235,7 +229,7 @@ impl SelectBuilder<'_> {
         let owner = self.model.record(source.record);
         let (names, columns, branches) = self.level_columns(owner, listing, selection)?;
         let (key, from) = (&source.child_key, &source.from);
-        let mut filter = WhereBuilder::new(self.dialect, owner, from.clone());
+        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, from.clone());
         let keys = filter.next_parameter();
         let sql = if listing.has_limit_or_offset() {
             filter.terms.push(format!("{key} = p.value"));

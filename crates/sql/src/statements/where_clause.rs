@@ -1,12 +1,13 @@
 //! The WHERE clause of a listing: its predicates, and the records after a cursor.
 
+use trefoil_engine::SortKey;
 use trefoil_engine::cursor::CursorValue;
 use trefoil_engine::plan::{PlannedListing, Predicate};
-use trefoil_engine::{ComparisonOp, SortKey};
 use trefoil_model::naming::names::VERSION_COLUMN;
-use trefoil_model::{Field, FieldId, RecordType};
+use trefoil_model::{Field, Model, RecordType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::predicate_sql::TableScope;
 
 fn qualified_column(dialect: Dialect, field: &Field) -> String {
     format!("t.{}", dialect.quote_name(&field.column))
@@ -18,17 +19,20 @@ pub(super) fn is_nullable(field: &Field) -> bool {
 
 /// Collects the terms of a WHERE clause and numbers the parameters of its statement.
 pub(super) struct WhereBuilder<'m> {
-    dialect: Dialect,
+    pub(super) dialect: Dialect,
+    pub(super) model: &'m Model,
     owner: &'m RecordType,
     /// The FROM clause in which `t` is defined.
     from: String,
     pub(super) terms: Vec<String>,
     parameter_count: usize,
+    /// The number of tables in subqueries so far.
+    pub(super) table_count: usize,
 }
 
 impl<'m> WhereBuilder<'m> {
-    pub(super) fn new(dialect: Dialect, owner: &'m RecordType, from: String) -> Self {
-        WhereBuilder { dialect, owner, from, terms: Vec::new(), parameter_count: 0 }
+    pub(super) fn new(dialect: Dialect, model: &'m Model, owner: &'m RecordType, from: String) -> Self {
+        WhereBuilder { dialect, model, owner, from, terms: Vec::new(), parameter_count: 0, table_count: 0 }
     }
 
     pub(super) fn next_parameter(&mut self) -> String {
@@ -74,64 +78,10 @@ impl<'m> WhereBuilder<'m> {
     }
 
     pub(super) fn add_predicates(&mut self, predicates: &[Predicate]) {
+        let scope = TableScope { record: self.owner, alias: "t".to_owned() };
         for predicate in predicates {
-            let term = self.predicate_sql(predicate);
+            let term = self.predicate_sql(&scope, predicate);
             self.terms.push(term);
-        }
-    }
-
-    fn predicate_sql(&mut self, predicate: &Predicate) -> String {
-        match predicate {
-            Predicate::Compare { field, op, .. } => self.compare_sql(*field, *op),
-            Predicate::OneOf { field, or_null, .. } => {
-                let field = self.owner.field(*field);
-                let (comparison, own) =
-                    (ValueComparison::for_field(field), qualified_column(self.dialect, field));
-                let values = self.next_parameter();
-                let is_listed = self.dialect.is_in_list(comparison, &own, &values);
-                if *or_null { format!("({is_listed} OR {own} IS NULL)") } else { is_listed }
-            }
-            Predicate::IsNull { field } => {
-                format!("{} IS NULL", qualified_column(self.dialect, self.owner.field(*field)))
-            }
-            Predicate::NotNull { field } => {
-                format!("{} IS NOT NULL", qualified_column(self.dialect, self.owner.field(*field)))
-            }
-            Predicate::Search { .. } => self.search_sql(Dialect::contains_lowercase),
-            Predicate::SearchPattern { .. } => self.search_sql(Dialect::matches_pattern),
-            Predicate::Never => "1 = 0".to_owned(),
-        }
-    }
-
-    /// True if any text field of the record matches.
-    fn search_sql(&mut self, matches: fn(Dialect, &str, &str) -> String) -> String {
-        let (dialect, text) = (self.dialect, self.next_parameter());
-        let fields = self.owner.fields.iter().filter(|field| field.is_stored() && field.kind.is_text());
-        let terms: Vec<String> =
-            fields.map(|field| matches(dialect, &qualified_column(dialect, field), &text)).collect();
-        format!("({})", terms.join(" OR "))
-    }
-
-    /// Null differs from every value and is neither less nor greater than any.
-    fn compare_sql(&mut self, field: FieldId, op: ComparisonOp) -> String {
-        let field = self.owner.field(field);
-        let (comparison, dialect) = (ValueComparison::for_field(field), self.dialect);
-        let (left, right) = (qualified_column(dialect, field), self.next_parameter());
-        let keys = || (dialect.equality_key(comparison, &left), dialect.equality_key(comparison, &right));
-        let ordered = |sign: &str| {
-            let [left, right] = [&left, &right].map(|value| dialect.sort_key(comparison, value));
-            format!("{left} {sign} {right}")
-        };
-        match op {
-            // A list arrives as `Predicate::OneOf`; `In` here is a list of one.
-            ComparisonOp::Eq | ComparisonOp::In => format!("{} = {}", keys().0, keys().1),
-            ComparisonOp::Ne if is_nullable(field) => dialect.null_safe_different(&keys().0, &keys().1),
-            ComparisonOp::Ne => format!("{} <> {}", keys().0, keys().1),
-            ComparisonOp::Lt => ordered("<"),
-            ComparisonOp::Lte => ordered("<="),
-            ComparisonOp::Gt => ordered(">"),
-            ComparisonOp::Gte => ordered(">="),
-            ComparisonOp::Contains => dialect.contains(&left, &right),
         }
     }
 

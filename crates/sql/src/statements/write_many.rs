@@ -4,7 +4,7 @@
 
 use trefoil_engine::plan::{MAX_RECORDS_PER_WRITE, PlannedListing};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Field, FieldId, Link, RecordType};
+use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::where_clause::WhereBuilder;
@@ -13,6 +13,7 @@ use crate::statements::write::LinkStatements;
 /// Writes statements about the records of one type that match.
 pub struct MatchStatements<'a> {
     pub dialect: Dialect,
+    pub model: &'a Model,
     pub record: &'a RecordType,
     pub listing: &'a PlannedListing,
 }
@@ -79,7 +80,7 @@ impl<'a> MatchStatements<'a> {
     }
 
     fn filter(&self) -> WhereBuilder<'a> {
-        let mut filter = WhereBuilder::new(self.dialect, self.record, self.table());
+        let mut filter = WhereBuilder::new(self.dialect, self.model, self.record, self.table());
         filter.add_predicates(&self.listing.predicates);
         filter
     }

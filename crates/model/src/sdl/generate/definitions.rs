@@ -12,7 +12,7 @@ use crate::sdl::generate::generated_type::{GeneratedType, inner_name};
 use crate::sdl::generate::input_types::FieldTypes;
 use crate::sdl::generate::operations::GeneratedOperation;
 use crate::sdl::generate::request::GenerationRequest;
-use crate::sdl::generate::{declared_types, input_types, operations, result_types};
+use crate::sdl::generate::{declared_types, input_types, operations, result_types, where_types};
 use crate::sdl::record_types::PartialModel;
 use crate::sdl::root_fields;
 
@@ -94,10 +94,14 @@ impl SdlGenerator<'_> {
         }
         // A type may contain itself.
         self.types.insert(name.to_owned(), None);
-        let definition = self.definition(position, name)?;
+        let mut definition = self.definition(position, name)?;
         let reason = match self.schema.types.get(name) {
             Some(declared) => declared_types::misfit(self.schema, declared, &definition),
             None => {
+                // Conditions on a record whose type of conditions cannot be used are left out.
+                if where_types::is_where_name(name) {
+                    definition.fields.retain(|(_, ty)| self.use_type(position, inner_name(ty)).is_none());
+                }
                 let inner = definition.fields.iter().map(|(_, ty)| inner_name(ty).to_owned());
                 let inner: Vec<String> = inner.collect();
                 let unusable = inner.iter().find_map(|inner| self.use_type(position, inner));

@@ -1,11 +1,10 @@
-//! The input types of generated operations: `BookCreate`, `BookUpdate`, `BookWhere`, and those of embedded values.
+//! The input types of generated operations: `BookCreate`, `BookUpdate`, and those of embedded values.
 
 use apollo_compiler::Schema;
 
-use crate::scalar::ScalarGroup;
 use crate::sdl::generate::generated_type::GeneratedType;
 use crate::sdl::record_types::PartialModel;
-use crate::{EmbeddedType, Field, KeySource, RecordType, Relation, Scalar, ValueType};
+use crate::{EmbeddedType, Field, KeySource, RecordType, Relation, ValueType};
 
 /// Writes the types of fields as arguments have them.
 pub(super) struct FieldTypes<'a> {
@@ -21,10 +20,6 @@ pub(super) fn update_name(record: &RecordType) -> String {
     format!("{}Update", record.name)
 }
 
-pub(super) fn where_name(record: &RecordType) -> String {
-    format!("{}Where", record.name)
-}
-
 /// The input type of this name, if it is one of the record type or of an embedded value.
 pub(super) fn input_type(
     schema: &Schema,
@@ -37,8 +32,8 @@ pub(super) fn input_type(
         types.create_fields(record)
     } else if name == update_name(record) {
         types.update_fields(record)
-    } else if name == where_name(record) {
-        types.where_fields(record)
+    } else if let Some(fields) = types.where_type_fields(name) {
+        fields
     } else {
         let embedded = model.embedded.values().find(|ty| embedded_input_name(&ty.name) == name)?;
         types.embedded_fields(embedded)
@@ -86,37 +81,6 @@ impl FieldTypes<'_> {
     fn update_fields(&self, record: &RecordType) -> Vec<(String, String)> {
         let field = |field: &Field| (field.input_name.clone(), self.written_type(&record.name, field));
         writable_fields(record).map(field).collect()
-    }
-
-    fn where_fields(&self, record: &RecordType) -> Vec<(String, String)> {
-        let names: Vec<&str> =
-            comparable_fields(self.schema, record).map(|field| field.input_name.as_str()).collect();
-        let mut fields = Vec::new();
-        for field in comparable_fields(self.schema, record) {
-            let (name, ty) = (&field.input_name, self.single_type(&record.name, field));
-            fields.push((name.clone(), ty.clone()));
-            let mut add = |operator: &str, ty: String| {
-                let condition = format!("{name}_{operator}");
-                // A field may be called like a condition of another one.
-                if !names.contains(&condition.as_str()) {
-                    fields.push((condition, ty));
-                }
-            };
-            for operator in operators(field) {
-                add(
-                    operator,
-                    match *operator {
-                        "in" => format!("[{ty}!]"),
-                        "contains" => "String".to_owned(),
-                        _ => ty.clone(),
-                    },
-                );
-            }
-            if !field.required && !field.kind.is_id() {
-                add("null", "Boolean".to_owned());
-            }
-        }
-        fields
     }
 
     fn embedded_fields(&self, embedded: &EmbeddedType) -> Vec<(String, String)> {
@@ -183,20 +147,5 @@ impl FieldTypes<'_> {
             true => ty.replacen(name, &embedded_input_name(name), 1),
             false => ty.to_owned(),
         }
-    }
-}
-
-/// The operators that a field can be compared with, besides equality.
-fn operators(field: &Field) -> &'static [&'static str] {
-    let by_group = |scalar: Scalar| match scalar.group() {
-        ScalarGroup::Text => ["ne", "lt", "lte", "gt", "gte", "contains", "in"].as_slice(),
-        ScalarGroup::Number | ScalarGroup::Time => &["ne", "lt", "lte", "gt", "gte", "in"],
-        ScalarGroup::Uuid => &["ne", "in"],
-        ScalarGroup::Boolean | ScalarGroup::Json => &["ne"],
-    };
-    match field.kind.value_type() {
-        Some(ValueType::Scalar(scalar)) => by_group(*scalar),
-        Some(ValueType::Key(_) | ValueType::Enum(_)) => &["ne", "in"],
-        Some(ValueType::Embedded(_) | ValueType::List(_)) | None => &[],
     }
 }

@@ -10,6 +10,7 @@ mod generated_type;
 mod input_types;
 mod operations;
 mod result_types;
+mod where_types;
 
 // Types with the names of generated ones that the schema declares itself.
 mod declared_types;

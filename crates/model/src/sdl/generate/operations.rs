@@ -3,11 +3,10 @@
 use apollo_compiler::Schema;
 
 use crate::naming::names::{operation_names, unique_get_name};
-use crate::sdl::generate::input_types::{
-    FieldTypes, comparable_fields, create_name, update_name, where_name, writable_fields,
-};
+use crate::sdl::generate::input_types::{FieldTypes, create_name, update_name, writable_fields};
 use crate::sdl::generate::request::GenerationFlags;
 use crate::sdl::generate::result_types::{change_name, connection_name};
+use crate::sdl::generate::where_types::where_name;
 use crate::sdl::record_types::PartialModel;
 use crate::{KeySource, RecordType, RootKind};
 
@@ -110,10 +109,10 @@ impl OperationList<'_> {
     /// `where`, if there is something to filter by. `mark` is `!` where it is required.
     fn where_argument(&self, mark: &str) -> (Vec<ArgumentText>, Vec<String>) {
         let is_taken = self.record.find_input_field("where").is_some();
-        if is_taken || comparable_fields(self.types.schema, self.record).next().is_none() {
+        if is_taken || !self.types.has_conditions(self.record) {
             return (Vec::new(), Vec::new());
         }
-        let name = where_name(self.record);
+        let name = where_name(&self.record.name);
         (vec![("where".to_owned(), format!("{name}{mark}"))], vec![name])
     }
 

@@ -1,17 +1,20 @@
 //! Writes built-in operations as GraphQL documents that can be executed.
 
+mod where_literal;
+
 use serde_json::{Value as Json, json};
 
 use trefoil_model::values::example_values;
 use trefoil_model::{
-    Argument, Field, FieldId, Model, RecordId, RecordType, RecordTypeId, RootField, RootKind, ValueType,
+    Argument, Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, RootField, RootKind,
+    ValueType,
 };
 
-use crate::arguments::FilterOperator;
 use crate::builtin_operation::VerbGroup;
+use crate::graphql_document::where_literal::WhereWriter;
 use crate::{
-    ArgumentRole, BuiltinOperation, ComparisonOp, Condition, Engine, ListSlice, Listing, OperationVerb,
-    ResolverBinding, ResultShape, SortKey,
+    ArgumentRole, BuiltinOperation, Condition, Engine, ListSlice, Listing, OperationVerb, ResolverBinding,
+    ResultShape, SortKey,
 };
 
 /// The operation that a document runs.
@@ -72,14 +75,16 @@ impl DocumentRequest<'_> {
         let Some(listing) = self.listing else { return self.unexpressed_values(record, root, builtin) };
         let position_of =
             |role: ArgumentRole| builtin.argument_roles.iter().position(|(_, known)| *known == role);
-        let where_fields = position_of(ArgumentRole::Where)
-            .map_or(&[][..], |position| root.arguments[position].fields.as_slice());
+        let where_type =
+            position_of(ArgumentRole::Where).map_or("", |position| root.arguments[position].ty.inner_name());
+        let writer = WhereWriter { model: engine.model() };
         unexpressed_listing_parts(record, listing, |part| match part {
-            ListingPart::Condition(Condition { field, op, .. }) => {
-                let is_argument =
-                    *op == ComparisonOp::Eq && position_of(ArgumentRole::Field(*field)).is_some();
-                let keys = condition_keys(record, *field, *op);
-                is_argument || where_fields.iter().any(|argument| keys.contains(&argument.name))
+            ListingPart::Condition(condition) => {
+                let is_argument = condition.field_comparison().is_some_and(|(field, comparison)| {
+                    comparison.operator == FilterOperator::EQUAL
+                        && position_of(ArgumentRole::Field(field)).is_some()
+                });
+                is_argument || writer.member(record, where_type, condition).is_some()
             }
             ListingPart::Search => position_of(ArgumentRole::Search).is_some(),
             ListingPart::Order => position_of(ArgumentRole::OrderBy).is_some(),
@@ -230,27 +235,20 @@ impl DocumentRequest<'_> {
     }
 
     fn equality_value(&self, field: FieldId) -> Option<Json> {
-        let mut conditions = self.listing?.conditions.iter();
-        let found =
-            conditions.find(|condition| condition.op == ComparisonOp::Eq && condition.field == field)?;
-        Some(found.value.to_json())
+        let mut comparisons = self.listing?.conditions.iter().filter_map(Condition::field_comparison);
+        let found = comparisons.find(|(compared, comparison)| {
+            *compared == field && comparison.operator == FilterOperator::EQUAL
+        })?;
+        Some(found.1.operand.to_json())
     }
 
+    /// Says the conditions that the argument has members for.
     fn where_literal(&self, model: &Model, record: &RecordType, argument: &Argument) -> Option<String> {
-        let members = self.listing?.conditions.iter().filter_map(|condition| {
-            let keys = condition_keys(record, condition.field, condition.op);
-            let declared = argument.fields.iter().find(|declared| keys.contains(&declared.name))?;
-            let kind = &record.field(condition.field).kind;
-            let value = graphql_literal(
-                model,
-                declared.ty.inner_name(),
-                kind.value_type(),
-                &condition.value.to_json(),
-            );
-            Some(format!("{}: {value}", declared.name))
-        });
-        let members: Vec<String> = members.collect();
-        (!members.is_empty()).then(|| format!("{{ {} }}", members.join(", ")))
+        let (writer, input) = (WhereWriter { model }, argument.ty.inner_name());
+        let conditions = self.listing?.conditions.iter();
+        let expressible = conditions.filter(|condition| writer.member(record, input, condition).is_some());
+        let expressible: Vec<Condition> = expressible.cloned().collect();
+        writer.object(record, input, &expressible).filter(|_| !expressible.is_empty())
     }
 
     fn sort_words(&self, record: &RecordType) -> Option<Vec<String>> {
@@ -301,7 +299,7 @@ pub fn unexpressed_listing_parts(
 ) -> Vec<String> {
     let conditions =
         listing.conditions.iter().filter(|condition| !is_expressed(ListingPart::Condition(condition)));
-    let conditions = conditions.map(|condition| record.field(condition.field).name.as_str());
+    let conditions = conditions.map(|condition| condition_name(record, condition));
     let search = listing.search.as_ref().filter(|_| !is_expressed(ListingPart::Search)).map(|_| "q");
     let order = (!listing.sort_keys.is_empty() && !is_expressed(ListingPart::Order)).then_some("sort");
     let page = match &listing.slice {
@@ -316,6 +314,17 @@ pub fn unexpressed_listing_parts(
         conditions.chain(search).chain(order).chain(page).map(str::to_owned).collect();
     names.dedup();
     names
+}
+
+/// The field that a condition is about, or the word that joins several.
+fn condition_name<'r>(record: &'r RecordType, condition: &Condition) -> &'r str {
+    match condition {
+        Condition::Compare(comparison) => &record.field(comparison.path.field).name,
+        Condition::Related { relation, .. } => &record.field(*relation).name,
+        Condition::All(_) => "and",
+        Condition::Any(_) => "or",
+        Condition::Not(_) => "not",
+    }
 }
 
 /// The number of fields that the operation can set.
@@ -333,23 +342,6 @@ fn required_filters(root: &RootField, builtin: &BuiltinOperation) -> usize {
     let roles = root.arguments.iter().zip(&builtin.argument_roles);
     let reads = roles.filter(|_| builtin.verb.root_kind() == RootKind::Query);
     reads.filter(|(argument, (_, role))| argument.ty.is_required() && is_filter(role)).count()
-}
-
-/// The members of `where` for a condition: `price_gte`; `user_ne` or `userId_ne` for a reference.
-fn condition_keys(record: &RecordType, field: FieldId, op: ComparisonOp) -> [String; 2] {
-    let field = record.field(field);
-    [&field.name, &field.input_name].map(|name| match op {
-        ComparisonOp::Eq => name.clone(),
-        ComparisonOp::Ne
-        | ComparisonOp::Lt
-        | ComparisonOp::Lte
-        | ComparisonOp::Gt
-        | ComparisonOp::Gte
-        | ComparisonOp::Contains
-        | ComparisonOp::In => {
-            format!("{name}_{}", FilterOperator::Compare(op).name())
-        }
-    })
 }
 
 /// The stored fields of a record as a selection, with embedded values. `reference_selection` gives the selection of a

@@ -1,0 +1,295 @@
+//! Predicates that are tested on record images, with the results that the databases give.
+
+use std::cmp::Ordering;
+
+use regex::Regex;
+
+use trefoil_model::error::Violation;
+use trefoil_model::values::decimal;
+use trefoil_model::{
+    CellValue, ComparisonOp, Field, Model, RecordType, Scalar, StorageClass, StoredValue, TextPart, Value,
+    ValueType,
+};
+
+use crate::changes::record_image::{image_cell, stored_from_json};
+use crate::operation::ValuePath;
+use crate::plan::Predicate;
+
+/// A test of a record image.
+#[derive(Debug)]
+pub enum ImageTest {
+    Value { source: ImageValue, test: ValueTest },
+    All(Vec<ImageTest>),
+    Any(Vec<ImageTest>),
+    Not(Box<ImageTest>),
+    Never,
+}
+
+/// Where a value is in an image, and how it compares.
+#[derive(Debug)]
+pub struct ImageValue {
+    column: String,
+    /// The names of members inside an embedded value.
+    members: Vec<String>,
+    comparison: CellComparison,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CellComparison {
+    is_decimal: bool,
+    ignores_case: bool,
+    /// Values inside JSON may be digits in a text.
+    is_integer: bool,
+}
+
+#[derive(Debug)]
+pub enum ValueTest {
+    IsNull,
+    NotNull,
+    Compare(ComparisonOp, StoredValue),
+    OneOf { values: Vec<StoredValue>, or_null: bool },
+    Text(TextPart, String),
+    Pattern(Regex),
+    HasItem(StoredValue),
+    HasItems,
+}
+
+impl ImageTest {
+    /// Refuses predicates that need more than the image.
+    pub fn new(model: &Model, record: &RecordType, predicate: &Predicate) -> Result<ImageTest, Violation> {
+        let all = |predicates: &[Predicate]| {
+            predicates.iter().map(|inner| ImageTest::new(model, record, inner)).collect::<Result<_, _>>()
+        };
+        let value = |path: &ValuePath, test: ValueTest| ImageTest::Value {
+            source: ImageValue::new(model, record, path),
+            test,
+        };
+        Ok(match predicate {
+            Predicate::IsNull { path } => value(path, ValueTest::IsNull),
+            Predicate::NotNull { path } => value(path, ValueTest::NotNull),
+            Predicate::Compare { path, op, value: operand } => {
+                value(path, ValueTest::Compare(*op, operand.clone()))
+            }
+            Predicate::OneOf { path, values, or_null } => {
+                value(path, ValueTest::OneOf { values: values.clone(), or_null: *or_null })
+            }
+            Predicate::Text { path, part, text } => match text {
+                StoredValue::Text(text) => value(path, ValueTest::Text(*part, text.clone())),
+                StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) => ImageTest::Never,
+            },
+            Predicate::TextPattern { path, part, text, .. } => {
+                value(path, ValueTest::Pattern(any_case_regex(*part, text)?))
+            }
+            Predicate::HasItem { path, item } => value(path, ValueTest::HasItem(item.clone())),
+            Predicate::HasItems { path } => value(path, ValueTest::HasItems),
+            Predicate::All(predicates) => ImageTest::All(all(predicates)?),
+            Predicate::Any(predicates) => ImageTest::Any(all(predicates)?),
+            Predicate::Not(inner) => ImageTest::Not(Box::new(ImageTest::new(model, record, inner)?)),
+            Predicate::Related { relation, .. } => {
+                let name = &record.field(*relation).name;
+                let message =
+                    format!("a subscription cannot filter by fields of `{name}`, only by its own fields");
+                return Err(Violation::new(name, "CONDITION", message));
+            }
+            // Subscriptions have no search argument.
+            Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => ImageTest::Never,
+        })
+    }
+
+    pub fn matches(&self, image: &[(String, StoredValue)]) -> bool {
+        match self {
+            ImageTest::Value { source, test } => source.matches(image, test),
+            ImageTest::All(tests) => tests.iter().all(|test| test.matches(image)),
+            ImageTest::Any(tests) => tests.iter().any(|test| test.matches(image)),
+            ImageTest::Not(inner) => !inner.matches(image),
+            ImageTest::Never => false,
+        }
+    }
+}
+
+impl ImageValue {
+    fn new(model: &Model, record: &RecordType, path: &ValuePath) -> ImageValue {
+        let mut fields = path.fields(model, record);
+        let column = fields.next().map(|field| field.column.clone()).unwrap_or_default();
+        let members = fields.map(|field| field.name.clone()).collect();
+        ImageValue { column, members, comparison: CellComparison::new(path.target(model, record)) }
+    }
+
+    fn matches(&self, image: &[(String, StoredValue)], test: &ValueTest) -> bool {
+        let cell = image_cell(image, &self.column);
+        if self.members.is_empty() {
+            return self.comparison.test(test, cell);
+        }
+        let inner = self.members.iter().try_fold(parse_json(cell), |value, name| value.get(name).cloned());
+        let stored = inner.map_or(StoredValue::Null, |value| self.comparison.read_json(value));
+        self.comparison.test(test, stored.as_cell())
+    }
+}
+
+impl CellComparison {
+    fn new(field: &Field) -> CellComparison {
+        let value_type = field.kind.list_item().map(|item| &item.value_type).or(field.kind.value_type());
+        CellComparison {
+            is_decimal: value_type.and_then(ValueType::scalar) == Some(Scalar::Decimal),
+            ignores_case: field.ignores_case,
+            is_integer: value_type.is_some_and(|ty| ty.storage_class() == StorageClass::Integer),
+        }
+    }
+
+    fn test(self, test: &ValueTest, cell: CellValue<'_>) -> bool {
+        match (test, cell) {
+            (ValueTest::IsNull, _) => cell == CellValue::Null,
+            (ValueTest::NotNull, _) => cell != CellValue::Null,
+            (ValueTest::Compare(op, value), _) => self.compare(*op, cell, value.as_cell()),
+            (ValueTest::OneOf { values, or_null }, _) => {
+                (*or_null && cell == CellValue::Null)
+                    || values.iter().any(|value| self.compare(ComparisonOp::Eq, cell, value.as_cell()))
+            }
+            (ValueTest::Text(part, other), CellValue::Text(text)) => match part {
+                TextPart::Whole => text == other,
+                TextPart::Anywhere => text.contains(other),
+                TextPart::Start => text.starts_with(other),
+                TextPart::End => text.ends_with(other),
+            },
+            (ValueTest::Pattern(regex), CellValue::Text(text)) => regex.is_match(text),
+            (ValueTest::Text(..) | ValueTest::Pattern(_), _) => false,
+            (ValueTest::HasItem(item), _) => self.items(cell).into_iter().any(|value| {
+                let value = self.read_json(value);
+                self.compare(ComparisonOp::Eq, value.as_cell(), item.as_cell())
+            }),
+            (ValueTest::HasItems, _) => !self.items(cell).is_empty(),
+        }
+    }
+
+    fn items(self, cell: CellValue<'_>) -> Vec<Value> {
+        if let Value::List(items) = parse_json(cell) { items } else { Vec::new() }
+    }
+
+    fn read_json(self, value: Value) -> StoredValue {
+        match stored_from_json(value) {
+            StoredValue::Text(digits) if self.is_integer => {
+                digits.parse().map_or(StoredValue::Null, StoredValue::Int)
+            }
+            stored @ (StoredValue::Null
+            | StoredValue::Int(_)
+            | StoredValue::Real(_)
+            | StoredValue::Text(_)) => stored,
+        }
+    }
+
+    fn compare(self, op: ComparisonOp, cell: CellValue<'_>, value: CellValue<'_>) -> bool {
+        let order = match (op, cell, value) {
+            (ComparisonOp::Eq | ComparisonOp::Ne, CellValue::Text(text), CellValue::Text(other))
+                if self.ignores_case && text.eq_ignore_ascii_case(other) =>
+            {
+                Some(Ordering::Equal)
+            }
+            _ => compare_cells(self.is_decimal, cell, value),
+        };
+        match op {
+            ComparisonOp::Eq => order == Some(Ordering::Equal),
+            // Null differs from every value, as in lists.
+            ComparisonOp::Ne => order != Some(Ordering::Equal),
+            ComparisonOp::Lt => order.is_some_and(Ordering::is_lt),
+            ComparisonOp::Lte => order.is_some_and(Ordering::is_le),
+            ComparisonOp::Gt => order.is_some_and(Ordering::is_gt),
+            ComparisonOp::Gte => order.is_some_and(Ordering::is_ge),
+        }
+    }
+}
+
+/// What is not JSON is null.
+fn parse_json(cell: CellValue<'_>) -> Value {
+    if let CellValue::Text(text) = cell {
+        serde_json::from_str(text).unwrap_or(Value::Null)
+    } else {
+        Value::Null
+    }
+}
+
+/// Matches texts whose part is this text in any case, by the simple folding of Unicode.
+fn any_case_regex(part: TextPart, text: &str) -> Result<Regex, Violation> {
+    let text = regex::escape(text);
+    let pattern = match part {
+        TextPart::Whole => format!("(?is)^{text}$"),
+        TextPart::Anywhere => format!("(?is){text}"),
+        TextPart::Start => format!("(?is)^{text}"),
+        TextPart::End => format!("(?is){text}$"),
+    };
+    Regex::new(&pattern).map_err(|error| Violation::new("where", "LENGTH", error.to_string()))
+}
+
+/// The order of two values as in the databases: decimals by value, text by code point, numbers as numbers. `None` if
+/// they cannot be compared, such as null with anything.
+fn compare_cells(is_decimal: bool, left: CellValue<'_>, right: CellValue<'_>) -> Option<Ordering> {
+    match (left, right) {
+        (CellValue::Text(left), CellValue::Text(right))
+            if is_decimal && decimal::is_canonical(left) && decimal::is_canonical(right) =>
+        {
+            Some(decimal::compare(left, right))
+        }
+        (CellValue::Text(left), CellValue::Text(right)) => Some(left.cmp(right)),
+        (CellValue::Int(left), CellValue::Int(right)) => Some(left.cmp(&right)),
+        (CellValue::Real(left), CellValue::Real(right)) => left.partial_cmp(&right),
+        // Stores differ in writing a whole Float as `1` or `1.0`.
+        (CellValue::Int(whole), CellValue::Real(real)) => (whole as f64).partial_cmp(&real),
+        (CellValue::Real(real), CellValue::Int(whole)) => real.partial_cmp(&(whole as f64)),
+        (
+            CellValue::Null
+            | CellValue::Int(_)
+            | CellValue::Real(_)
+            | CellValue::Text(_)
+            | CellValue::Unreadable,
+            _,
+        ) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equality_matches_queries() {
+        let text = CellValue::Text;
+        for (is_decimal, left, right, expected) in [
+            (true, text("1.5"), text("1.50"), true),
+            (true, text("-1.5"), text("1.5"), false),
+            (true, text("0"), text("0.00"), true),
+            (true, text("1.5"), text("1.500000000000000000000001"), false),
+            (true, text("foreign"), text("1"), false),
+            (false, text("1.5"), text("1.50"), false),
+            (false, text("é"), text("e\u{301}"), false),
+            (false, text("A"), text("a"), false),
+            (false, CellValue::Int(1), CellValue::Real(1.0), true),
+            (false, CellValue::Real(0.1), CellValue::Real(0.1), true),
+            (false, CellValue::Real(-0.0), CellValue::Real(0.0), true),
+            (false, CellValue::Int(i64::MAX), CellValue::Int(i64::MAX - 1), false),
+            (false, CellValue::Int(1), text("1"), false),
+            (false, CellValue::Null, CellValue::Null, false),
+        ] {
+            let found = compare_cells(is_decimal, left, right) == Some(Ordering::Equal);
+            assert_eq!(found, expected, "{left:?} and {right:?}");
+        }
+    }
+
+    #[test]
+    fn operators_match_queries() {
+        let text = CellValue::Text;
+        for (op, left, right, expected) in [
+            (ComparisonOp::Eq, text("1.5"), text("1.50"), true),
+            (ComparisonOp::Ne, text("1.5"), text("1.50"), false),
+            (ComparisonOp::Ne, CellValue::Null, text("1"), true),
+            (ComparisonOp::Lt, text("9"), text("10"), true),
+            (ComparisonOp::Lt, text("10"), text("10.0"), false),
+            (ComparisonOp::Lte, text("10"), text("10.0"), true),
+            (ComparisonOp::Gt, text("10"), text("9"), true),
+            (ComparisonOp::Gte, text("9"), text("10"), false),
+            (ComparisonOp::Gte, CellValue::Null, text("10"), false),
+            (ComparisonOp::Gt, CellValue::Int(2), CellValue::Real(1.5), true),
+        ] {
+            let comparison = CellComparison { is_decimal: true, ignores_case: false, is_integer: false };
+            assert_eq!(comparison.compare(op, left, right), expected, "{left:?} {op:?} {right:?}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Conditions on records, as a tree. Names are resolved, values are as received.
+
+use trefoil_model::{Field, FieldId, FilterOperator, Model, RecordType, Value};
+
+/// A test of a record.
+#[derive(Debug, Clone)]
+pub enum Condition {
+    Compare(Comparison),
+    /// True if all are.
+    All(Vec<Condition>),
+    /// True if at least one is.
+    Any(Vec<Condition>),
+    Not(Box<Condition>),
+    /// True if at least one record that the relation leads to meets all conditions.
+    Related {
+        relation: FieldId,
+        conditions: Vec<Condition>,
+    },
+}
+
+/// A test of one value.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    pub path: ValuePath,
+    pub operator: FilterOperator,
+    /// What the value is compared with.
+    pub operand: Value,
+}
+
+/// Where a value of a record is: in the column of a field or, with members, inside an embedded value in that column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValuePath {
+    pub field: FieldId,
+    /// Positions in the fields of embedded types, from the outer one to the inner one.
+    pub members: Vec<FieldId>,
+}
+
+impl Condition {
+    pub fn compare(field: FieldId, operator: FilterOperator, operand: Value) -> Condition {
+        Condition::Compare(Comparison { path: field.into(), operator, operand })
+    }
+
+    pub fn equals(field: FieldId, value: Value) -> Condition {
+        Condition::compare(field, FilterOperator::EQUAL, value)
+    }
+
+    /// `values` is a list.
+    pub fn one_of(field: FieldId, values: Value) -> Condition {
+        Condition::compare(field, FilterOperator::In, values)
+    }
+
+    pub fn negated(self) -> Condition {
+        match self {
+            Condition::Not(inner) => *inner,
+            other @ (Condition::Compare(_)
+            | Condition::All(_)
+            | Condition::Any(_)
+            | Condition::Related { .. }) => Condition::Not(Box::new(other)),
+        }
+    }
+
+    /// The comparison of a field of the record itself; `None` for any other condition.
+    pub fn field_comparison(&self) -> Option<(FieldId, &Comparison)> {
+        if let Condition::Compare(comparison) = self
+            && comparison.path.members.is_empty()
+        {
+            return Some((comparison.path.field, comparison));
+        }
+        None
+    }
+
+    /// The number of conditions in the tree.
+    pub fn count(&self) -> usize {
+        let total = |conditions: &[Condition]| conditions.iter().map(Condition::count).sum::<usize>();
+        match self {
+            Condition::Compare(_) => 1,
+            Condition::All(conditions)
+            | Condition::Any(conditions)
+            | Condition::Related { conditions, .. } => 1 + total(conditions),
+            Condition::Not(inner) => 1 + inner.count(),
+        }
+    }
+}
+
+impl From<FieldId> for ValuePath {
+    fn from(field: FieldId) -> ValuePath {
+        ValuePath { field, members: Vec::new() }
+    }
+}
+
+impl ValuePath {
+    /// The field of the record, then those inside embedded values.
+    pub fn fields<'m>(
+        &'m self,
+        model: &'m Model,
+        record: &'m RecordType,
+    ) -> impl Iterator<Item = &'m Field> + 'm {
+        let mut field = Some(record.field(self.field));
+        let mut members = self.members.iter();
+        std::iter::from_fn(move || {
+            let current = field?;
+            field = members.next().and_then(|member| {
+                let name = current.kind.value_type()?.embedded_name()?;
+                model.embedded.get(name)?.fields.get(member.0)
+            });
+            Some(current)
+        })
+    }
+
+    /// The field that holds the value.
+    pub fn target<'m>(&'m self, model: &'m Model, record: &'m RecordType) -> &'m Field {
+        self.fields(model, record).last().unwrap_or_else(|| record.field(self.field))
+    }
+}

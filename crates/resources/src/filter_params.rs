@@ -1,0 +1,338 @@
+//! Query parameters that filter a list: `price.gte=9`, `user.name=Ada`, `lines.some=(price.gte=5,quantity=2)`,
+//! `or=(status=NEW,price.gte=9)`.
+
+use trefoil_engine::{Comparison, Condition, ValuePath};
+use trefoil_model::naming::names::nearest_name;
+use trefoil_model::{
+    ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Scalar, Value,
+};
+
+use crate::typed_values;
+
+/// Words that join conditions, if no field has the name.
+const LOGICAL_WORDS: [&str; 3] = ["and", "or", "not"];
+
+/// The names of the operators of a field, as parameters spell them: `contains.ci`.
+pub fn operators_for(field: &Field) -> impl Iterator<Item = String> {
+    let fitting = FilterOperator::NAMES.into_iter().filter(|(_, operator)| operator.fits(field));
+    fitting.map(|(name, _)| name.replace('_', "."))
+}
+
+/// Reads filter parameters of one list.
+#[derive(Clone, Copy)]
+pub struct FilterParser<'m> {
+    pub model: &'m Model,
+    /// On a page the date of a day stands for a time at its start or end.
+    pub is_page: bool,
+}
+
+/// Why a parameter is not a filter.
+#[derive(Debug)]
+pub enum FilterMistake {
+    /// The name is not that of a filter; a hint, with the sign that separates it from the message.
+    Name(String),
+    /// What is wrong with the value.
+    Value(String),
+}
+
+/// The value of a parameter, or of an item in parentheses.
+#[derive(Debug, Clone, Copy)]
+enum FilterText<'t> {
+    /// The whole value of a parameter: nothing is quoted.
+    Whole(&'t str),
+    /// Part of a value: text with `,`, `(`, `)` or `"` is quoted.
+    Item(&'t str),
+}
+
+impl<'m> FilterParser<'m> {
+    pub fn parse(self, record: &'m RecordType, name: &str, text: &str) -> Result<Condition, FilterMistake> {
+        let (first, rest) = split_name(name);
+        let is_known = LOGICAL_WORDS.contains(&name) || find_field(record, first).is_some();
+        if !is_known {
+            let filters = record.fields.iter().filter(|field| !field.kind.is_unstored());
+            let near = nearest_name(first, filters.map(|field| field.input_name.as_str()));
+            let rest = find_operator(rest).filter(|_| !rest.is_empty()).map(|_| format!(".{rest}"));
+            let hint = near.map(|near| format!("; did you mean `{near}{}`?", rest.unwrap_or_default()));
+            return Err(FilterMistake::Name(hint.unwrap_or_default()));
+        }
+        self.record_condition(record, name, FilterText::Whole(text))
+    }
+
+    /// True if the name is that of a filter, whatever its value.
+    pub fn is_filter(self, record: &'m RecordType, name: &str) -> bool {
+        !matches!(self.parse(record, name, "()"), Err(FilterMistake::Name(_)))
+    }
+
+    fn record_condition(
+        self,
+        record: &'m RecordType,
+        name: &str,
+        text: FilterText<'_>,
+    ) -> Result<Condition, FilterMistake> {
+        let (first, rest) = split_name(name);
+        let Some(id) = find_field(record, first) else {
+            return match name {
+                "and" => Ok(Condition::All(self.group(record, text)?)),
+                "or" => Ok(Condition::Any(self.group(record, text)?)),
+                "not" => Ok(Condition::All(self.group(record, text)?).negated()),
+                _ => Err(unknown_field(&record.name, &record.fields, first)),
+            };
+        };
+        let field = record.field(id);
+        let Some(relation) = field.kind.relation() else {
+            return self.value_condition(id.into(), field, rest, text);
+        };
+        let target = self.model.record(relation.target());
+        if field.kind.is_reference() {
+            if find_operator(rest).is_some() {
+                return self.value_condition(id.into(), field, rest, text);
+            }
+            let conditions = vec![self.record_condition(target, rest, text)?];
+            return Ok(Condition::Related { relation: id, conditions });
+        }
+        let some = |conditions| Condition::Related { relation: id, conditions };
+        match rest {
+            "" | "in" => {
+                let key = target.id_field();
+                let condition = self.value_condition(key.into(), target.field(key), rest, text)?;
+                Ok(some(vec![condition]))
+            }
+            "some" => Ok(some(self.group(target, text)?)),
+            "none" => Ok(some(self.group(target, text)?).negated()),
+            "every" => Ok(some(vec![Condition::All(self.group(target, text)?).negated()]).negated()),
+            _ => Ok(some(vec![self.record_condition(target, rest, text)?])),
+        }
+    }
+
+    /// A condition on a value, or on one inside an embedded value.
+    fn value_condition(
+        self,
+        path: ValuePath,
+        field: &'m Field,
+        rest: &str,
+        text: FilterText<'_>,
+    ) -> Result<Condition, FilterMistake> {
+        let embedded = field.kind.value_type().and_then(|ty| self.model.embedded.get(ty.embedded_name()?));
+        // The engine refuses operators for values of another type.
+        let operator =
+            find_operator(rest).filter(|operator| field.kind.is_comparable() || operator.fits(field));
+        match (operator, embedded) {
+            (Some(operator), _) => self.comparison(path, field, operator, text),
+            (None, Some(embedded)) => self.member_condition(path, embedded, rest, text),
+            (None, None) => Err(unknown_operator(field, rest)),
+        }
+    }
+
+    fn member_condition(
+        self,
+        mut path: ValuePath,
+        embedded: &'m EmbeddedType,
+        name: &str,
+        text: FilterText<'_>,
+    ) -> Result<Condition, FilterMistake> {
+        let (first, rest) = split_name(name);
+        let position = embedded.fields.iter().position(|field| field.name == first);
+        let Some(position) = position else {
+            return Err(unknown_field(&embedded.name, &embedded.fields, first));
+        };
+        path.members.push(FieldId(position));
+        self.value_condition(path, &embedded.fields[position], rest, text)
+    }
+
+    fn comparison(
+        self,
+        path: ValuePath,
+        field: &Field,
+        operator: FilterOperator,
+        text: FilterText<'_>,
+    ) -> Result<Condition, FilterMistake> {
+        let item_scalar = field.kind.list_item().and_then(|item| item.value_type.scalar());
+        let scalar = field.kind.scalar().or(item_scalar);
+        let typed = |text: &str| match (self.is_page, scalar, operator) {
+            (true, Some(Scalar::DateTime), FilterOperator::Compare(op)) => {
+                typed_values::typed_value(scalar, &day_boundary(op, text))
+            }
+            _ => typed_values::typed_value(scalar, text),
+        };
+        let operand = match operator {
+            FilterOperator::In | FilterOperator::NotIn => {
+                Value::List(text.list()?.iter().map(|item| typed(item)).collect())
+            }
+            FilterOperator::IsNull | FilterOperator::IsEmpty => Value::Bool(parse_flag(&text.single()?)?),
+            FilterOperator::Compare(_) | FilterOperator::Text(_) | FilterOperator::Has => {
+                typed(&text.single()?)
+            }
+        };
+        Ok(Condition::Compare(Comparison { path, operator, operand }))
+    }
+
+    /// The conditions in parentheses.
+    fn group(self, record: &'m RecordType, text: FilterText<'_>) -> Result<Vec<Condition>, FilterMistake> {
+        let items = text.parenthesised().ok_or_else(|| {
+            FilterMistake::Value(format!(
+                "must be conditions in parentheses, such as (name=value), not {text}"
+            ))
+        })?;
+        let condition = |item: &str| {
+            let Some((name, value)) = item.split_once('=') else {
+                return Err(FilterMistake::Value(format!(
+                    "must have a condition `name=value`, not {item:?}"
+                )));
+            };
+            let name = name.trim();
+            self.record_condition(record, name, FilterText::Item(value.trim())).map_err(|mistake| {
+                match mistake {
+                    FilterMistake::Name(hint) => {
+                        FilterMistake::Value(format!("has the unknown name `{name}`{hint}"))
+                    }
+                    FilterMistake::Value(message) => FilterMistake::Value(message),
+                }
+            })
+        };
+        split_items(items)?.into_iter().map(condition).collect()
+    }
+}
+
+impl std::fmt::Display for FilterText<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (FilterText::Whole(text) | FilterText::Item(text)) = self;
+        write!(formatter, "{text:?}")
+    }
+}
+
+impl<'t> FilterText<'t> {
+    /// What is between the parentheses of the text.
+    fn parenthesised(self) -> Option<&'t str> {
+        let (FilterText::Whole(text) | FilterText::Item(text)) = self;
+        text.trim().strip_prefix('(')?.strip_suffix(')')
+    }
+
+    fn single(self) -> Result<String, FilterMistake> {
+        match self {
+            FilterText::Whole(text) => Ok(text.to_owned()),
+            FilterText::Item(text) => unquote(text),
+        }
+    }
+
+    fn list(self) -> Result<Vec<String>, FilterMistake> {
+        match (self, self.parenthesised()) {
+            (FilterText::Whole(text), _) => Ok(text.split(',').map(str::to_owned).collect()),
+            (FilterText::Item(_), Some(items)) => split_items(items)?.into_iter().map(unquote).collect(),
+            (FilterText::Item(text), None) => Ok(vec![unquote(text)?]),
+        }
+    }
+}
+
+fn find_field(record: &RecordType, name: &str) -> Option<FieldId> {
+    record.find_input_field(name).filter(|id| !record.field(*id).kind.is_unstored())
+}
+
+/// The first name of a path and the rest, which may be empty.
+fn split_name(name: &str) -> (&str, &str) {
+    name.split_once('.').unwrap_or((name, ""))
+}
+
+/// The operator that the end of a name is: `gte`, `contains.ci`; nothing means equality.
+fn find_operator(rest: &str) -> Option<FilterOperator> {
+    if rest.is_empty() {
+        return Some(FilterOperator::EQUAL);
+    }
+    let known = FilterOperator::NAMES.into_iter().find(|(name, _)| {
+        let (mut letters, mut known) = (rest.bytes(), name.bytes());
+        letters.len() == known.len()
+            && letters.all(|letter| known.next() == Some(if letter == b'.' { b'_' } else { letter }))
+    });
+    known.map(|(_, operator)| operator)
+}
+
+/// Splits at the commas that are neither quoted nor in parentheses.
+fn split_items(text: &str) -> Result<Vec<&str>, FilterMistake> {
+    let (mut items, mut start, mut depth) = (Vec::new(), 0, 0_usize);
+    let mut letters = text.char_indices();
+    while let Some((position, letter)) = letters.next() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1).ok_or_else(unbalanced)?,
+            ',' if depth == 0 => {
+                items.push(text[start..position].trim());
+                start = position + 1;
+            }
+            '"' => loop {
+                match letters.next() {
+                    Some((_, '\\')) => drop(letters.next()),
+                    Some((_, '"')) => break,
+                    Some(_) => {}
+                    None => {
+                        return Err(FilterMistake::Value("has a quotation mark without its end".to_owned()));
+                    }
+                }
+            },
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        return Err(unbalanced());
+    }
+    let last = text[start..].trim();
+    if !(items.is_empty() && last.is_empty()) {
+        items.push(last);
+    }
+    Ok(items)
+}
+
+fn unbalanced() -> FilterMistake {
+    FilterMistake::Value("has parentheses that do not match; quote a value that contains them".to_owned())
+}
+
+/// `"a, b"` without the quotation marks; `\"` and `\\` stand for themselves.
+fn unquote(text: &str) -> Result<String, FilterMistake> {
+    let Some(quoted) = text.strip_prefix('"') else { return Ok(text.to_owned()) };
+    let mut value = String::with_capacity(quoted.len());
+    let mut letters = quoted.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => value.extend(letters.next()),
+            '"' if letters.as_str().is_empty() => return Ok(value),
+            '"' => break,
+            _ => value.push(letter),
+        }
+    }
+    Err(FilterMistake::Value(format!("has a quotation mark that does not end the value {text:?}")))
+}
+
+fn parse_flag(text: &str) -> Result<bool, FilterMistake> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(FilterMistake::Value(format!("must be true or false, not {text:?}"))),
+    }
+}
+
+/// For a name after the first one of a path.
+fn unknown_field(type_name: &str, fields: &[Field], name: &str) -> FilterMistake {
+    let filters = fields.iter().filter(|field| !field.kind.is_unstored());
+    let near = nearest_name(name, filters.map(|field| field.input_name.as_str()));
+    let hint = near.map(|near| format!("; did you mean `{near}`?"));
+    FilterMistake::Name(format!("; {type_name} has no field `{name}`{}", hint.unwrap_or_default()))
+}
+
+fn unknown_operator(field: &Field, rest: &str) -> FilterMistake {
+    let (name, known) = (&field.input_name, operators_for(field).collect::<Vec<_>>());
+    FilterMistake::Name(match nearest_name(rest, known.iter().map(String::as_str)) {
+        _ if known.is_empty() => format!("; filtering by `{name}` is not supported"),
+        Some(near) if !rest.is_empty() => format!("; did you mean `{name}.{near}`?"),
+        Some(_) | None => format!("; `{name}` supports .{}", known.join(", .")),
+    })
+}
+
+/// The boundary of a day that filters a DateTime field: its end for `lte` and `gt`, otherwise its start, in UTC.
+pub(crate) fn day_boundary(op: ComparisonOp, text: &str) -> String {
+    let is_day = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    match op {
+        _ if !is_day => text.to_owned(),
+        ComparisonOp::Lte | ComparisonOp::Gt => format!("{text}T23:59:59.999999Z"),
+        ComparisonOp::Eq | ComparisonOp::Ne | ComparisonOp::Lt | ComparisonOp::Gte => {
+            format!("{text}T00:00:00Z")
+        }
+    }
+}

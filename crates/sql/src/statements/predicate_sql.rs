@@ -1,0 +1,182 @@
+//! Predicates as SQL terms. A relation becomes a subquery; its tables are `r1`, `r2` … and link tables `l1`, `l2` ….
+
+use trefoil_engine::ValuePath;
+use trefoil_engine::plan::Predicate;
+use trefoil_model::{ComparisonOp, Field, FieldId, RecordType, Relation, TextPart, ValueType};
+
+use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::select::SqlParameter;
+use crate::statements::where_clause::{WhereBuilder, is_nullable};
+
+/// A table in a statement, whose columns the predicates test.
+pub(super) struct TableScope<'m> {
+    pub record: &'m RecordType,
+    pub alias: String,
+}
+
+impl TableScope<'_> {
+    fn column(&self, dialect: Dialect, name: &str) -> String {
+        format!("{}.{}", self.alias, dialect.quote_name(name))
+    }
+}
+
+/// A value that is tested.
+struct TestedValue<'m> {
+    sql: String,
+    field: &'m Field,
+    may_be_null: bool,
+}
+
+/// Appends the parameters of a predicate, in the order in which [`WhereBuilder::predicate_sql`] numbers them.
+pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<SqlParameter<'a>>) {
+    match predicate {
+        Predicate::Compare { value, .. }
+        | Predicate::Text { text: value, .. }
+        | Predicate::TextPattern { pattern: value, .. }
+        | Predicate::HasItem { item: value, .. }
+        | Predicate::Search { text: value }
+        | Predicate::SearchPattern { pattern: value } => into.push(SqlParameter::Cell(value.as_cell())),
+        Predicate::OneOf { values, .. } => into.push(SqlParameter::List(values)),
+        Predicate::All(predicates) | Predicate::Any(predicates) | Predicate::Related { predicates, .. } => {
+            predicates.iter().for_each(|inner| predicate_parameters(inner, into));
+        }
+        Predicate::Not(inner) => predicate_parameters(inner, into),
+        Predicate::IsNull { .. }
+        | Predicate::NotNull { .. }
+        | Predicate::HasItems { .. }
+        | Predicate::Never => {}
+    }
+}
+
+impl<'m> WhereBuilder<'m> {
+    pub(super) fn predicate_sql(&mut self, scope: &TableScope<'m>, predicate: &Predicate) -> String {
+        match predicate {
+            Predicate::Compare { path, op, .. } => self.compare_sql(scope, path, *op),
+            Predicate::OneOf { path, or_null, .. } => {
+                let own = self.tested_value(scope, path);
+                let values = self.next_parameter();
+                let comparison = ValueComparison::for_field(own.field);
+                let is_listed = self.dialect.is_in_list(comparison, &own.sql, &values);
+                if *or_null { format!("({is_listed} OR {} IS NULL)", own.sql) } else { is_listed }
+            }
+            Predicate::IsNull { path } => format!("{} IS NULL", self.tested_value(scope, path).sql),
+            Predicate::NotNull { path } => format!("{} IS NOT NULL", self.tested_value(scope, path).sql),
+            Predicate::Text { path, part, .. } => {
+                let (own, text) = (self.tested_value(scope, path), self.next_parameter());
+                match part {
+                    TextPart::End => self.dialect.ends_with(&own.sql, &text),
+                    TextPart::Whole | TextPart::Start | TextPart::Anywhere => {
+                        self.dialect.contains(&own.sql, &text)
+                    }
+                }
+            }
+            Predicate::TextPattern { path, part, .. } => {
+                let (own, pattern) = (self.tested_value(scope, path), self.next_parameter());
+                self.dialect.matches_pattern(&own.sql, &pattern, *part)
+            }
+            Predicate::HasItem { path, .. } => {
+                let (own, item) = (self.tested_value(scope, path), self.next_parameter());
+                let item_type = own.field.kind.list_item().map(|item| &item.value_type);
+                self.dialect.list_has_item(&own.sql, item_type, &item)
+            }
+            Predicate::HasItems { path } => self.dialect.list_has_items(&self.tested_value(scope, path).sql),
+            Predicate::Search { .. } => self.search_sql(scope, Dialect::contains_lowercase),
+            Predicate::SearchPattern { .. } => self.search_sql(scope, |dialect, text, pattern| {
+                dialect.matches_pattern(text, pattern, TextPart::Anywhere)
+            }),
+            Predicate::All(predicates) if predicates.is_empty() => "1 = 1".to_owned(),
+            Predicate::All(predicates) => format!("({})", self.joined_sql(scope, predicates, " AND ")),
+            Predicate::Any(predicates) => format!("({})", self.joined_sql(scope, predicates, " OR ")),
+            // A comparison with null is unknown in SQL.
+            Predicate::Not(inner) => format!("({}) IS NOT TRUE", self.predicate_sql(scope, inner)),
+            Predicate::Related { relation, predicates } => self.related_sql(scope, *relation, predicates),
+            Predicate::Never => "1 = 0".to_owned(),
+        }
+    }
+
+    fn joined_sql(&mut self, scope: &TableScope<'m>, predicates: &[Predicate], separator: &str) -> String {
+        let terms = predicates.iter().map(|predicate| self.predicate_sql(scope, predicate));
+        terms.collect::<Vec<_>>().join(separator)
+    }
+
+    fn tested_value(&self, scope: &TableScope<'m>, path: &ValuePath) -> TestedValue<'m> {
+        let mut field = scope.record.field(path.field);
+        let column = scope.column(self.dialect, &field.column);
+        let mut members = Vec::with_capacity(path.members.len());
+        for member in &path.members {
+            let embedded = field.kind.value_type().and_then(ValueType::embedded_name);
+            let embedded = embedded.and_then(|name| self.model.embedded.get(name));
+            if let Some(inner) = embedded.and_then(|embedded| embedded.fields.get(member.0)) {
+                field = inner;
+                members.push(inner.name.as_str());
+            }
+        }
+        if members.is_empty() {
+            return TestedValue { sql: column, field, may_be_null: is_nullable(field) };
+        }
+        let sql = self.dialect.json_member(&column, &members, field.kind.value_type());
+        TestedValue { sql, field, may_be_null: true }
+    }
+
+    /// True if any text field of the record matches.
+    fn search_sql(
+        &mut self,
+        scope: &TableScope<'m>,
+        matches: impl Fn(Dialect, &str, &str) -> String,
+    ) -> String {
+        let (dialect, text) = (self.dialect, self.next_parameter());
+        let fields = scope.record.fields.iter().filter(|field| field.is_stored() && field.kind.is_text());
+        let terms: Vec<String> =
+            fields.map(|field| matches(dialect, &scope.column(dialect, &field.column), &text)).collect();
+        format!("({})", terms.join(" OR "))
+    }
+
+    /// Null differs from every value and is neither less nor greater than any.
+    fn compare_sql(&mut self, scope: &TableScope<'m>, path: &ValuePath, op: ComparisonOp) -> String {
+        let own = self.tested_value(scope, path);
+        let (comparison, dialect) = (ValueComparison::for_field(own.field), self.dialect);
+        let (left, right) = (own.sql, self.next_parameter());
+        let keys = || (dialect.equality_key(comparison, &left), dialect.equality_key(comparison, &right));
+        let ordered = |sign: &str| {
+            let [left, right] = [&left, &right].map(|value| dialect.sort_key(comparison, value));
+            format!("{left} {sign} {right}")
+        };
+        match op {
+            ComparisonOp::Eq => format!("{} = {}", keys().0, keys().1),
+            ComparisonOp::Ne if own.may_be_null => dialect.null_safe_different(&keys().0, &keys().1),
+            ComparisonOp::Ne => format!("{} <> {}", keys().0, keys().1),
+            ComparisonOp::Lt => ordered("<"),
+            ComparisonOp::Lte => ordered("<="),
+            ComparisonOp::Gt => ordered(">"),
+            ComparisonOp::Gte => ordered(">="),
+        }
+    }
+
+    /// True if one of the related records meets all predicates.
+    fn related_sql(&mut self, scope: &TableScope<'m>, relation: FieldId, predicates: &[Predicate]) -> String {
+        let field = scope.record.field(relation);
+        let Some(relation) = field.kind.relation() else { return "1 = 0".to_owned() };
+        self.table_count += 1;
+        let target = self.model.record(relation.target());
+        let inner = TableScope { record: target, alias: format!("r{}", self.table_count) };
+        let link_alias = format!("l{}", self.table_count);
+        let dialect = self.dialect;
+        let (own_id, other_id) = (scope.column(dialect, "id"), inner.column(dialect, "id"));
+        let mut from = format!("{} AS {}", dialect.quote_name(&target.table), inner.alias);
+        let join = match relation {
+            Relation::Reference(_) => format!("{other_id} = {}", scope.column(dialect, &field.column)),
+            Relation::Inverse(inverse) => {
+                format!("{} = {own_id}", inner.column(dialect, &target.field(inverse.field).column))
+            }
+            Relation::Link(link) => {
+                let [table, own, other] =
+                    [&link.table, &link.own_column, &link.other_column].map(|name| dialect.quote_name(name));
+                from = format!("{table} AS {link_alias} JOIN {from} ON {other_id} = {link_alias}.{other}");
+                format!("{link_alias}.{own} = {own_id}")
+            }
+        };
+        let terms = predicates.iter().map(|predicate| self.predicate_sql(&inner, predicate));
+        let terms: String = terms.map(|term| format!(" AND {term}")).collect();
+        format!("EXISTS (SELECT 1 FROM {from} WHERE {join}{terms})")
+    }
+}
