@@ -4,7 +4,8 @@ use trefoil_engine::{ListSlice, PlainListAction, PlainListOperation};
 use trefoil_model::CellValue;
 use trefoil_sql::statements::compile::{Program, compile_plan};
 use trefoil_sql::statements::dialect::Dialect;
-use trefoil_sql::statements::select::{SqlParameter, count_parameters, listing_parameters};
+use trefoil_sql::statements::select::{count_parameters, listing_parameters};
+use trefoil_sql::statements::sql_parameter::SqlParameter;
 
 use super::*;
 

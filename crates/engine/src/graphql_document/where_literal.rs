@@ -2,7 +2,7 @@
 
 use trefoil_model::{ComparisonOp, Field, FilterOperator, Model, RecordType};
 
-use crate::graphql_document::graphql_literal;
+use crate::graphql_document::literals::graphql_literal;
 use crate::operation::{Comparison, Condition};
 
 /// Writes conditions as members of input objects.

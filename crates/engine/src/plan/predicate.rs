@@ -7,7 +7,6 @@ use trefoil_model::{
 };
 
 use crate::operation::{Comparison, Condition, ValuePath};
-use crate::plan::selection::relation_target;
 use crate::plan::statement_shape::StatementShape;
 use crate::plan::text_search;
 
@@ -123,8 +122,9 @@ fn plan_predicate(
         Condition::Not(inner) => Ok(plan_predicate(model, record, inner)?.negated()),
         Condition::Related { relation, conditions } => {
             let field = record.field(*relation);
-            let internal = |error: Error| vec![Violation::new(&field.name, "RELATION", error.to_string())];
-            let target = model.record(relation_target(field).map_err(internal)?);
+            let Some(target) = field.kind.relation().map(|relation| model.record(relation.target())) else {
+                return Ok(Predicate::Never);
+            };
             let predicates = plan_all(model, target, conditions);
             let predicates = predicates.map_err(|found| under_name(&field.name, found))?;
             Ok(Predicate::Related { relation: *relation, predicates })
@@ -261,6 +261,19 @@ fn plan_one_of(
     let values =
         non_null.map(|item| coerce::coerce_comparable(model, field, item)).collect::<Result<Vec<_>, _>>()?;
     Ok(Predicate::OneOf { path, or_null: values.len() < items.len(), values })
+}
+
+/// The predicate that any text field of a record contains this text.
+pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Violation> {
+    if text.contains('\0') {
+        return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
+    }
+    let has_text_field = record.fields.iter().any(|field| field.is_stored() && field.kind.is_text());
+    Ok(match text_search::any_case_pattern(text) {
+        _ if !has_text_field => Predicate::Never,
+        Some(pattern) => Predicate::SearchPattern { pattern: StoredValue::Text(pattern) },
+        None => Predicate::Search { text: StoredValue::Text(text.to_ascii_lowercase()) },
+    })
 }
 
 /// Prefixes the paths of violations, which are relative to the value, with the field.

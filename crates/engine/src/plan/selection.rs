@@ -8,9 +8,8 @@ use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
 
 use crate::cursor::{self, CursorPosition};
 use crate::operation::{CountMode, ListSlice, Listing, Selection, SortKey};
-use crate::plan::predicate::{Predicate, plan_predicates, push_shapes};
+use crate::plan::predicate::{Predicate, plan_predicates, push_shapes, search_predicate};
 use crate::plan::statement_shape::StatementShape;
-use crate::plan::text_search;
 
 /// A selection with its plan, which is made once, however often requests use it. It is for one record type.
 #[derive(Debug, Default)]
@@ -143,10 +142,7 @@ fn selection_shape(
 pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing) -> Result<PlannedListing> {
     let mut predicates = plan_predicates(model, record, &listing.conditions)?;
     if let Some(text) = &listing.search {
-        predicates.push(
-            text_search::search_predicate(record, text)
-                .map_err(|violation| Error::Invalid(vec![violation]))?,
-        );
+        predicates.push(search_predicate(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
     }
     let (limit, offset, after) = match &listing.slice {
         ListSlice::All => (None, 0, None),

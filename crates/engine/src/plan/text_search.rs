@@ -6,29 +6,11 @@
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
-use trefoil_model::error::Violation;
-use trefoil_model::{RecordType, StoredValue};
-
-use crate::plan::predicate::Predicate;
-
 /// Longer texts are pasted, not typed: beyond ASCII they are matched case-sensitively.
 pub const MAX_PATTERN_LETTERS: usize = 200;
 
-/// The predicate that any text field of a record contains this text.
-pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Violation> {
-    if text.contains('\0') {
-        return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
-    }
-    let has_text_field = record.fields.iter().any(|field| field.is_stored() && field.kind.is_text());
-    Ok(match any_case_pattern(text) {
-        _ if !has_text_field => Predicate::Never,
-        Some(pattern) => Predicate::SearchPattern { pattern: StoredValue::Text(pattern) },
-        None => Predicate::Search { text: StoredValue::Text(text.to_ascii_lowercase()) },
-    })
-}
-
 /// A pattern for the text in any case, `None` if ASCII case folding is enough.
-fn any_case_pattern(text: &str) -> Option<String> {
+pub fn any_case_pattern(text: &str) -> Option<String> {
     let is_short = text.chars().nth(MAX_PATTERN_LETTERS).is_none();
     let is_cased = |letter: char| !letter.is_ascii() && letter_cases(letter).chars().nth(1).is_some();
     (is_short && text.chars().any(is_cased))

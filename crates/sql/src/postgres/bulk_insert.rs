@@ -7,7 +7,7 @@ use trefoil_model::{
 };
 
 use crate::statements::dialect::Dialect;
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write;
 
 /// The maximum number of records in one statement. Batches are about a multiple of it.

@@ -26,7 +26,7 @@ use crate::postgres::{PooledConnection, PostgresStore, execute_write, plain_list
 use crate::statements::compile::Program;
 use crate::statements::dangling_references::dangling_queries;
 use crate::statements::dialect::Dialect;
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 
 /// No idle timeout, since the source of the batches may be slow, such as a pipe. Query plans are made when the tables
 /// are still empty and kept until the last batch, so they must use indexes.

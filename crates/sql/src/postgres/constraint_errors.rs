@@ -9,7 +9,7 @@ use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::session::{PostgresSession, read_cell};
 use crate::statements::constraint_errors::{BrokenConstraint, ConstraintProbe};
 use crate::statements::dialect::Dialect;
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_parts::write_parts;
 
 /// The error for the caller whose statement was refused. The failed statement must have been rolled back.

@@ -13,9 +13,9 @@ use crate::postgres::session::{PostgresRow, PostgresSession, RowVisitor, read_ce
 use crate::statements::compile::Program;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
-    ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, listing_parameters,
-    total_from_rows,
+    ChildBranch, SelectLevel, child_parameters, count_parameters, listing_parameters, total_from_rows,
 };
+use crate::statements::sql_parameter::SqlParameter;
 
 /// The number of rows of the first FETCH, before their size is known.
 const FIRST_FETCH: usize = 100;

@@ -10,7 +10,8 @@ use crate::postgres::execute_read::{self, attach_children, read_tree};
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error, read_cell};
 use crate::statements::compile::Program;
 use crate::statements::row_batch::RowBatch;
-use crate::statements::select::{SelectLevel, SqlParameter};
+use crate::statements::select::SelectLevel;
+use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write::{LinkStatements, SequenceStatements};
 use crate::statements::write_parts::{WriteParts, write_parts};
 

@@ -8,7 +8,7 @@ use trefoil_engine::IdempotencyKey;
 use crate::idempotency_key::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::PostgresSession;
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 
 /// Locks the key for this transaction; false if another transaction holds it. If two keys share a hash, one of them is
 /// asked to retry at worst.

@@ -9,7 +9,7 @@ use trefoil_model::{CellValue, StoredValue};
 use crate::plain_list::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::{PostgresSession, RowVisitor, read_cell};
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 
 /// The assumed size of a value before one is read.
 const ASSUMED_VALUE_BYTES: usize = 256;

@@ -20,7 +20,8 @@ use crate::postgres::error::PostgresError;
 use crate::statements::compile::ProgramCache;
 use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::visit_key_row;
-use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
+use crate::statements::select::{ChildBranch, SelectLevel};
+use crate::statements::sql_parameter::SqlParameter;
 
 /// Receives the rows of a plan.
 pub type RowVisitor<'v> = &'v mut (dyn FnMut(&dyn Row) + Send);

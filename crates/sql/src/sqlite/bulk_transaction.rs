@@ -18,7 +18,7 @@ use crate::sqlite::{SqliteStore, call_message, closed_error};
 use crate::statements::compile::Program;
 use crate::statements::dangling_references::dangling_queries;
 use crate::statements::dialect::Dialect;
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 
 /// A command to the transaction, with the channel for its reply.
 enum BulkCommand {

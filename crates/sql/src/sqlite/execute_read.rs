@@ -11,9 +11,9 @@ use crate::sqlite::session::{SqliteRow, SqliteSession, bind_parameters, read_cel
 use crate::statements::compile::Program;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
-    ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, listing_parameters,
-    total_from_rows,
+    ChildBranch, SelectLevel, child_parameters, count_parameters, listing_parameters, total_from_rows,
 };
+use crate::statements::sql_parameter::SqlParameter;
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 

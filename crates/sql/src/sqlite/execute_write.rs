@@ -11,7 +11,8 @@ use crate::sqlite::execute_read::{execute_read, read_tree};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::compile::Program;
 use crate::statements::row_batch::RowTree;
-use crate::statements::select::{SelectLevel, SqlParameter};
+use crate::statements::select::SelectLevel;
+use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write::LinkStatements;
 use crate::statements::write_parts::{WriteParts, write_parts};
 

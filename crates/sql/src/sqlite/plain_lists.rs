@@ -14,7 +14,7 @@ use trefoil_model::error::Result;
 
 use crate::plain_list::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
 use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 
 /// Number of positions in a block, and of blocks in a block of the next level.
 const FAN_OUT: i64 = 64;

@@ -13,7 +13,8 @@ use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
 use crate::statements::compile::ProgramCache;
 use crate::statements::row_batch::visit_key_row;
-use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
+use crate::statements::select::{ChildBranch, SelectLevel};
+use crate::statements::sql_parameter::SqlParameter;
 
 /// State shared by all threads.
 pub struct SharedState {

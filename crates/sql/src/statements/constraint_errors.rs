@@ -11,7 +11,7 @@ use trefoil_model::{
 };
 
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_parts::{WriteParts, write_parts};
 
 /// The kind of constraint that was violated.

@@ -2,11 +2,15 @@
 
 use trefoil_engine::ValuePath;
 use trefoil_engine::plan::Predicate;
-use trefoil_model::{ComparisonOp, Field, FieldId, RecordType, Relation, TextPart, ValueType};
+use trefoil_model::naming::names::VERSION_COLUMN;
+use trefoil_model::{ComparisonOp, Field, FieldId, Model, RecordType, Relation, TextPart, ValueType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::select::SqlParameter;
-use crate::statements::where_clause::{WhereBuilder, is_nullable};
+use crate::statements::sql_parameter::SqlParameter;
+
+pub(super) fn is_nullable(field: &Field) -> bool {
+    !field.required && !field.kind.is_id() && field.column != VERSION_COLUMN
+}
 
 /// A table in a statement, whose columns the predicates test.
 pub(super) struct TableScope<'m> {
@@ -27,7 +31,7 @@ struct TestedValue<'m> {
     may_be_null: bool,
 }
 
-/// Appends the parameters of a predicate, in the order in which [`WhereBuilder::predicate_sql`] numbers them.
+/// Appends the parameters of a predicate, in the order in which [`PredicateWriter::predicate_sql`] numbers them.
 pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<SqlParameter<'a>>) {
     match predicate {
         Predicate::Compare { value, .. }
@@ -48,7 +52,25 @@ pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<
     }
 }
 
-impl<'m> WhereBuilder<'m> {
+/// Writes predicates and numbers the parameters of their statement.
+pub(super) struct PredicateWriter<'m> {
+    dialect: Dialect,
+    model: &'m Model,
+    parameter_count: usize,
+    /// The number of tables in subqueries so far.
+    table_count: usize,
+}
+
+impl<'m> PredicateWriter<'m> {
+    pub(super) fn new(dialect: Dialect, model: &'m Model) -> PredicateWriter<'m> {
+        PredicateWriter { dialect, model, parameter_count: 0, table_count: 0 }
+    }
+
+    pub(super) fn next_parameter(&mut self) -> String {
+        self.parameter_count += 1;
+        self.dialect.parameter_mark(self.parameter_count)
+    }
+
     pub(super) fn predicate_sql(&mut self, scope: &TableScope<'m>, predicate: &Predicate) -> String {
         match predicate {
             Predicate::Compare { path, op, .. } => self.compare_sql(scope, path, *op),

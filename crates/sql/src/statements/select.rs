@@ -9,13 +9,12 @@ use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{CountMode, SortKey};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
-use trefoil_model::{
-    CellValue, Field, FieldId, KeyForm, Model, RecordId, RecordType, RecordTypeId, Relation, StoredValue,
-};
+use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, RecordTypeId, Relation};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::predicate_sql::predicate_parameters;
-use crate::statements::where_clause::{WhereBuilder, is_nullable};
+use crate::statements::predicate_sql::{is_nullable, predicate_parameters};
+use crate::statements::sql_parameter::SqlParameter;
+use crate::statements::where_clause::WhereBuilder;
 
 /// One level of a selection and everything below it.
 #[derive(Debug)]
@@ -55,32 +54,6 @@ impl SelectLevel {
             ChildBranch::KeyOnly { .. } => true,
             ChildBranch::Rows { .. } => false,
         })
-    }
-}
-
-/// A parameter of a statement.
-#[derive(Debug)]
-pub enum SqlParameter<'a> {
-    Cell(CellValue<'a>),
-    /// A list in one parameter: a JSON array on SQLite, an array on PostgreSQL.
-    List(&'a [StoredValue]),
-    /// Ids of records, in one parameter like [`SqlParameter::List`].
-    Keys(Vec<CellValue<'a>>),
-}
-
-impl SqlParameter<'_> {
-    pub fn integer(number: i64) -> SqlParameter<'static> {
-        SqlParameter::Cell(CellValue::Int(number))
-    }
-}
-
-impl<'a> SqlParameter<'a> {
-    pub fn id(id: &'a RecordId) -> SqlParameter<'a> {
-        SqlParameter::Cell(id.as_cell())
-    }
-
-    pub fn ids(ids: &'a [RecordId]) -> SqlParameter<'a> {
-        SqlParameter::Keys(ids.iter().map(RecordId::as_cell).collect())
     }
 }
 

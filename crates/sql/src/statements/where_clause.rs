@@ -3,41 +3,33 @@
 use trefoil_engine::SortKey;
 use trefoil_engine::cursor::CursorValue;
 use trefoil_engine::plan::{PlannedListing, Predicate};
-use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{Field, Model, RecordType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::predicate_sql::TableScope;
+use crate::statements::predicate_sql::{PredicateWriter, TableScope, is_nullable};
 
 fn qualified_column(dialect: Dialect, field: &Field) -> String {
     format!("t.{}", dialect.quote_name(&field.column))
 }
 
-pub(super) fn is_nullable(field: &Field) -> bool {
-    !field.required && !field.kind.is_id() && field.column != VERSION_COLUMN
-}
-
 /// Collects the terms of a WHERE clause and numbers the parameters of its statement.
 pub(super) struct WhereBuilder<'m> {
-    pub(super) dialect: Dialect,
-    pub(super) model: &'m Model,
+    dialect: Dialect,
     owner: &'m RecordType,
     /// The FROM clause in which `t` is defined.
     from: String,
     pub(super) terms: Vec<String>,
-    parameter_count: usize,
-    /// The number of tables in subqueries so far.
-    pub(super) table_count: usize,
+    predicates: PredicateWriter<'m>,
 }
 
 impl<'m> WhereBuilder<'m> {
     pub(super) fn new(dialect: Dialect, model: &'m Model, owner: &'m RecordType, from: String) -> Self {
-        WhereBuilder { dialect, model, owner, from, terms: Vec::new(), parameter_count: 0, table_count: 0 }
+        let predicates = PredicateWriter::new(dialect, model);
+        WhereBuilder { dialect, owner, from, terms: Vec::new(), predicates }
     }
 
     pub(super) fn next_parameter(&mut self) -> String {
-        self.parameter_count += 1;
-        self.dialect.parameter_mark(self.parameter_count)
+        self.predicates.next_parameter()
     }
 
     pub(super) fn clause(&self) -> String {
@@ -80,7 +72,7 @@ impl<'m> WhereBuilder<'m> {
     pub(super) fn add_predicates(&mut self, predicates: &[Predicate]) {
         let scope = TableScope { record: self.owner, alias: "t".to_owned() };
         for predicate in predicates {
-            let term = self.predicate_sql(&scope, predicate);
+            let term = self.predicates.predicate_sql(&scope, predicate);
             self.terms.push(term);
         }
     }

@@ -5,7 +5,7 @@ use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, RecordId, RecordTypeId, StoredValue};
 
-use crate::statements::select::SqlParameter;
+use crate::statements::sql_parameter::SqlParameter;
 
 pub struct WriteParts<'a> {
     /// `None` for an action on a plain list and for many new records.

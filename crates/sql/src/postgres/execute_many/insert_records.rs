@@ -10,7 +10,8 @@ use crate::postgres::session::{PostgresSession, internal_error, read_cell};
 use crate::statements::compile::Program;
 use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::{RowBatch, RowTree};
-use crate::statements::select::{SelectLevel, SqlParameter};
+use crate::statements::select::SelectLevel;
+use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write;
 use crate::statements::write_parts::write_parts;
 

@@ -13,7 +13,8 @@ use crate::postgres::execute_many::insert_records::{insert_level, insert_records
 use crate::postgres::execute_write::execute_write;
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error};
 use crate::statements::compile::Program;
-use crate::statements::select::{SqlParameter, count_parameters, match_parameters};
+use crate::statements::select::{count_parameters, match_parameters};
+use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
 use crate::statements::write_parts::write_parts;
 

@@ -9,7 +9,8 @@ use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_write::execute_write;
 use crate::sqlite::session::SqliteSession;
 use crate::statements::compile::Program;
-use crate::statements::select::{SqlParameter, count_parameters, match_parameters};
+use crate::statements::select::{count_parameters, match_parameters};
+use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
 use crate::statements::write_parts::write_parts;
 
