@@ -14,12 +14,15 @@ const EXCEPTIONS = {
 
 const validator = new HtmlValidate({ extends: ['html-validate:recommended'], rules: EXCEPTIONS })
 
-/** What axe finds on the page as it is shown. */
-export async function axe(page) {
-  // Not as an element: the policy of the page would refuse it.
-  await page.evaluate(`window.axe || (() => { ${AXE} })()`)
-  const options = { runOnly: TAGS, resultTypes: ['violations'], preload: false }
-  const { violations } = await page.evaluate((given) => window.axe.run(document, given), options)
+/** The rules of axe that read colours. */
+export const COLOURS = { type: 'rule', values: ['color-contrast', 'link-in-text-block'] }
+
+/** What axe finds on the page as it is shown, by all rules or by some. */
+export async function axe(page, rules = TAGS) {
+  // Not as an element: the policy of the page would refuse it. The value is not that of `window.axe`, which takes a second to send.
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(`(() => { ${AXE} })()`)
+  const options = { runOnly: rules, resultTypes: ['violations'], preload: false }
+  const violations = await page.evaluate(async (given) => (await window.axe.run(document, given)).violations, options)
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target.join(' ')} (${[...node.any, ...node.all, ...node.none][0]?.message})`).join('; ')}`)
 }
 

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use serde_json::Value as Json;
 use trefoil_config::{Config, ServerLimits};
 use trefoil_sql::SqliteOptions;
 
 use super::{On, Stage, both, next};
+use crate::support::is_long;
 
 both! {
     reconnecting_subscribers_miss_nothing,
@@ -102,21 +104,22 @@ async fn from_any_place(on: On, starts: Vec<(usize, u8)>, writers: usize, each: 
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn resume_from_any_event_id_is_exactly_once(
-        starts in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..12),
-        writers in 1usize..6,
-        each in 1usize..70,
-        cache in prop_oneof![Just(0usize), Just(20_000), Just(16 << 20)],
-    ) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+#[test]
+fn resume_from_any_event_id_is_exactly_once() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let starts = proptest::collection::vec((any::<usize>(), any::<u8>()), 1..12);
+    let cache = prop_oneof![Just(0usize), Just(20_000), Just(16 << 20)];
+    // The macro `proptest!` would let PROPTEST_CASES decide, and each of these fills two databases.
+    let cases = if is_long() { 256 } else { 8 };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let run = TestRunner::new(config).run(&(starts, 1usize..6, 1usize..70, cache), |values| {
+        let (starts, writers, each, cache) = values;
         for on in [On::Sqlite, On::Postgres] {
             runtime.block_on(from_any_place(on, starts.clone(), writers, each, cache));
         }
-    }
+        Ok(())
+    });
+    run.unwrap();
 }
 
 /// Clients disconnect and resume from their last event id while others write.

@@ -78,6 +78,7 @@ fn seed_is_needed_until_it_is_loaded_once() {
 #[test]
 fn open_transaction_is_named_after_the_lock_timeout() {
     let store = Store::with(On::Postgres, OLD, "");
+    let elsewhere = Store::empty(On::Postgres);
     let before = store.dump();
     let impatient = format!(
         "{}{}options=-clock_timeout%3D200",
@@ -85,6 +86,12 @@ fn open_transaction_is_named_after_the_lock_timeout() {
         if store.url().contains('?') { "&" } else { "?" }
     );
     let error = on_client(&format!("{impatient}&application_name=node"), async |client| {
+        let mut stranger = connect(elsewhere.url()).await;
+        let other = stranger.transaction().await.unwrap();
+        other
+            .batch_execute("SET application_name = 'a stranger'; SELECT pg_advisory_xact_lock(1)")
+            .await
+            .unwrap();
         let mut operator = connect(store.url()).await;
         let open = operator.transaction().await.unwrap();
         open.batch_execute("SET application_name = 'the operator'; INSERT INTO users (name) VALUES ('Ann')")
@@ -101,6 +108,7 @@ fn open_transaction_is_named_after_the_lock_timeout() {
     assert!(matches!(error, MigrateError::Locked(_)), "{error}");
     let text = error.to_string();
     assert!(text.contains("the operator") && text.contains("idle in transaction"), "{text}");
+    assert!(!text.contains("a stranger"), "another database has other locks: {text}");
     store.run("SELECT setval('users_id_seq', 1, false); SELECT setval('trefoil_sequence', 1, false)");
     assert_eq!(store.dump(), before);
     assert_eq!(store.start(NEW).unwrap().steps.len(), 2);

@@ -41,6 +41,8 @@ impl Gate {
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let server = TcpStream::connect(server).expect("the server listens");
+                // Messages are passed on one by one: without this each would wait until the one before is acknowledged.
+                let _ = (client.set_nodelay(true), server.set_nodelay(true));
                 Passing::start(client, server, known.clone());
             }
         });

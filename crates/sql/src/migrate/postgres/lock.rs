@@ -65,11 +65,12 @@ fn is_altered(pair: &TablePair<'_>) -> bool {
         || !pair.columns.iter().all(|(old, new)| same(old, new))
 }
 
-/// Describes the sessions that hold locks in this schema, oldest transaction first.
+/// Describes the sessions that hold locks in this schema of this database, oldest transaction first.
 pub async fn lock_holders(client: &Client) -> Vec<String> {
     let sql = "SELECT 'process ' || a.pid || ' (' || concat_ws(', ', nullif(a.application_name, ''), \
                'user ' || a.usename, a.state, 'since ' || to_char(a.xact_start, 'YYYY-MM-DD HH24:MI:SS TZ')) || ')' \
-               FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.xact_start IS NOT NULL AND EXISTS (SELECT FROM pg_locks l \
+               FROM pg_stat_activity a WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() \
+               AND a.xact_start IS NOT NULL AND EXISTS (SELECT FROM pg_locks l \
                LEFT JOIN pg_class c ON c.oid = l.relation WHERE l.pid = a.pid AND l.granted AND (l.locktype = 'advisory' \
                OR c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()))) \
                ORDER BY a.xact_start LIMIT 3";
