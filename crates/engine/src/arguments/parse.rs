@@ -30,6 +30,8 @@ struct ParsedArguments {
     offset: Option<i64>,
     first: Option<i64>,
     after: Option<String>,
+    last: Option<i64>,
+    before: Option<String>,
     sort_keys: Vec<SortKey>,
     is_descending: Option<bool>,
     conditions: Vec<Condition>,
@@ -193,6 +195,8 @@ impl ParsedArguments {
             ArgumentRole::Offset => self.offset = Some(expect_integer(name, &value)?),
             ArgumentRole::First => self.first = Some(expect_integer(name, &value)?),
             ArgumentRole::After => self.after = Some(expect_text(name, value)?),
+            ArgumentRole::Last => self.last = Some(expect_integer(name, &value)?),
+            ArgumentRole::Before => self.before = Some(expect_text(name, value)?),
             ArgumentRole::OrderBy => parse_sort_keys(record, name, value)?
                 .into_iter()
                 .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
@@ -279,9 +283,21 @@ impl ParsedArguments {
 
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {
         let paged = self.page.is_some() || self.size.is_some();
-        let cursored = self.first.is_some() || self.after.is_some();
+        let is_backward = self.last.is_some() || self.before.is_some();
+        let cursored = self.first.is_some() || self.after.is_some() || is_backward;
         match (paged, cursored) {
+            (true, true) if is_backward => {
+                Err(list_window::mixed_paging_error("`page` and `size` or `last` and `before`"))
+            }
             (true, true) => Err(list_window::mixed_paging_error("`page` and `size` or `first` and `after`")),
+            (false, true) if is_backward && self.offset.is_some() => {
+                Err(list_window::mixed_paging_error("`offset` or `last` and `before`"))
+            }
+            (false, true) if is_backward => list_window::between_slice(
+                limits,
+                (self.after.clone(), self.first),
+                (self.before.clone(), self.last),
+            ),
             // `limit` is the size of the page, too.
             (true, false) => list_window::page_slice(limits, self.page, self.size.or(self.limit)),
             (false, true) if self.offset.is_some() && self.after.is_none() => {

@@ -395,7 +395,7 @@ impl RootFinish<'_> {
                     | Outcome::PlainList { .. } => (false, None),
                 };
                 let connection_writer = std::mem::take(&mut open.connection);
-                let page = PageInfo { has_next: has_more, has_previous: pending.has_previous, total };
+                let page = PageInfo::new(&pending.slice, has_more, total);
                 let cursors = pending.cursors.as_ref();
                 writer.stop_null(root.required, |writer| {
                     connection_writer.finish(connection, writer, at.path, &page, cursors, resolved)
