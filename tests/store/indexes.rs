@@ -9,7 +9,8 @@ use super::*;
 
 /// How SQLite would go about the deepest level of a list.
 fn way(bench: &Bench, operation: Operation) -> String {
-    let plan = Plan::prove(&bench.model, operation, jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let plan =
+        Plan::prove(&bench.model, &PlanLimits::default(), operation, jiff::Timestamp::UNIX_EPOCH).unwrap();
     let Program::List { level, .. } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
         panic!("no list")
     };

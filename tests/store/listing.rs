@@ -171,8 +171,7 @@ async fn paged_backward(bench: &Bench, record: &str, order: &[SortKey], count: i
     let (mut all, mut before) = (Vec::new(), None);
     loop {
         let slice = ListSlice::Between { after: None, before, count, from_end: true };
-        let listing =
-            Listing { sort_keys: order.to_vec(), slice, with_cursors: true, ..Listing::default() };
+        let listing = Listing { sort_keys: order.to_vec(), slice, with_cursors: true, ..Listing::default() };
         let (outcome, rows) = bench.one(bench.list(record, listing, "id")).await.unwrap();
         let Outcome::Listed { has_more: more, .. } = outcome else { panic!("{outcome:?}") };
         assert!(rows.len() as i64 <= count && (!more || rows.len() as i64 == count));
@@ -220,8 +219,7 @@ async fn cursor_stays_short_for_long_text(bench: Bench) {
                 ids.iter().all(|id| rows.iter().any(|row| row.cells[0] == *id))
             };
             assert!(has_all(&whole[4..], &rest), "{words:?} {other}");
-            let slice =
-                ListSlice::Between { after: None, before: after.clone(), count: 100, from_end: true };
+            let slice = ListSlice::Between { after: None, before: after.clone(), count: 100, from_end: true };
             let listing = Listing { sort_keys: order.clone(), slice, ..Listing::default() };
             let rest = bench.rows(bench.list("Thing", listing, "id")).await;
             assert!(has_all(&whole[..3], &rest), "{words:?} {other}");

@@ -56,9 +56,7 @@ impl<'m> WhereBuilder<'m> {
 
     pub(super) fn add_listing(&mut self, listing: &PlannedListing) {
         self.add_predicates(&listing.predicates);
-        for (position, side) in
-            [(&listing.after, CursorSide::After), (&listing.before, CursorSide::Before)]
-        {
+        for (position, side) in [(&listing.after, CursorSide::After), (&listing.before, CursorSide::Before)] {
             if let Some(position) = position {
                 self.add_cursor(&listing.sort_keys, position, side);
             }
