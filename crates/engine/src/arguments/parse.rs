@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::naming::names;
 use trefoil_model::{FieldId, Model, RecordId, RecordType, RootKind, Value};
 
 use crate::arguments::conditions::parse_conditions;
@@ -10,7 +11,7 @@ use crate::arguments::implied_values::number_for_field;
 use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
-use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text};
+use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text, is_impossible_key};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
 use crate::list_window;
 use crate::operation::{
@@ -169,6 +170,10 @@ impl ParsedArguments {
             return Ok(());
         }
         match role {
+            ArgumentRole::Id if verb == OperationVerb::Get && is_impossible_key(record, &value) => {
+                let value = Value::List(Vec::new());
+                self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
+            }
             ArgumentRole::Id => self.id = Some(expect_id(record, name, &value)?),
             ArgumentRole::Ids => {
                 self.conditions.push(Condition { field: record.id_field(), op: ComparisonOp::In, value });
@@ -314,16 +319,24 @@ impl ParsedArguments {
 
 /// The message for an argument without a role.
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
-    let record = &record.name;
-    match verb.group() {
-        VerbGroup::WriteFields => format!("{record} has no field `{name}` that can be set"),
-        VerbGroup::ReadMany | VerbGroup::Subscribe => {
-            format!("{record} has no field `{name}` to filter by")
-        }
+    let owner = &record.name;
+    let key = &record.field(record.id_field()).name;
+    let text = match verb.group() {
+        VerbGroup::WriteFields => format!("{owner} has no field `{name}` that can be set"),
+        VerbGroup::ReadMany | VerbGroup::Subscribe => format!("{owner} has no field `{name}` to filter by"),
         VerbGroup::Delete if verb == OperationVerb::DeleteMany => {
-            format!("`{name}` is not known; use `where`")
+            return format!("`{name}` is not known; use `where`");
         }
-        VerbGroup::ReadOne | VerbGroup::Delete => format!("`{name}` does not identify a {record}; use `id`"),
+        VerbGroup::ReadOne | VerbGroup::Delete => {
+            return format!("`{name}` does not identify a {owner}; use `{key}`");
+        }
+    };
+    // A field that the operation does take, by the name that clients use.
+    let known = record.fields.iter().map(|field| field.input_name.as_str());
+    let known = known.filter(|known| member_role(record, verb, known) != ArgumentRole::Unknown);
+    match names::nearest_name(name, known) {
+        Some(nearest) => format!("{text}; did you mean `{nearest}`?"),
+        None => text,
     }
 }
 
