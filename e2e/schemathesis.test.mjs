@@ -3,16 +3,14 @@
 // LONG_CHECKS=1 tries many more cases. SCHEMATHESIS_SEED=n takes another seed; a failure tells its own.
 
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { environment } from './python.mjs'
 import { binary, start } from './server.mjs'
 
 const HERE = new URL('./schemathesis', import.meta.url).pathname
-const CACHE = new URL('./.cache', import.meta.url).pathname
 const LONG = process.env.LONG_CHECKS === '1'
 
 // The coverage of each operation is the same in both; made-up cases are what grows.
@@ -40,7 +38,7 @@ test('the server does what /openapi.json says', { timeout: WITHIN }, async () =>
 })
 
 async function run(options) {
-  const child = spawn(join(environment(), 'bin/st'), ['--config-file', 'schemathesis.toml', 'run', ...options], {
+  const child = spawn(join(environment('schemathesis', HERE), 'bin/st'), ['--config-file', 'schemathesis.toml', 'run', ...options], {
     cwd: HERE,
     env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -51,19 +49,4 @@ async function run(options) {
   child.stderr.setEncoding('utf8').on('data', read)
   const [code] = await once(child, 'close')
   return { code, printed }
-}
-
-/** The virtual environment with what requirements.txt names, made where it is not there yet. */
-function environment() {
-  const requirements = join(HERE, 'requirements.txt')
-  const digest = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 16)
-  const place = join(CACHE, `schemathesis-${digest}`)
-  if (existsSync(join(place, 'complete'))) return place
-  mkdirSync(CACHE, { recursive: true })
-  rmSync(place, { recursive: true, force: true })
-  execFileSync('python3', ['-m', 'venv', place], { stdio: 'inherit' })
-  const options = ['--quiet', '--disable-pip-version-check', '--require-hashes', '--only-binary', ':all:']
-  execFileSync(join(place, 'bin/pip'), ['install', ...options, '-r', requirements], { stdio: 'inherit' })
-  mkdirSync(join(place, 'complete'))
-  return place
 }

@@ -231,9 +231,15 @@ fn check_validates_seed_files() {
     };
     let wrong = said("[\n  {\"name\": \"x\"},\n  {\"nam\": \"x\"},\n  {\"name\": \"\"}\n]");
     assert_eq!(wrong.code, 1);
-    for place in ["seed/as.json:3:3", "seed/as.json:4:3"] {
+    // The field is marked, not its record.
+    for place in ["seed/as.json:3:4", "seed/as.json:4:4"] {
         assert!(wrong.out.contains(&format!("--> {place}\n")), "{place} in\n{}", wrong.out);
     }
+    assert!(
+        wrong.out.contains("|    ^^^^^^^^^^\n") && wrong.out.contains("did you mean `name`?"),
+        "{}",
+        wrong.out
+    );
     let right = said("[{\"name\": \"x\"}]");
     assert_eq!((right.code, right.out.contains("no mistakes")), (0, true), "{}", right.out);
     put(folder.path(), "app/seed/ass.json", "[{}]");

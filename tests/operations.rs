@@ -134,7 +134,7 @@ fn in_pages(client: &mut Client, order: &Value, size: i64) -> Vec<i64> {
 #[test]
 fn unused_arguments_are_reported() {
     let schema = "
-        type User { id: ID! name: String orders(last: Int, first: Int, item: String): [Order!]! }
+        type User { id: ID! name: String orders(latest: Int, first: Int, item: String): [Order!]! }
         type Order { id: ID! user: User item: String }
         input UserWhere { name_like: String name_contains: String and: [UserWhere!] }
         input UserInput { id: ID name: String nmae: String }
@@ -159,12 +159,12 @@ fn unused_arguments_are_reported() {
         [
             "where `where.name_like` of `users` has no effect: User has no field `name_like` to filter by",
             "where `where.and` of `users` has no effect: User has no field `and` to filter by",
-            "nme `nme` of `users` has no effect: User has no field `nme` to filter by",
+            "nme `nme` of `users` has no effect: User has no field `nme` to filter by; did you mean `name`?",
             "lang `lang` of `user` has no effect: `lang` does not identify a User; use `id`",
-            "data `data.nmae` of `createUser` has no effect: User has no field `nmae` that can be set",
-            "input `input.nmae` of `updateUser` has no effect: User has no field `nmae` that can be set",
-            "users `users` of `createOrder` has no effect: Order has no field `users` that can be set",
-            "last `last` of `orders` has no effect: Order has no field `last` to filter by",
+            "data `data.nmae` of `createUser` has no effect: User has no field `nmae` that can be set; did you mean `name`?",
+            "input `input.nmae` of `updateUser` has no effect: User has no field `nmae` that can be set; did you mean `name`?",
+            "users `users` of `createOrder` has no effect: Order has no field `users` that can be set; did you mean `userId`?",
+            "latest `latest` of `orders` has no effect: Order has no field `latest` to filter by",
         ]
     );
     assert!(found[0].render(&files).contains("= help: use the name of a field"));

@@ -200,6 +200,21 @@ fn multipart_form_is_accepted() {
     assert_eq!(client.send("POST", "/samples", &media, b"--xx--").status, 400);
     assert_eq!(client.send("POST", "/items", &media, value.as_bytes()).status, 415);
     assert_eq!(client.send("POST", "/products", &media, b"--xx\r\n").status, 400);
+
+    let file = |name: &str, content: &str| {
+        let text = format!(
+            "--xx\r\nContent-Disposition: form-data; name=\"photo\"; filename=\"{name}\"\r\n\r\n{content}"
+        );
+        part("name", "Lamp") + &text + "\r\n--xx--\r\n"
+    };
+    let refused = client.send("POST", "/products", &media, file("lamp.png", "x").as_bytes());
+    assert_eq!(refused.status, 415);
+    assert!(refused.text().contains("`photo` is a file"), "{}", refused.text());
+    assert_eq!(
+        client.send("POST", "/products", &media, file("", "").as_bytes()).status,
+        303,
+        "no file was chosen"
+    );
 }
 
 #[test]

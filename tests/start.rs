@@ -232,8 +232,8 @@ fn seeds_with_dangling_references_are_located() {
     let (code, said) = checked(folder.path(), SCHOOL, &missing);
     assert_ne!(code, 0, "{said}");
     for words in [
-        "`teacherId`: there is no teacher with the id 7\n --> seed/courses.json:1:2\n",
-        "`studentIds`: there is no student with the id 9\n --> seed/courses.json:2:2\n",
+        "`teacherId`: there is no teacher with the id 7\n --> seed/courses.json:1:30\n",
+        "`studentIds`: there is no student with the id 9\n --> seed/courses.json:2:44\n",
         "Name is required\n --> seed/students.json:1:43\n",
     ] {
         assert!(said.contains(words), "`{words}` in\n{said}");

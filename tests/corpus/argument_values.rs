@@ -37,6 +37,8 @@ impl ArgumentValues<'_> {
             ArgumentRole::Size | ArgumentRole::Limit | ArgumentRole::First => Some(json!(20)),
             ArgumentRole::Search => self.stored_text(),
             ArgumentRole::After
+            | ArgumentRole::Last
+            | ArgumentRole::Before
             | ArgumentRole::OrderBy
             | ArgumentRole::SortDirection
             | ArgumentRole::Where

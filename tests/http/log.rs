@@ -179,6 +179,15 @@ async fn cors_refusal_is_logged_with_the_setting() {
     told("https://reads.example", "cors-origins to let it read");
     server.ask("OPTIONS /echo|Origin: https://asks.example|Access-Control-Request-Method: PUT", "").await;
     told("https://asks.example", "cors-origins to let it read");
+    // Once per origin, not per request.
+    for _ in 0..3 {
+        server.ask("POST /echo|Origin: https://writes.example", "x").await.is(403, "cors-origins");
+        server.ask("GET /hello|Origin: https://reads.example|Sec-Fetch-Site: cross-site", "").await;
+    }
+    for origin in ["https://writes.example", "https://reads.example"] {
+        let all = lines.read();
+        assert_eq!(all.iter().filter(|line| line["origin"] == origin).count(), 1, "{all:?}");
+    }
     let before = lines.read().len();
     server.ask("GET /hello|Origin: http://localhost", "").await.is(200, "Hello");
     let own = lines.read().split_off(before);

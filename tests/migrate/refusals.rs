@@ -10,6 +10,7 @@ on_both!(
     database_of_another_program_is_left_alone,
     newer_or_damaged_store_is_refused,
     change_of_key_is_refused,
+    hidden_key_does_not_become_a_natural_one,
     columns_beside_a_text_key_are_converted,
 );
 
@@ -134,11 +135,26 @@ fn change_of_key_is_refused(on: On) {
     check_refused(
         on,
         changed,
-        &["User: the ids change from counted integers to UUIDs", "export the records, begin a new store"],
+        &[
+            "User: the ids change from counted integers to UUIDs",
+            "export the records with the old schema, begin a new store",
+        ],
     );
     let store = Store::with(on, OLD, DATA);
     let error = store.apply(changed, &[]).expect_err("no command converts ids");
     assert!(error.to_string().contains("the ids change from counted integers to UUIDs"), "{error}");
+}
+
+/// The refusal tells how to go on without the natural key, and that works.
+fn hidden_key_does_not_become_a_natural_one(on: On) {
+    let schema = |book: &str| format!("type Book {{ {book} }} extend type Query {{ books: [Book!]! }}");
+    let old = schema("title: String! code: String!");
+    let store = Store::with(on, &old, "INSERT INTO books (title, code) VALUES ('Emma', 'e1')");
+    let error =
+        store.start(&schema("title: String! code: String! @key(kind: TEXT)")).unwrap_err().to_string();
+    assert!(error.contains("from counted integers to texts") && error.contains("`id: ID!`"), "{error}");
+    store.start(&schema("id: ID! title: String! code: String! @unique")).expect("the way out");
+    assert_eq!(store.rows("SELECT id, title, code FROM books"), ["1|Emma|e1"]);
 }
 
 fn columns_beside_a_text_key_are_converted(on: On) {

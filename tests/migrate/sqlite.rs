@@ -19,6 +19,24 @@ fn dangling_references_do_not_stop_migration() {
     assert_eq!(store.rows("SELECT userId, note FROM orders"), ["9|x"]);
 }
 
+/// PostgreSQL has a type for them.
+#[test]
+fn uuid_in_another_spelling_is_refused_from_others() {
+    let insert = |id: &str| format!("INSERT INTO tags (id, note) VALUES ('{id}', 'x')");
+    let (lower, bare) = ("0190163d-8694-739b-aea5-966c26f8ad91", "0190163d8694739baea5966c26f8ad91");
+    let upper = "0190163D-8694-739B-AEA5-966C26F8AD92";
+    let store = Store::with(On::Sqlite, "type Tag { id: UUID! note: String! }", &insert(lower));
+    for id in [upper, bare] {
+        let refusal = store.refusal(&insert(id));
+        assert!(refusal.contains("uuid_in_lower_case_with_hyphens"), "{id}: {refusal}");
+    }
+    // One that is there nevertheless does not stop a migration that writes the table anew.
+    store.run(&format!("PRAGMA ignore_check_constraints = ON; {}", insert(upper)));
+    store.start("type Tag { id: UUID! note: String }").unwrap();
+    assert_eq!(store.rows("SELECT id FROM tags ORDER BY id"), [upper, lower]);
+    assert!(store.refusal(&insert(&upper.replace("92", "93"))).contains("uuid_in_lower_case_with_hyphens"));
+}
+
 #[test]
 fn external_objects_survive_a_table_rebuild() {
     let store = Store::with(

@@ -128,7 +128,8 @@ async fn cursor_of_another_list_is_refused(bench: Bench) {
     ];
     for (record, word, cursor) in wrong {
         let list = list(record, word, cursor.clone());
-        let error = Plan::prove(&bench.model, list, jiff::Timestamp::UNIX_EPOCH).unwrap_err();
+        let error =
+            Plan::prove(&bench.model, &PlanLimits::default(), list, jiff::Timestamp::UNIX_EPOCH).unwrap_err();
         let Error::Invalid(violations) = &error else { panic!("{record} {word} {cursor}: {error:?}") };
         assert_eq!(violations[0].code, "CURSOR", "{record} {word} {cursor}");
     }

@@ -9,7 +9,8 @@ use super::*;
 
 /// How SQLite would go about the deepest level of a list.
 fn way(bench: &Bench, operation: Operation) -> String {
-    let plan = Plan::prove(&bench.model, operation, jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let plan =
+        Plan::prove(&bench.model, &PlanLimits::default(), operation, jiff::Timestamp::UNIX_EPOCH).unwrap();
     let Program::List { level, .. } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
         panic!("no list")
     };
@@ -48,11 +49,17 @@ fn cursor_seeks_in_the_index() {
         }
         Some(bench.cursor("User", &order, &At, 0))
     };
-    let by_name =
-        Listing { sort_keys: order, slice: ListSlice::First { first: 5, after }, ..Listing::default() };
-    let way = way(&bench, bench.list("User", by_name, "id"));
-    assert!(way.contains("SEARCH t USING") && way.contains("users_name_index (name>?)"), "{way}");
-    assert!(!way.contains("TEMP B-TREE"), "{way}");
+    let before = after.clone();
+    for (slice, range) in [
+        (ListSlice::First { first: 5, after }, "name>?"),
+        (ListSlice::Between { after: None, before, count: 5, from_end: true }, "name<?"),
+    ] {
+        let by_name = Listing { sort_keys: order.clone(), slice, ..Listing::default() };
+        let way = way(&bench, bench.list("User", by_name, "id"));
+        let is_range = way.contains(&format!("users_name_index ({range})"));
+        assert!(way.contains("SEARCH t USING") && is_range, "{way}");
+        assert!(!way.contains("TEMP B-TREE"), "{way}");
+    }
 }
 
 #[test]

@@ -166,6 +166,21 @@ async fn paged(bench: &Bench, record: &str, order: &[SortKey], first: i64) -> Ve
     }
 }
 
+/// All ids, page by page from the end.
+async fn paged_backward(bench: &Bench, record: &str, order: &[SortKey], count: i64) -> Vec<StoredValue> {
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let slice = ListSlice::Between { after: None, before, count, from_end: true };
+        let listing = Listing { sort_keys: order.to_vec(), slice, with_cursors: true, ..Listing::default() };
+        let (outcome, rows) = bench.one(bench.list(record, listing, "id")).await.unwrap();
+        let Outcome::Listed { has_more: more, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(rows.len() as i64 <= count && (!more || rows.len() as i64 == count));
+        all.splice(0..0, rows.iter().map(|row| row.cells[0].clone()));
+        let Some(first) = rows.first().filter(|_| more) else { return all };
+        before = Some(bench.cursor(record, order, &Shown(first), 1));
+    }
+}
+
 /// Long texts that begin alike, in no order; one that is told whole and one that is missing among them.
 async fn long_texts(bench: &Bench) {
     for number in [7, 2, 9, 4, 1, 8, 3, 6, 5] {
@@ -186,6 +201,7 @@ async fn cursor_stays_short_for_long_text(bench: Bench) {
         let whole: Vec<StoredValue> = whole.into_iter().map(|row| row.cells[0].clone()).collect();
         for first in [1, 2, 5] {
             assert_eq!(paged(&bench, "Thing", &order, first).await, whole, "{words:?}");
+            assert_eq!(paged_backward(&bench, "Thing", &order, first).await, whole, "{words:?}");
         }
         // What the cursor stands for changes or goes away: what comes after it still comes.
         let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
@@ -199,10 +215,14 @@ async fn cursor_stays_short_for_long_text(bench: Bench) {
         for other in ["zzz", "A"] {
             bench.one(bench.update("Thing", id, &[("label", text(other))], None)).await.unwrap();
             let rest = bench.rows(by_cursor(&bench, "Thing", &order, 100, after.clone())).await;
-            assert!(
-                whole[4..].iter().all(|id| rest.iter().any(|row| row.cells[0] == *id)),
-                "{words:?} {other}"
-            );
+            let has_all = |ids: &[StoredValue], rows: &[ReadRow]| {
+                ids.iter().all(|id| rows.iter().any(|row| row.cells[0] == *id))
+            };
+            assert!(has_all(&whole[4..], &rest), "{words:?} {other}");
+            let slice = ListSlice::Between { after: None, before: after.clone(), count: 100, from_end: true };
+            let listing = Listing { sort_keys: order.clone(), slice, ..Listing::default() };
+            let rest = bench.rows(bench.list("Thing", listing, "id")).await;
+            assert!(has_all(&whole[..3], &rest), "{words:?} {other}");
         }
         bench.one(bench.update("Thing", id, &[("label", text(label))], None)).await.unwrap();
     }
@@ -260,6 +280,7 @@ async fn is_the_whole_list(bench: &Bench, (people, order, first): &Sorted) {
         .collect();
     assert_eq!(whole.len(), people.len());
     assert_eq!(paged(bench, "User", &order, *first).await, whole);
+    assert_eq!(paged_backward(bench, "User", &order, *first).await, whole);
 }
 
 fn paging_through_is_the_whole_list(bench: impl AsyncFn() -> Bench) {

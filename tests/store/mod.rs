@@ -23,7 +23,8 @@ use tempfile::TempDir;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{
     CancelFlag, ChildSelection, Condition, CountMode, IdempotencyKey, JobResult, Listing, MissingFields,
-    Operation, Outcome, Plan, PreparedSelection, Row, RowSink, Selection, SortKey, Store, StoreJob,
+    Operation, Outcome, Plan, PlanLimits, PreparedSelection, Row, RowSink, Selection, SortKey, Store,
+    StoreJob,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{
@@ -300,7 +301,11 @@ impl Bench {
         for (number, operation) in operations.into_iter().enumerate() {
             let (selection, extra) = shown(&operation);
             answer.shapes.insert(number, (selection, extra));
-            plans.push((number, Plan::prove(&self.model, operation, jiff::Timestamp::UNIX_EPOCH).unwrap()));
+            plans.push((
+                number,
+                Plan::prove(&self.model, &PlanLimits::default(), operation, jiff::Timestamp::UNIX_EPOCH)
+                    .unwrap(),
+            ));
         }
         let (key, cancel) = (None, CancelFlag::default());
         StoreJob {

@@ -108,8 +108,13 @@ impl Row for After {
 
 /// How many steps of SQLite's machine a page takes: its rows and its count.
 fn steps(bench: &Bench, listing: Listing) -> i64 {
-    let plan = Plan::prove(&bench.model, bench.list("User", listing, "id name"), jiff::Timestamp::UNIX_EPOCH)
-        .unwrap();
+    let plan = Plan::prove(
+        &bench.model,
+        &PlanLimits::default(),
+        bench.list("User", listing, "id name"),
+        jiff::Timestamp::UNIX_EPOCH,
+    )
+    .unwrap();
     let Program::List { level, count } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
         panic!("no list")
     };

@@ -1,7 +1,9 @@
 //! The records and list values of `seed/*.json`, parsed but not yet checked against the schema.
 
+use std::fmt;
 use std::ops::Range;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use trefoil_model::{Diagnostic, Value};
@@ -39,6 +41,42 @@ pub struct SeedRecord {
     pub span: Range<usize>,
     /// An object.
     pub fields: Value,
+}
+
+impl SeedRecord {
+    /// The position of the member with this name, from its name to its value; `text` is that of the file.
+    pub fn field_span(&self, text: &str, name: &str) -> Option<Range<usize>> {
+        let members: RawMembers = serde_json::from_str(text.get(self.span.clone())?).ok()?;
+        let is_named =
+            |key: &RawValue| serde_json::from_str::<String>(key.get()).is_ok_and(|key| key == name);
+        let (key, value) = members.0.into_iter().rev().find(|(key, _)| is_named(key))?;
+        Some(span(text, key).start..span(text, value).end)
+    }
+}
+
+/// The members of an object as they are written.
+struct RawMembers<'t>(Vec<(&'t RawValue, &'t RawValue)>);
+
+impl<'de> Deserialize<'de> for RawMembers<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MemberVisitor;
+        impl<'de> Visitor<'de> for MemberVisitor {
+            type Value = RawMembers<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawMembers<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(RawMembers(members))
+            }
+        }
+        deserializer.deserialize_map(MemberVisitor)
+    }
 }
 
 impl SeedFile {
@@ -127,14 +165,15 @@ mod tests {
 
     #[test]
     fn records_have_spans_and_exact_numbers() {
-        let file =
-            SeedFile::parse("seed/users.json", "[\n {\"id\": 1, \"name\": \"Zoë\"},\n {\"price\": 1.10}\n]")
-                .unwrap();
+        const TEXT: &str = "[\n {\"id\": 1, \"name\": \"Zoë\"},\n {\"price\": 1.10}\n]";
+        let file = SeedFile::parse("seed/users.json", TEXT).unwrap();
         assert_eq!(file.collection, "users");
         let SeedRows::Records(records) = file.rows else { panic!("these are records") };
         assert_eq!((records[0].span.clone(), records[1].span.start), (3..28, 31));
         assert_eq!(records[0].fields.get("name"), Some(&Value::from("Zoë")));
         assert_eq!(records[1].fields.get("price").cloned(), Value::number("1.10"));
+        let field = |name| records[0].field_span(TEXT, name).map(|span| &TEXT[span]);
+        assert_eq!((field("name"), field("nme")), (Some("\"name\": \"Zoë\""), None));
     }
 
     #[test]

@@ -114,6 +114,8 @@ pub struct ServerLimits {
     pub page_size: usize,
     pub max_page_size: usize,
     pub conditions: usize,
+    /// Records that one operation creates, changes or deletes.
+    pub bulk: usize,
     /// Bytes of cached GraphQL documents, parsed and planned.
     pub document_cache: usize,
     /// Bytes of cached responses; 0 disables the cache.
@@ -147,6 +149,7 @@ impl Default for ServerLimits {
             page_size: 20,
             max_page_size: 1_000,
             conditions: 100,
+            bulk: 10_000,
             document_cache: 32 << 20,
             answer_cache: 32 << 20,
             page_parts: 8 << 20,

@@ -161,6 +161,12 @@ pub static SETTINGS: &[Setting] = &[
         "Maximum number of filter conditions on one list"
     ),
     setting!(
+        "limit-bulk",
+        CountSyntax,
+        limits.bulk,
+        "Maximum number of records that one operation creates, changes or deletes"
+    ),
+    setting!(
         "limit-document-cache",
         SizeSyntax,
         limits.document_cache,

@@ -94,6 +94,8 @@ pub enum ArgumentRole {
     Offset,
     First,
     After,
+    Last,
+    Before,
     OrderBy,
     /// Ascending or descending, for what `OrderBy` names.
     SortDirection,

@@ -94,7 +94,7 @@ impl Engine {
 
     /// The violations of an operation that can be found without the store.
     pub fn violations(&self, operation: Operation) -> Vec<Violation> {
-        match Plan::prove(self.model(), operation, jiff::Timestamp::now()) {
+        match Plan::prove(self.model(), self.limits(), operation, jiff::Timestamp::now()) {
             Err(Error::Invalid(violations)) => violations,
             Ok(_) | Err(_) => Vec::new(),
         }
@@ -112,7 +112,7 @@ impl Engine {
                 refused.push((position, Error::Cancelled));
                 continue;
             }
-            match operation.and_then(|operation| Plan::prove(self.model(), operation, now)) {
+            match operation.and_then(|operation| Plan::prove(self.model(), self.limits(), operation, now)) {
                 Ok(plan) => plans.push((position, plan)),
                 Err(error) => refused.push((position, error)),
             }

@@ -33,6 +33,23 @@ pub fn cursor_slice(
     Ok(ListSlice::First { first: limited_size(name, count, limits)?, after })
 }
 
+/// Records between two cursors: the first `first` of them or, without it, the last `last`.
+pub fn between_slice(
+    limits: &PlanLimits,
+    (after, first): (Option<String>, Option<i64>),
+    (before, last): (Option<String>, Option<i64>),
+) -> Result<ListSlice> {
+    let (name, count) = match (first, last) {
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("last", "PAGING", "use either `first` or `last`, not both"));
+        }
+        (Some(_), None) => ("first", first),
+        (None, _) => ("last", last),
+    };
+    let (count, from_end) = (limited_size(name, count, limits)?, first.is_none());
+    Ok(ListSlice::Between { after, before, count, from_end })
+}
+
 /// `limit` records after the first `offset` ones; without a limit, all of them.
 pub fn range_slice(limits: &PlanLimits, offset: Option<i64>, limit: Option<i64>) -> Result<ListSlice> {
     let offset = offset.unwrap_or(0);

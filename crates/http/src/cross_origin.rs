@@ -1,10 +1,13 @@
 //! Requests from pages of other origins: CORS, and the refusal of forged writes (CSRF).
 
+use std::collections::HashSet;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::header::{ETAG, HOST, HeaderName, LINK, LOCATION, ORIGIN, RETRY_AFTER, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use parking_lot::Mutex;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use tower_http::csrf::{CsrfLayer, ProtectionError};
 
@@ -19,6 +22,9 @@ const ANY_ORIGIN: &str = "*";
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const CROSS_SITE: &str = "CROSS_SITE";
+
+/// The most origins of each kind that are told.
+const MAX_LOGGED_ORIGINS: usize = 100;
 
 /// A method and an exact path.
 pub(crate) type MethodAndPath = (Method, &'static str);
@@ -102,29 +108,55 @@ pub fn cross_site_problem() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, CROSS_SITE, detail)
 }
 
-/// Logs a refused cross-site write for the operator, because the browser may hide the response from the page.
-pub fn log_refusal(response: &Response, origin: Option<&HeaderValue>, request_id: Option<&RequestId>) {
-    if response.extensions().get::<Problem>().is_some_and(|problem| problem.code == CROSS_SITE) {
+/// The origins that the log has told about. Each is told once for its writes and once for its reads: a page sends many
+/// requests, and the first says all that the operator needs to know.
+#[derive(Default)]
+pub struct LoggedOrigins {
+    refused: Mutex<HashSet<Vec<u8>>>,
+    unreadable: Mutex<HashSet<Vec<u8>>>,
+}
+
+impl LoggedOrigins {
+    /// True for an origin that is not in the set yet. A full set takes no more: clients can invent origins.
+    fn is_new(set: &Mutex<HashSet<Vec<u8>>>, origin: Option<&HeaderValue>) -> bool {
+        let origin = origin.map_or(&b""[..], HeaderValue::as_bytes);
+        let mut set = set.lock();
+        set.len() < MAX_LOGGED_ORIGINS && !set.contains(origin) && set.insert(origin.to_vec())
+    }
+
+    /// Logs a refused cross-site write for the operator, because the browser may hide the response from the page.
+    pub fn log_refusal(
+        &self,
+        response: &Response,
+        origin: Option<&HeaderValue>,
+        request_id: Option<&RequestId>,
+    ) {
+        let problem = response.extensions().get::<Problem>();
+        if !problem.is_some_and(|problem| problem.code == CROSS_SITE) || !Self::is_new(&self.refused, origin)
+        {
+            return;
+        }
         tracing::warn!(
             request_id = request_id.map(RequestId::as_str),
             origin = origin_text(origin),
             "rejected a cross-site write or WebSocket; add the origin to cors-origins to allow it"
         );
     }
-}
 
-/// Logs a response that the browser will not let the page read.
-pub fn log_unreadable(request: &Request, origins: &[String], request_id: Option<&RequestId>) {
-    let headers = request.headers();
-    let Some(origin) = headers.get(ORIGIN) else { return };
-    let is_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let is_logged_elsewhere = is_write || headers.contains_key(UPGRADE) || is_read_by_all(origins);
-    if !is_logged_elsewhere && is_foreign(headers) && !is_named(headers, origins) {
-        tracing::info!(
-            request_id = request_id.map(RequestId::as_str),
-            origin = origin_text(Some(origin)),
-            "the browser will hide this response from a cross-site page; add the origin to cors-origins to let it read responses"
-        );
+    /// Logs a response that the browser will not let the page read.
+    pub fn log_unreadable(&self, request: &Request, origins: &[String], request_id: Option<&RequestId>) {
+        let headers = request.headers();
+        let Some(origin) = headers.get(ORIGIN) else { return };
+        let is_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let is_logged_elsewhere = is_write || headers.contains_key(UPGRADE) || is_read_by_all(origins);
+        let is_hidden = !is_logged_elsewhere && is_foreign(headers) && !is_named(headers, origins);
+        if is_hidden && Self::is_new(&self.unreadable, Some(origin)) {
+            tracing::info!(
+                request_id = request_id.map(RequestId::as_str),
+                origin = origin_text(Some(origin)),
+                "the browser will hide this response from a cross-site page; add the origin to cors-origins to let it read responses"
+            );
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use http::StatusCode;
 use memchr::memmem;
 
 use crate::errors::problem::Problem;
@@ -64,8 +65,8 @@ pub fn percent_encode(text: &str) -> String {
     out
 }
 
-/// Parses `multipart/form-data`: the parts that have a name. Files are skipped, since records have no file fields. By
-/// hand, because `multer` takes a boundary in the middle of a line for one and has one error for all that is cut off.
+/// Parses `multipart/form-data`. A file is refused, since records have no file fields; a file control that was left
+/// empty is skipped. By hand, because `multer` takes a boundary in the middle of a line for one and has one error for all that is cut off.
 pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Problem> {
     let malformed =
         |reason: &str| Problem::bad_request("MALFORMED_BODY", format!("the multipart body {reason}"));
@@ -82,14 +83,32 @@ pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Pro
         let part = after_match(rest, b"\r\n").ok_or_else(|| malformed("ends after a boundary"))?;
         let end =
             memmem::find(part, &delimiter).ok_or_else(|| malformed("ends without the closing boundary"))?;
-        pairs.extend(parse_part(&part[..end]).ok_or_else(|| malformed("has a malformed part"))?);
+        match parse_part(&part[..end]).ok_or_else(|| malformed("has a malformed part"))? {
+            FormPart::Text(name, text) => pairs.push((name, text)),
+            FormPart::EmptyFile => {}
+            FormPart::File(name) => return Err(file_problem(&name)),
+        }
         rest = &part[end + delimiter.len()..];
     }
     Ok(pairs)
 }
 
-/// The name and text of a part: `Some(None)` for a file, `None` if the part is malformed.
-fn parse_part(part: &[u8]) -> Option<Option<(String, String)>> {
+fn file_problem(name: &str) -> Problem {
+    let detail = format!("`{name}` is a file, and records cannot hold files; send its value as text");
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
+}
+
+/// A part of a multipart form.
+enum FormPart {
+    Text(String, String),
+    /// The name of a part with a file.
+    File(String),
+    /// What browsers send for a file control without a file.
+    EmptyFile,
+}
+
+/// `None` if the part is malformed.
+fn parse_part(part: &[u8]) -> Option<FormPart> {
     let (head, content) = match part.strip_prefix(b"\r\n") {
         Some(content) => (&b""[..], content),
         None => {
@@ -103,11 +122,12 @@ fn parse_part(part: &[u8]) -> Option<Option<(String, String)>> {
         name.trim().eq_ignore_ascii_case("content-disposition").then_some(value)
     })?;
     let name = header_parameter(disposition, "name")?;
-    if header_parameter(disposition, "filename").is_some() {
-        return Some(None);
-    }
-    let unquoted = name.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n");
-    Some(Some((unquoted, String::from_utf8(content.to_vec()).ok()?)))
+    let name = name.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n");
+    Some(match header_parameter(disposition, "filename") {
+        Some(file) if file.is_empty() && content.is_empty() => FormPart::EmptyFile,
+        Some(_) => FormPart::File(name),
+        None => FormPart::Text(name, String::from_utf8(content.to_vec()).ok()?),
+    })
 }
 
 /// A parameter of a header such as `form-data; name="a"`.
@@ -158,9 +178,15 @@ mod tests {
         let media = "multipart/form-data; boundary=\"x y\"";
         let body = "preamble\r\n--x y\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nü\r\n2\r\n--x y\r\n\
                     content-type: text/plain\r\nCONTENT-DISPOSITION: form-data;name=b%22\r\n\r\n\r\n--x y\r\n\
-                    Content-Disposition: form-data; name=\"f\"; filename=\"n\"\r\n\r\n\u{0}\r\n--x y--\r\nepilogue";
+                    Content-Disposition: form-data; name=\"f\"; filename=\"\"\r\n\r\n\r\n--x y--\r\nepilogue";
         let found = parse_multipart(media, body.as_bytes()).ok();
         assert_eq!(found, Some(pairs(&[("a", "ü\r\n2"), ("b\"", "")])));
+        for (from, to) in
+            [("filename=\"\"", "filename=\"n\""), ("\r\n\r\n\r\n--x y--", "\r\n\r\n1\r\n--x y--")]
+        {
+            let refused = parse_multipart(media, body.replace(from, to).as_bytes());
+            assert_eq!(refused.err().map(|problem| problem.status.as_u16()), Some(415), "{to}");
+        }
         assert_eq!(parse_multipart("multipart/form-data; boundary=b", b"--b--").ok(), Some(vec![]));
     }
 

@@ -19,6 +19,7 @@ use tower_http::cors::CorsLayer;
 use trefoil_config::Config;
 
 use crate::client_info::ClientInfo;
+use crate::cross_origin::LoggedOrigins;
 use crate::errors::error_log::LogScope;
 use crate::errors::problem::Problem;
 use crate::errors::render::{FormatPolicy, render_error};
@@ -88,6 +89,7 @@ struct ServiceState {
     rate_limiter: Option<Arc<ClientRateLimiter>>,
     handlers: ServiceHandlers,
     cors: Option<CorsLayer>,
+    logged_origins: LoggedOrigins,
     /// Wrapped in the CSRF check.
     router: Router,
 }
@@ -115,6 +117,7 @@ pub fn build_service(
         rate_limiter: config.rate_limit.and_then(ClientRateLimiter::new).map(Arc::new),
         handlers,
         cors: cross_origin::cors_layer(&config.cors_origins),
+        logged_origins: LoggedOrigins::default(),
         router: cross_origin::refuse_forged_writes(router, &config.cors_origins, checked_in_handler),
     }))
 }
@@ -227,7 +230,7 @@ impl ServiceState {
         if let Err(problem) = host {
             return problem.into_response();
         }
-        cross_origin::log_unreadable(&request, &self.config.cors_origins, request_id);
+        self.logged_origins.log_unreadable(&request, &self.config.cors_origins, request_id);
         // The CORS layer takes every OPTIONS request for a preflight.
         let is_plain = request.method() == Method::OPTIONS
             && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -296,7 +299,7 @@ impl ServiceState {
                 let origin = request.headers().get(ORIGIN).cloned();
                 match Box::pin(self.router.clone().oneshot(request)).await {
                     Ok(response) => {
-                        cross_origin::log_refusal(&response, origin.as_ref(), request_id.as_ref());
+                        self.logged_origins.log_refusal(&response, origin.as_ref(), request_id.as_ref());
                         answer_options(response, asks_for_methods)
                     }
                     Err(never) => match never {},

@@ -36,6 +36,14 @@ impl Model {
         (records.next().is_none() && !is_list && is_complete()).then_some(record)
     }
 
+    /// The same for the result of a read, which has no id to tell besides that of its record.
+    pub fn read_payload_record(&self, type_name: &str) -> Option<RecordTypeId> {
+        let object = self.value_object(type_name)?;
+        let is_id = |field: &FieldDefinition| self.part_of(object, field) == Some(PayloadPart::Id);
+        let tells_id = object.fields.values().any(|field| is_id(field));
+        self.payload_record(type_name).filter(|_| !tells_id)
+    }
+
     /// True if the type only says that something was done, `{ success message }`, or to which record,
     /// `DeleteBookPayload { id }`.
     pub fn is_status(&self, type_name: &str) -> bool {

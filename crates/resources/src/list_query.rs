@@ -147,9 +147,8 @@ impl ListQuery {
                 let after = after.iter().map(|after| ("after", after.clone()));
                 after.chain([("size", first.to_string())]).collect()
             }
-            (ExportExtent::Page, ListSlice::All | ListSlice::Range { .. }) | (ExportExtent::All, _) => {
-                Vec::new()
-            }
+            (ExportExtent::Page, ListSlice::All | ListSlice::Between { .. } | ListSlice::Range { .. })
+            | (ExportExtent::All, _) => Vec::new(),
         };
         position.push(("format", format.to_owned()));
         ListQuery { pairs, ..ListQuery::default() }.url_with(path, &position)
@@ -175,7 +174,10 @@ impl ListQuery {
                     add("last", &page_param((total.div_ceil((*size).max(1) as u64) as i64).max(1)));
                 }
             }
-            ListSlice::First { .. } | ListSlice::Range { .. } | ListSlice::All => {
+            ListSlice::First { .. }
+            | ListSlice::Between { .. }
+            | ListSlice::Range { .. }
+            | ListSlice::All => {
                 add("first", &[]);
                 if let Some(cursor) = next {
                     add("next", &[("after", cursor.to_owned())]);
@@ -235,7 +237,7 @@ pub fn page_and_size(uri: &Uri, limits: &PlanLimits) -> Result<(i64, i64), Probl
     let (page, size) = (number("page").map_err(invalid)?, number("size").map_err(invalid)?);
     match list_window::page_slice(limits, page, size).map_err(slice_problem)? {
         ListSlice::Page { page, size } => Ok((page, size)),
-        ListSlice::All | ListSlice::First { .. } | ListSlice::Range { .. } => {
+        ListSlice::All | ListSlice::First { .. } | ListSlice::Between { .. } | ListSlice::Range { .. } => {
             Err(Error::internal("a page that is none").into())
         }
     }

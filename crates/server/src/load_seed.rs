@@ -9,7 +9,7 @@ use std::sync::Arc;
 use trefoil_application::{App, SeedFile, SeedRecord, SeedRows, seed};
 use trefoil_engine::arguments::fields_from_object;
 use trefoil_engine::{BulkStep, BulkWrite, Engine, Operation, Outcome, PlainListAction, PlainListOperation};
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::{Error, PathSegment, Result};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{Diagnostic, Model, RecordId, RecordTypeId};
 
@@ -28,7 +28,7 @@ pub async fn load_seed(engine: &Engine, app: &App) -> Result<(), Vec<Diagnostic>
     if failures.is_empty() {
         return Ok(());
     }
-    Err(failures.iter().map(|(number, reason)| items[*number].seed_diagnostic(app, reason)).collect())
+    Err(failures.iter().map(|failure| items[failure.number].seed_diagnostic(app, failure)).collect())
 }
 
 /// One record or value of a seed file.
@@ -79,13 +79,15 @@ impl SeedItem<'_> {
         }
     }
 
-    fn seed_diagnostic(&self, app: &App, reason: &str) -> Diagnostic {
+    fn seed_diagnostic(&self, app: &App, failure: &FailedItem) -> Diagnostic {
+        let reason = &failure.reason;
         match &self.content {
             SeedContent::Record(_, row) => {
                 let source = app.other_files.iter().find(|source| source.name == self.file.name);
                 let text = source.map_or("", |source| &source.text);
                 let diagnostic = Diagnostic::in_file(&self.file.name, seed::SEED_CODE, reason);
-                diagnostic.with_span(&self.file.name, text, row.span.clone())
+                let field = failure.field.as_deref().and_then(|field| row.field_span(text, field));
+                diagnostic.with_span(&self.file.name, text, field.unwrap_or_else(|| row.span.clone()))
             }
             SeedContent::Value(index, _) => {
                 Diagnostic::in_file(&self.file.name, seed::SEED_CODE, format!("value {index}: {reason}"))
@@ -94,11 +96,33 @@ impl SeedItem<'_> {
     }
 }
 
-/// Items that do not fit: index and reason.
-type FailedItems = Vec<(usize, String)>;
+/// An item that does not fit.
+struct FailedItem {
+    /// The index of the item.
+    number: usize,
+    /// The field that is wrong, if it is one.
+    field: Option<String>,
+    reason: String,
+}
+
+/// One failure for each violation of the item, because each is about a field of its own.
+fn item_failures(number: usize, error: &Error) -> Vec<FailedItem> {
+    let violations = error.violations().iter().map(|violation| {
+        let field = violation.path.first().and_then(|segment| match segment {
+            PathSegment::Field(name) => Some(name.clone()),
+            PathSegment::Index(_) => None,
+        });
+        FailedItem { number, field, reason: violation.message.clone() }
+    });
+    let mut failures: Vec<FailedItem> = violations.collect();
+    if failures.is_empty() {
+        failures.push(FailedItem { number, field: None, reason: error.to_string() });
+    }
+    failures
+}
 
 /// Loads all items or none; returns those that do not fit.
-async fn run_atomic(engine: &Engine, items: &[SeedItem<'_>]) -> Result<FailedItems> {
+async fn run_atomic(engine: &Engine, items: &[SeedItem<'_>]) -> Result<Vec<FailedItem>> {
     let mut loader = SeedLoader {
         engine,
         bulk_write: engine.begin_bulk_write().await?,
@@ -117,7 +141,7 @@ async fn run_atomic(engine: &Engine, items: &[SeedItem<'_>]) -> Result<FailedIte
     if failures.is_empty() {
         bulk_write.commit().await?;
     }
-    failures.sort();
+    failures.sort_by_key(|failure| failure.number);
     Ok(failures)
 }
 
@@ -126,7 +150,7 @@ struct SeedLoader<'e> {
     bulk_write: BulkWrite<'e>,
     /// The created records: type, id and index of the item.
     created: Vec<(RecordTypeId, RecordId, usize)>,
-    failures: FailedItems,
+    failures: Vec<FailedItem>,
 }
 
 impl SeedLoader<'_> {
@@ -138,7 +162,7 @@ impl SeedLoader<'_> {
                     numbers.push(*number);
                     steps.push(step);
                 }
-                Err(error) => self.failures.push((*number, error.to_string())),
+                Err(error) => self.failures.extend(item_failures(*number, &error)),
             }
         }
         for (number, outcome) in numbers.into_iter().zip(self.bulk_write.run(steps).await?) {
@@ -147,7 +171,7 @@ impl SeedLoader<'_> {
                     self.created.push((*record, id, number));
                 }
                 (SeedContent::Record(..) | SeedContent::Value(..), Ok(_)) => {}
-                (_, Err(error)) => self.failures.push((number, error.to_string())),
+                (_, Err(error)) => self.failures.extend(item_failures(number, &error)),
             }
         }
         Ok(())
@@ -159,7 +183,7 @@ impl SeedLoader<'_> {
         let failed: HashSet<(RecordTypeId, RecordId)> = self
             .failures
             .iter()
-            .filter_map(|(number, _)| match &items[*number].content {
+            .filter_map(|failure| match &items[failure.number].content {
                 SeedContent::Record(record, row) => {
                     let record_type = model.record(*record);
                     let id = row.fields.get(&record_type.field(record_type.id_field()).name)?;
@@ -179,7 +203,12 @@ impl SeedLoader<'_> {
                 let (target, reason) = dangling.describe(&model, record);
                 if !failed.contains(&(target, dangling.missing_id.clone())) {
                     let sources = batch.iter().filter(|(_, id, _)| *id == dangling.id);
-                    self.failures.extend(sources.map(|(_, _, number)| (*number, reason.clone())));
+                    let field = Some(model.record(record).field(dangling.field).input_name.clone());
+                    self.failures.extend(sources.map(|(_, _, number)| FailedItem {
+                        number: *number,
+                        field: field.clone(),
+                        reason: reason.clone(),
+                    }));
                 }
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::naming::names;
 use trefoil_model::{FieldId, Model, RecordId, RecordType, RootKind, Value};
 
 use crate::arguments::conditions::parse_conditions;
@@ -10,7 +11,7 @@ use crate::arguments::implied_values::number_for_field;
 use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
-use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text};
+use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text, is_impossible_key};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
 use crate::list_window;
 use crate::operation::{Condition, CountMode, ListSlice, Listing, MissingFields, Operation, SortKey};
@@ -28,6 +29,8 @@ struct ParsedArguments {
     offset: Option<i64>,
     first: Option<i64>,
     after: Option<String>,
+    last: Option<i64>,
+    before: Option<String>,
     sort_keys: Vec<SortKey>,
     is_descending: Option<bool>,
     conditions: Vec<Condition>,
@@ -166,6 +169,9 @@ impl ParsedArguments {
             return Ok(());
         }
         match role {
+            ArgumentRole::Id if verb == OperationVerb::Get && is_impossible_key(record, &value) => {
+                self.conditions.push(Condition::one_of(record.id_field(), Value::List(Vec::new())));
+            }
             ArgumentRole::Id => self.id = Some(expect_id(record, name, &value)?),
             ArgumentRole::Ids => {
                 self.conditions.push(Condition::one_of(record.id_field(), value));
@@ -192,6 +198,8 @@ impl ParsedArguments {
             ArgumentRole::Offset => self.offset = Some(expect_integer(name, &value)?),
             ArgumentRole::First => self.first = Some(expect_integer(name, &value)?),
             ArgumentRole::After => self.after = Some(expect_text(name, value)?),
+            ArgumentRole::Last => self.last = Some(expect_integer(name, &value)?),
+            ArgumentRole::Before => self.before = Some(expect_text(name, value)?),
             ArgumentRole::OrderBy => parse_sort_keys(record, name, value)?
                 .into_iter()
                 .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
@@ -281,9 +289,21 @@ impl ParsedArguments {
 
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {
         let paged = self.page.is_some() || self.size.is_some();
-        let cursored = self.first.is_some() || self.after.is_some();
+        let is_backward = self.last.is_some() || self.before.is_some();
+        let cursored = self.first.is_some() || self.after.is_some() || is_backward;
         match (paged, cursored) {
+            (true, true) if is_backward => {
+                Err(list_window::mixed_paging_error("`page` and `size` or `last` and `before`"))
+            }
             (true, true) => Err(list_window::mixed_paging_error("`page` and `size` or `first` and `after`")),
+            (false, true) if is_backward && self.offset.is_some() => {
+                Err(list_window::mixed_paging_error("`offset` or `last` and `before`"))
+            }
+            (false, true) if is_backward => list_window::between_slice(
+                limits,
+                (self.after.clone(), self.first),
+                (self.before.clone(), self.last),
+            ),
             // `limit` is the size of the page, too.
             (true, false) => list_window::page_slice(limits, self.page, self.size.or(self.limit)),
             (false, true) if self.offset.is_some() && self.after.is_none() => {
@@ -300,16 +320,24 @@ impl ParsedArguments {
 
 /// The message for an argument without a role.
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
-    let record = &record.name;
-    match verb.group() {
-        VerbGroup::WriteFields => format!("{record} has no field `{name}` that can be set"),
-        VerbGroup::ReadMany | VerbGroup::Subscribe => {
-            format!("{record} has no field `{name}` to filter by")
-        }
+    let owner = &record.name;
+    let key = &record.field(record.id_field()).name;
+    let text = match verb.group() {
+        VerbGroup::WriteFields => format!("{owner} has no field `{name}` that can be set"),
+        VerbGroup::ReadMany | VerbGroup::Subscribe => format!("{owner} has no field `{name}` to filter by"),
         VerbGroup::Delete if verb == OperationVerb::DeleteMany => {
-            format!("`{name}` is not known; use `where`")
+            return format!("`{name}` is not known; use `where`");
         }
-        VerbGroup::ReadOne | VerbGroup::Delete => format!("`{name}` does not identify a {record}; use `id`"),
+        VerbGroup::ReadOne | VerbGroup::Delete => {
+            return format!("`{name}` does not identify a {owner}; use `{key}`");
+        }
+    };
+    // A field that the operation does take, by the name that clients use.
+    let known = record.fields.iter().map(|field| field.input_name.as_str());
+    let known = known.filter(|known| member_role(record, verb, known) != ArgumentRole::Unknown);
+    match names::nearest_name(name, known) {
+        Some(nearest) => format!("{text}; did you mean `{nearest}`?"),
+        None => text,
     }
 }
 

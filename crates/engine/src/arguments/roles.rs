@@ -53,6 +53,8 @@ fn typed_role(role: ArgumentRole, argument: &Argument) -> ArgumentRole {
             | ArgumentRole::Offset
             | ArgumentRole::First
             | ArgumentRole::After
+            | ArgumentRole::Last
+            | ArgumentRole::Before
             | ArgumentRole::Search
     );
     if takes_value && !argument.fields.is_empty() { ArgumentRole::Unknown } else { role }
@@ -219,6 +221,8 @@ fn listing_role(name: &str) -> ArgumentRole {
         "offset" | "skip" => ArgumentRole::Offset,
         "first" => ArgumentRole::First,
         "after" => ArgumentRole::After,
+        "last" => ArgumentRole::Last,
+        "before" => ArgumentRole::Before,
         "order_by" | "order" | "sort" | "sort_by" => ArgumentRole::OrderBy,
         "direction" | "sort_direction" | "sort_order" | "order_direction" | "sort_type" => {
             ArgumentRole::SortDirection
@@ -238,8 +242,7 @@ pub fn is_length_argument(record: Option<&RecordType>, name: &str) -> bool {
         Some(record) => named_role(record, OperationVerb::List, name),
         None => listing_role(name),
     };
-    matches!(role, ArgumentRole::Size | ArgumentRole::Limit | ArgumentRole::First)
-        || (record.is_none() && name == "last")
+    matches!(role, ArgumentRole::Size | ArgumentRole::Limit | ArgumentRole::First | ArgumentRole::Last)
 }
 
 /// The field that `name` filters by; its column must be comparable.

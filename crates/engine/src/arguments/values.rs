@@ -2,7 +2,7 @@
 
 use trefoil_model::error::Violation;
 use trefoil_model::naming::names;
-use trefoil_model::{RecordId, RecordType, Value};
+use trefoil_model::{KeyForm, RecordId, RecordType, Value};
 
 pub(super) fn expect_integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
     let violation = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
@@ -16,6 +16,12 @@ pub(super) fn expect_id(record: &RecordType, name: &str, value: &Value) -> Resul
     }
     let violation = |help| vec![Violation::new(name, "TYPE", format!("argument `{name}` {help}"))];
     RecordId::from_value(form, value).map_err(violation)
+}
+
+/// True for a text that no key can be, such as `a/b`: there is no such record, as with any unknown text.
+pub(super) fn is_impossible_key(record: &RecordType, value: &Value) -> bool {
+    let form = record.key_form();
+    form == KeyForm::Text && matches!(value, Value::String(text) if RecordId::from_text(form, text).is_err())
 }
 
 pub(super) fn expect_object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {

@@ -80,6 +80,8 @@ impl CheckedField<'_> {
                 | ArgumentRole::Offset
                 | ArgumentRole::First
                 | ArgumentRole::After
+                | ArgumentRole::Last
+                | ArgumentRole::Before
                 | ArgumentRole::OrderBy
                 | ArgumentRole::SortDirection
                 | ArgumentRole::Search => Vec::new(),

@@ -1,6 +1,6 @@
 //! The result that a root field declares, and whether an operation can give it.
 
-use trefoil_model::{Model, RecordTypeId, RootField, RootKind, Scalar, TypeRef};
+use trefoil_model::{KeyForm, Model, RecordType, RecordTypeId, RootField, RootKind, Scalar, TypeRef};
 
 use crate::builtin_operation::{OperationVerb, ResultShape};
 
@@ -30,9 +30,12 @@ pub(super) fn find_result_shape(
         OperationVerb::SubscribeAll => {
             (!root.ty.is_list() && model.change_record(name) == Some(record)).then_some(ResultShape::Payload)
         }
-        OperationVerb::Get | OperationVerb::Subscribe(_) => {
-            (is_record && !root.ty.is_list()).then_some(ResultShape::Record)
+        OperationVerb::Get | OperationVerb::Subscribe(_) if root.ty.is_list() => None,
+        OperationVerb::Get | OperationVerb::Subscribe(_) if is_record => Some(ResultShape::Record),
+        OperationVerb::Get => {
+            (model.read_payload_record(name) == Some(record)).then_some(ResultShape::Payload)
         }
+        OperationVerb::Subscribe(_) => None,
         OperationVerb::Create
         | OperationVerb::Update
         | OperationVerb::Save
@@ -45,7 +48,7 @@ pub(super) fn find_result_shape(
             } else if model.payload_record(name) == Some(record) || model.is_status(name) {
                 Some(ResultShape::Payload)
             } else {
-                written_scalar(name)
+                written_scalar(name).or_else(|| created_key(model.record(record), verb, name))
             }
         }
     }
@@ -63,6 +66,17 @@ fn written_scalar(name: &str) -> Option<ResultShape> {
         "Boolean" => Some(ResultShape::Boolean),
         _ => None,
     }
+}
+
+/// A create operation may answer with the key in its own type: `createUser(…): Int` where `id: Int!`. From another write
+/// a number could as well be the number of records.
+fn created_key(record: &RecordType, verb: OperationVerb, name: &str) -> Option<ResultShape> {
+    let is_key_type = match record.key_form() {
+        KeyForm::Number => matches!(name, "Int" | "Long"),
+        KeyForm::Uuid => Scalar::from_name(name) == Some(Scalar::Uuid),
+        KeyForm::Digits | KeyForm::Text => false,
+    };
+    (verb == OperationVerb::Create && is_key_type).then_some(ResultShape::Id)
 }
 
 /// The record type that a root field declares as its result, one or many.

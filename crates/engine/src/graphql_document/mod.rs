@@ -188,7 +188,10 @@ impl DocumentRequest<'_> {
             ArgumentRole::Search => {
                 self.listing.and_then(|listing| listing.search.clone()).map(|text| literal(json!(text)))
             }
-            ArgumentRole::Ids
+            // No page is read backward.
+            ArgumentRole::Last
+            | ArgumentRole::Before
+            | ArgumentRole::Ids
             | ArgumentRole::Compare(..)
             | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
@@ -266,7 +269,10 @@ impl DocumentRequest<'_> {
         match &self.listing?.slice {
             ListSlice::Page { page, size } => Some((*page, *size)),
             ListSlice::First { first, after: None } => Some((1, *first)),
-            ListSlice::First { after: Some(_), .. } | ListSlice::Range { .. } | ListSlice::All => None,
+            ListSlice::First { after: Some(_), .. }
+            | ListSlice::Between { .. }
+            | ListSlice::Range { .. }
+            | ListSlice::All => None,
         }
     }
 
@@ -277,9 +283,11 @@ impl DocumentRequest<'_> {
             ListSlice::First { first, after: Some(after) } => Some((*first, Some(after))),
             ListSlice::First { first, after: None } if !has_pages => Some((*first, None)),
             ListSlice::Page { page: 1, size } if !has_pages => Some((*size, None)),
-            ListSlice::First { .. } | ListSlice::Page { .. } | ListSlice::Range { .. } | ListSlice::All => {
-                None
-            }
+            ListSlice::First { .. }
+            | ListSlice::Between { .. }
+            | ListSlice::Page { .. }
+            | ListSlice::Range { .. }
+            | ListSlice::All => None,
         }
     }
 }
@@ -310,6 +318,7 @@ pub fn unexpressed_listing_parts(
         | ListSlice::Range { .. }
         | ListSlice::All => None,
         ListSlice::Page { .. } => (!is_expressed(ListingPart::Page)).then_some("page"),
+        ListSlice::Between { .. } => Some("page"),
         ListSlice::First { after: Some(_), .. } => (!is_expressed(ListingPart::After)).then_some("page"),
     };
     let mut names: Vec<String> =

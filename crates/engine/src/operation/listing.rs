@@ -53,6 +53,8 @@ pub enum ListSlice {
     Page { page: i64, size: i64 },
     /// The first records after a cursor.
     First { first: i64, after: Option<String> },
+    /// Some records between two cursors, counted from the beginning or from the end; in the order of the list.
+    Between { after: Option<String>, before: Option<String>, count: i64, from_end: bool },
     /// Some records after the first `offset` ones, or all of them.
     Range { offset: i64, limit: Option<i64> },
 }

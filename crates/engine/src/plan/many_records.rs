@@ -7,21 +7,20 @@ use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordTypeId, Value};
 
 use crate::operation::{Condition, CountMode, FilledField};
+use crate::plan::plan_limits::PlanLimits;
 use crate::plan::predicate::plan_predicates;
 use crate::plan::selection::PlannedListing;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
-
-/// The most records that one operation creates, changes or deletes.
-pub const MAX_RECORDS_PER_WRITE: u32 = 10_000;
 
 /// The records that meet all conditions, counted up to the limit.
 pub(super) fn plan_matches(
     model: &Model,
     record: RecordTypeId,
     conditions: &[Condition],
+    limits: &PlanLimits,
 ) -> Result<PlannedListing> {
     let predicates = plan_predicates(model, model.record(record), conditions)?;
-    let count = CountMode::UpTo(MAX_RECORDS_PER_WRITE);
+    let count = CountMode::UpTo(limits.bulk);
     Ok(PlannedListing { predicates, count, ..PlannedListing::default() })
 }
 
@@ -31,12 +30,13 @@ pub(super) fn plan_items(
     record: RecordTypeId,
     items: Vec<Vec<(FieldId, Value)>>,
     filled_fields: &[FilledField],
+    limits: &PlanLimits,
     now: jiff::Timestamp,
 ) -> Result<Vec<PlannedValues>> {
-    if items.len() > MAX_RECORDS_PER_WRITE as usize {
+    let (count, max) = (items.len(), limits.bulk);
+    if count > max as usize {
         return Err(Error::Limit(format!(
-            "{} records are too many for one operation, which may create {MAX_RECORDS_PER_WRITE}; split them",
-            items.len()
+            "{count} records are too many for one operation: limits.bulk allows at most {max}; split them"
         )));
     }
     let mut planned = Vec::with_capacity(items.len());
@@ -77,6 +77,7 @@ pub(super) fn plan_unique_match(
     record: RecordTypeId,
     by: &[FieldId],
     fields: &[(FieldId, Value)],
+    limits: &PlanLimits,
 ) -> Result<PlannedListing> {
     let owner = model.record(record);
     let mut conditions = Vec::new();
@@ -95,7 +96,7 @@ pub(super) fn plan_unique_match(
         }
     }
     if violations.is_empty() {
-        plan_matches(model, record, &conditions)
+        plan_matches(model, record, &conditions, limits)
     } else {
         Err(Error::Invalid(violations))
     }

@@ -2,6 +2,7 @@
 //! plans.
 
 mod many_records;
+mod plan_limits;
 mod predicate;
 mod selection;
 mod statement_shape;
@@ -19,7 +20,7 @@ use crate::plain_list::{self, PlainListOperation};
 use crate::plan::selection::plan_listing;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
-pub use crate::plan::many_records::MAX_RECORDS_PER_WRITE;
+pub use crate::plan::plan_limits::PlanLimits;
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
@@ -75,7 +76,7 @@ pub enum PlanAction {
     CreateMany(Vec<Plan>),
     UpdateMany {
         record: RecordTypeId,
-        /// Counts up to [`MAX_RECORDS_PER_WRITE`].
+        /// Counts up to [`PlanLimits::bulk`].
         listing: PlannedListing,
         values: Vec<(FieldId, StoredValue)>,
         links: Vec<(FieldId, Vec<RecordId>)>,
@@ -110,29 +111,19 @@ pub struct ImportRecord {
     pub selection: Arc<PreparedSelection>,
 }
 
-/// Limits on what a request may ask for.
-#[derive(Debug, Clone)]
-pub struct PlanLimits {
-    pub page_size: i64,
-    pub max_page_size: i64,
-    /// Maximum number of conditions of one list, at all depths.
-    pub conditions: usize,
-}
-
-impl Default for PlanLimits {
-    fn default() -> Self {
-        PlanLimits { page_size: 20, max_page_size: 1_000, conditions: 100 }
-    }
-}
-
 impl Plan {
-    pub fn prove(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
-        plan_action(model, operation, now, WriteOrigin::Client).map(Plan::proven)
+    pub fn prove(
+        model: &Model,
+        limits: &PlanLimits,
+        operation: Operation,
+        now: jiff::Timestamp,
+    ) -> Result<Plan> {
+        plan_action(model, limits, operation, now, WriteOrigin::Client).map(Plan::proven)
     }
 
     /// Plans an operation of a bulk write.
     pub(crate) fn prove_bulk(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
-        plan_action(model, operation, now, WriteOrigin::BulkWrite).map(Plan::proven)
+        plan_action(model, &PlanLimits::default(), operation, now, WriteOrigin::BulkWrite).map(Plan::proven)
     }
 
     /// `action` has only validated values.
@@ -175,6 +166,7 @@ impl Plan {
 
 fn plan_action(
     model: &Model,
+    limits: &PlanLimits,
     operation: Operation,
     now: jiff::Timestamp,
     origin: WriteOrigin,
@@ -216,11 +208,11 @@ fn plan_action(
                 let selection = selection.clone();
                 Plan::proven(PlanAction::Create { record, id, values, links, selection })
             };
-            let items = many_records::plan_items(model, record, items, &filled_fields, now)?;
+            let items = many_records::plan_items(model, record, items, &filled_fields, limits, now)?;
             PlanAction::CreateMany(items.into_iter().map(create).collect())
         }
         Operation::UpdateMany { record, conditions, fields, filled_fields } => {
-            let listing = many_records::plan_matches(model, record, &conditions)?;
+            let listing = many_records::plan_matches(model, record, &conditions, limits)?;
             let planner = WritePlanner::new(model, record, now);
             let PlannedValues { values, links, .. } =
                 planner.plan_update(fields, &filled_fields, MissingFields::Keep)?;
@@ -228,10 +220,10 @@ fn plan_action(
         }
         Operation::DeleteMany { record, conditions } => PlanAction::DeleteMany {
             record,
-            listing: many_records::plan_matches(model, record, &conditions)?,
+            listing: many_records::plan_matches(model, record, &conditions, limits)?,
         },
         Operation::Upsert { record, by, fields, filled_fields, selection } => {
-            let listing = many_records::plan_unique_match(model, record, &by, &fields)?;
+            let listing = many_records::plan_unique_match(model, record, &by, &fields, limits)?;
             let key = model.record(record).id_field();
             let operation = Operation::Update {
                 record,
@@ -243,9 +235,9 @@ fn plan_action(
                 expected_version: None,
                 selection: selection.clone(),
             };
-            let update = Plan::prove(model, operation, now)?;
+            let update = Plan::prove(model, limits, operation, now)?;
             let operation = Operation::Create { record, id: None, fields, filled_fields, selection };
-            let create = Plan::prove(model, operation, now)?;
+            let create = Plan::prove(model, limits, operation, now)?;
             PlanAction::Upsert { record, listing, create: Box::new(create), update: Box::new(update) }
         }
         Operation::ReadImage { record, image, selection } => {

@@ -68,6 +68,10 @@ pub struct PlannedListing {
     pub sort_keys: Vec<SortKey>,
     /// Keyset paging: the last record already seen.
     pub after: Option<CursorPosition>,
+    /// The other end: the first record no longer wanted.
+    pub before: Option<CursorPosition>,
+    /// Count the limit from the end of the list.
+    pub from_end: bool,
     /// Maximum number of records …
     pub limit: Option<i64>,
     /// … after skipping this number.
@@ -93,7 +97,10 @@ impl PlannedListing {
             CountMode::Exact => 1,
             CountMode::UpTo(_) => 2,
         });
-        shape.push_bytes(&self.after.as_ref().map(CursorPosition::statement_shape).unwrap_or_default());
+        shape.push_flag(self.from_end);
+        for cursor in [&self.after, &self.before] {
+            shape.push_bytes(&cursor.as_ref().map(CursorPosition::statement_shape).unwrap_or_default());
+        }
     }
 }
 
@@ -144,25 +151,35 @@ pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing
     if let Some(text) = &listing.search {
         predicates.push(search_predicate(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
     }
-    let (limit, offset, after) = match &listing.slice {
-        ListSlice::All => (None, 0, None),
-        // An offset that overflows is past the end anyway.
-        ListSlice::Page { page, size } => (Some(*size), page.saturating_sub(1).saturating_mul(*size), None),
-        ListSlice::First { first, after } => {
-            let after = after.as_deref().map(|text| cursor::decode(record, &listing.sort_keys, text));
-            let after = after.transpose()?;
-            (Some(*first), 0, after)
-        }
-        ListSlice::Range { offset, limit } => (*limit, *offset, None),
+    let position = |name: &str, text: &Option<String>| {
+        let text = text.as_deref();
+        text.map(|text| cursor::decode(record, &listing.sort_keys, name, text)).transpose()
     };
-    let (count, with_cursors) = (listing.count, listing.with_cursors);
-    Ok(PlannedListing {
+    let mut planned = PlannedListing {
         predicates,
         sort_keys: listing.sort_keys.clone(),
-        after,
-        limit,
-        offset,
-        count,
-        with_cursors,
-    })
+        count: listing.count,
+        with_cursors: listing.with_cursors,
+        ..PlannedListing::default()
+    };
+    match &listing.slice {
+        ListSlice::All => {}
+        ListSlice::Page { page, size } => {
+            planned.limit = Some(*size);
+            // An offset that overflows is past the end anyway.
+            planned.offset = page.saturating_sub(1).saturating_mul(*size);
+        }
+        ListSlice::First { first, after } => {
+            planned.limit = Some(*first);
+            planned.after = position("after", after)?;
+        }
+        ListSlice::Between { after, before, count, from_end } => {
+            planned.limit = Some(*count);
+            planned.after = position("after", after)?;
+            planned.before = position("before", before)?;
+            planned.from_end = *from_end;
+        }
+        ListSlice::Range { offset, limit } => (planned.limit, planned.offset) = (*limit, *offset),
+    }
+    Ok(planned)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use trefoil_engine::ListSlice;
 use trefoil_engine::cursor::{CursorFormat, RowPosition};
 use trefoil_model::error::Error;
 use trefoil_model::values::json_text;
@@ -47,6 +48,23 @@ pub struct PageInfo {
     pub has_next: bool,
     pub has_previous: bool,
     pub total: Option<u64>,
+}
+
+impl PageInfo {
+    /// `has_more` says that the list goes on where the count of the slice ended. At a cursor it always goes on: there
+    /// is the record of the cursor.
+    pub fn new(slice: &ListSlice, has_more: bool, total: Option<u64>) -> PageInfo {
+        let (has_previous, has_next) = match slice {
+            ListSlice::All => (false, has_more),
+            ListSlice::Page { page, .. } => (*page > 1, has_more),
+            ListSlice::First { after, .. } | ListSlice::Between { after, from_end: false, .. } => {
+                (after.is_some(), has_more)
+            }
+            ListSlice::Between { before, from_end: true, .. } => (has_more, before.is_some()),
+            ListSlice::Range { offset, .. } => (*offset > 0, has_more),
+        };
+        PageInfo { has_next, has_previous, total }
+    }
 }
 
 /// A connection while its rows arrive.

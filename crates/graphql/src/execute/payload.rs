@@ -8,11 +8,13 @@ use trefoil_model::{ChangePart, PayloadPart, RecordId, RecordType, Value};
 use crate::execute::connection::{NodeWriter, ResolvedFields, write_entries, write_literal};
 use crate::execute::path::ResponsePath;
 use crate::execute::write::{ResponseWriter, WriteResult};
-use crate::plan::shape::{PayloadField, PayloadShape};
+use crate::plan::shape::{ConnectionEntry, PayloadField, PayloadShape};
 
 /// What is known of a write or a change besides its record.
 #[derive(Clone, Copy)]
 pub struct PayloadFacts<'a> {
+    /// False for a read that found nothing.
+    pub is_done: bool,
     /// The written record, if it is the payload of a write.
     pub id: Option<&'a RecordId>,
     pub change: Option<&'a ChangeFacts>,
@@ -48,6 +50,16 @@ impl ChangeFacts {
     }
 }
 
+impl PayloadShape {
+    /// True if it cannot be written without a record.
+    pub fn requires_record(&self) -> bool {
+        let is_required = |entry: &ConnectionEntry<PayloadField>| {
+            entry.required && matches!(entry.field, PayloadField::Record(_))
+        };
+        self.entries.list.iter().any(is_required)
+    }
+}
+
 /// The records of a payload while the outcome is not known yet; one for each field that selects it.
 #[derive(Default)]
 pub struct PayloadWriter(Vec<(ResponseWriter, WriteResult)>);
@@ -64,7 +76,7 @@ impl PayloadWriter {
         }
     }
 
-    /// Writes the payload of a write that succeeded.
+    /// Writes the payload of a write that succeeded, or of a read.
     pub fn finish(
         self,
         payload: &PayloadShape,
@@ -74,6 +86,7 @@ impl PayloadWriter {
         resolved: &ResolvedFields,
     ) -> WriteResult {
         let mut records = self.0.into_iter();
+        let done = |yes: &'static [u8], no: &'static [u8]| if facts.is_done { yes } else { no };
         write_entries(writer, &payload.entries, path, |writer, entry, at| match &entry.field {
             PayloadField::Typename(name) => write_literal(writer, name),
             PayloadField::Resolver(field) => resolved.write(writer, field, 0, at),
@@ -91,10 +104,10 @@ impl PayloadWriter {
                         Some(id) => json_text::write_id(&mut writer.out, id),
                         None => writer.out.extend_from_slice(b"null"),
                     },
-                    PayloadPart::True => writer.out.extend_from_slice(b"true"),
-                    PayloadPart::Message => writer.out.extend_from_slice(b"\"OK\""),
-                    PayloadPart::Code => writer.out.extend_from_slice(b"200"),
-                    PayloadPart::Count => writer.out.extend_from_slice(b"1"),
+                    PayloadPart::True => writer.out.extend_from_slice(done(b"true", b"false")),
+                    PayloadPart::Message => writer.out.extend_from_slice(done(b"\"OK\"", b"\"not found\"")),
+                    PayloadPart::Code => writer.out.extend_from_slice(done(b"200", b"404")),
+                    PayloadPart::Count => writer.out.extend_from_slice(done(b"1", b"0")),
                     PayloadPart::EmptyList => writer.out.extend_from_slice(b"[]"),
                     PayloadPart::Null => writer.out.extend_from_slice(b"null"),
                 }

@@ -14,7 +14,8 @@ pub struct PendingRoot {
     /// The record of an update or a deletion.
     pub record_id: Option<RecordId>,
     pub cursors: Option<CursorFormat>,
-    pub has_previous: bool,
+    /// The part of the list that is read.
+    pub slice: ListSlice,
     /// The change, for a subscription that tells about it.
     pub change: Option<ChangeFacts>,
     /// It failed before the store started, so `reset` keeps its error.
@@ -27,7 +28,7 @@ impl PendingRoot {
             root_position: root,
             record_id: None,
             cursors: None,
-            has_previous: false,
+            slice: ListSlice::All,
             change: None,
             failed_early: false,
         };
@@ -35,7 +36,7 @@ impl PendingRoot {
             Ok(Operation::List { record, listing, .. }) => {
                 let format = || CursorFormat::of(model.record(*record), &listing.sort_keys);
                 pending.cursors = listing.with_cursors.then(format);
-                pending.has_previous = has_preceding(&listing.slice);
+                pending.slice = listing.slice.clone();
             }
             Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => {
                 pending.record_id = Some(id.clone());
@@ -53,15 +54,5 @@ impl PendingRoot {
             | Err(_) => {}
         }
         pending
-    }
-}
-
-/// True if there are records before this slice.
-fn has_preceding(slice: &ListSlice) -> bool {
-    match slice {
-        ListSlice::All => false,
-        ListSlice::Page { page, .. } => *page > 1,
-        ListSlice::First { after, .. } => after.is_some(),
-        ListSlice::Range { offset, .. } => *offset > 0,
     }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use apollo_compiler::executable::OperationType;
 
-use trefoil_engine::{Outcome, Row, RowSink};
+use trefoil_engine::{OperationVerb, Outcome, Row, RowSink};
+use trefoil_model::RecordId;
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
 
@@ -143,7 +144,7 @@ impl ResponseBuilder {
                 open.connection.add_row(connection, cursor, &path, resolved, node);
             }
             RootShape::Payload(payload) => open.payload.add_row(payload, &path, node),
-            RootShape::List(..) | RootShape::Id | RootShape::Boolean | RootShape::Count { .. } => {}
+            RootShape::List(..) | RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } => {}
         }
         open.rows += 1;
     }
@@ -292,6 +293,11 @@ fn is_write(outcome: &Outcome) -> bool {
     }
 }
 
+/// True if a read found no record.
+fn is_nothing(outcome: &Outcome, rows: usize) -> bool {
+    *outcome == Outcome::NotFound || (matches!(outcome, Outcome::Listed { .. }) && rows == 0)
+}
+
 /// What is needed to write the rest of a root field.
 struct RootFinish<'a> {
     root: &'a PlannedRoot,
@@ -333,7 +339,18 @@ impl RootFinish<'_> {
             (RootShape::Record(_), Outcome::Listed { .. }) if open.rows == 0 => {
                 writer.write_null(root.required, at)
             }
-            (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id, Outcome::NotFound) => {
+            (RootShape::Payload(payload), outcome)
+                if builtin.builtin.verb == OperationVerb::Get && is_nothing(&outcome, open.rows) =>
+            {
+                if payload.requires_record() {
+                    return writer.write_null(root.required, at);
+                }
+                let facts = PayloadFacts { is_done: false, id: None, change: None };
+                writer.stop_null(root.required, |writer| {
+                    PayloadWriter::default().finish(payload, writer, at.path, facts, resolved)
+                })
+            }
+            (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id { .. }, Outcome::NotFound) => {
                 match pending.record_id.clone() {
                     Some(id) => {
                         let what = MissingItem::Record { type_name: builtin.record_name.clone(), id };
@@ -344,10 +361,13 @@ impl RootFinish<'_> {
                 }
             }
             (
-                RootShape::Id,
+                RootShape::Id { is_number },
                 Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
             ) => {
-                json_text::write_id(&mut writer.out, &id);
+                match id {
+                    RecordId::Number(number) if *is_number => json_text::write_int(&mut writer.out, number),
+                    RecordId::Number(_) | RecordId::Text(_) => json_text::write_id(&mut writer.out, &id),
+                }
                 Ok(())
             }
             (
@@ -355,14 +375,15 @@ impl RootFinish<'_> {
                 Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
             ) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let facts = PayloadFacts { id: Some(&id), change: None };
+                let facts = PayloadFacts { is_done: true, id: Some(&id), change: None };
                 writer.stop_null(root.required, |writer| {
                     payload_writer.finish(payload, writer, at.path, facts, resolved)
                 })
             }
-            (RootShape::Payload(payload), Outcome::Found) => {
+            // A get operation that is not by id lists the first match.
+            (RootShape::Payload(payload), Outcome::Found | Outcome::Listed { .. }) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let facts = PayloadFacts { id: None, change: pending.change.as_ref() };
+                let facts = PayloadFacts { is_done: true, id: None, change: pending.change.as_ref() };
                 writer.stop_null(root.required, |writer| {
                     payload_writer.finish(payload, writer, at.path, facts, resolved)
                 })
@@ -395,7 +416,7 @@ impl RootFinish<'_> {
                     | Outcome::PlainList { .. } => (false, None),
                 };
                 let connection_writer = std::mem::take(&mut open.connection);
-                let page = PageInfo { has_next: has_more, has_previous: pending.has_previous, total };
+                let page = PageInfo::new(&pending.slice, has_more, total);
                 let cursors = pending.cursors.as_ref();
                 writer.stop_null(root.required, |writer| {
                     connection_writer.finish(connection, writer, at.path, &page, cursors, resolved)
@@ -404,10 +425,10 @@ impl RootFinish<'_> {
             (RootShape::Payload(_), _) => {
                 writer.fail_with(root.required, &Error::internal("a payload is the result of a write"), at)
             }
-            (RootShape::Record(_) | RootShape::Id, _) if open.rows == 0 => {
+            (RootShape::Record(_) | RootShape::Id { .. }, _) if open.rows == 0 => {
                 writer.fail_with(root.required, &Error::internal("the store returned no record"), at)
             }
-            (RootShape::Record(_) | RootShape::Id, _) => result,
+            (RootShape::Record(_) | RootShape::Id { .. }, _) => result,
         }
     }
 }

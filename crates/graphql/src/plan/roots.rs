@@ -78,7 +78,10 @@ pub enum RootShape {
     List(ValueSlot, Arc<ObjectShape>),
     Connection(Arc<ConnectionShape>),
     Payload(Arc<PayloadShape>),
-    Id,
+    /// The id of the written record, as a number if the type is `Int`.
+    Id {
+        is_number: bool,
+    },
     Boolean,
     /// A number, as text if the scalar is so written.
     Count {
@@ -92,7 +95,7 @@ impl RootShape {
             RootShape::Record(object) | RootShape::List(_, object) => object.uses_resolvers,
             RootShape::Connection(connection) => connection.uses_resolvers,
             RootShape::Payload(payload) => payload.uses_resolvers,
-            RootShape::Id | RootShape::Boolean | RootShape::Count { .. } => false,
+            RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } => false,
         }
     }
 }
@@ -237,7 +240,10 @@ impl<'a> OperationPlanner<'a> {
                 let selection = payload.reads.selection();
                 (RootShape::Payload(Arc::new(payload)), selection)
             }
-            ResultShape::Id => (RootShape::Id, Selection::default()),
+            ResultShape::Id => {
+                let is_number = first.ty().inner_named_type() == "Int";
+                (RootShape::Id { is_number }, Selection::default())
+            }
             ResultShape::Boolean => (RootShape::Boolean, Selection::default()),
             ResultShape::Count => {
                 let scalar = Scalar::from_name(first.ty().inner_named_type());

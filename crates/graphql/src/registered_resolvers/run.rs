@@ -159,7 +159,7 @@ impl<'a> ResolverExecution<'a> {
             RootShape::Payload(payload) => (Vec::new(), payload.resolver_fields(), &payload.parent),
             RootShape::Record(_)
             | RootShape::List(..)
-            | RootShape::Id
+            | RootShape::Id { .. }
             | RootShape::Boolean
             | RootShape::Count { .. } => return,
         };
@@ -187,7 +187,7 @@ impl<'a> ResolverExecution<'a> {
             RootShape::Record(object) | RootShape::List(_, object) => vec![object.clone()],
             RootShape::Connection(connection) => connection.node_shapes(),
             RootShape::Payload(payload) => payload.record_shapes(),
-            RootShape::Id | RootShape::Boolean | RootShape::Count { .. } => Vec::new(),
+            RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } => Vec::new(),
         }
     }
 

@@ -173,7 +173,9 @@ impl ListPage<'_> {
     /// Rows per page.
     fn page_size(&self) -> u64 {
         match self.filters.query.listing.slice {
-            ListSlice::Page { size, .. } | ListSlice::First { first: size, .. } => size.unsigned_abs().max(1),
+            ListSlice::Page { size, .. }
+            | ListSlice::First { first: size, .. }
+            | ListSlice::Between { count: size, .. } => size.unsigned_abs().max(1),
             ListSlice::All | ListSlice::Range { .. } => 1,
         }
     }

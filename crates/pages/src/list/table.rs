@@ -90,7 +90,9 @@ pub fn table_caption(
     total: u64,
 ) -> String {
     let size = match query.listing.slice {
-        ListSlice::Page { size, .. } | ListSlice::First { first: size, .. } => size,
+        ListSlice::Page { size, .. }
+        | ListSlice::First { first: size, .. }
+        | ListSlice::Between { count: size, .. } => size,
         ListSlice::All | ListSlice::Range { .. } => 0,
     };
     let all = match total {

@@ -198,8 +198,8 @@ impl CollectionDescriber<'_> {
             response_content["text/plain"] = json!({ "schema": { "type": "string" } });
         }
         content["application/json"]["schema"] = json!({ "anyOf": json });
+        // Without forms, which pages send: beside them, openapi-python-client cannot tell an array from an object.
         self.add_example(&mut content["application/json"], "New");
-        add_form_content(&mut content, name);
         let created = json!({
             "description": "Created. The record or, if an array or lines were sent, the records in the same order.",
             "content": response_content, "headers": header_references(&["Location", "ETag", "Idempotency-Replayed"]),
@@ -209,7 +209,7 @@ impl CollectionDescriber<'_> {
             .add(201, created)
             .add_empty(
                 303,
-                "Created by a form; redirects to the list.",
+                "Created by a form, such as an empty body; redirects to the list.",
                 &["Location!", "Idempotency-Replayed"],
             )
             .add_problems(&[400])

@@ -13,7 +13,7 @@ use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::ModelPairs;
 use crate::migrate::phrases::{self, count_nouns, count_records, count_values};
 use crate::migrate::planned_step::{PlannedStep, StepSafety};
-use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredIndex, StoredTable};
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredIndex, StoredKey, StoredTable};
 use crate::migrate::type_converter::{ConvertedValue, TypeConverter, referenced_ids};
 
 /// Plans the steps of one migration.
@@ -43,10 +43,19 @@ impl StepPlanner<'_> {
                 count_records(self.row_count(&old.table)?)
             )),
             ChangeDetail::ChangedKey { old, new } => {
-                let remedy =
-                    "export the records, begin a new store with the changed schema and import them there";
+                let anew = "export the records with the old schema, begin a new store with the changed one and \
+                            import them there, with the new ids in references";
+                let remedy = match old.key {
+                    // Also the way out for a type that had no key in its schema.
+                    StoredKey::Counted => {
+                        format!(
+                            "keep the ids with `id: ID!` as the key, and `@unique` on the other field; or {anew}"
+                        )
+                    }
+                    StoredKey::Uuid | StoredKey::Text => anew.to_owned(),
+                };
                 let text = format!("the ids change from {} to {}", old.key, new.key);
-                (text, StepSafety::Blocked { remedy: remedy.to_owned() })
+                (text, StepSafety::Blocked { remedy })
             }
             ChangeDetail::NewField { table, new } => self.plan_new_field(table, new)?,
             ChangeDetail::RemovedField { table, old } => {

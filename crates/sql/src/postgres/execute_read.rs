@@ -75,7 +75,11 @@ async fn read_list(
         let limit = listing.limit.unwrap_or(i64::MAX).saturating_add(1);
         parameters.extend([limit, listing.offset].map(SqlParameter::integer));
     }
-    let rows_read = read_rows(session, level, selection, &parameters, listing.limit, visit).await?;
+    let rows_read = if listing.from_end {
+        read_from_end(session, level, listing, selection, &parameters, visit).await?
+    } else {
+        read_rows(session, level, selection, &parameters, listing.limit, visit).await?
+    };
     let total = match (count, total_from_rows(listing, rows_read.count, rows_read.has_more)) {
         (Some(_), Some(total)) => Some(total),
         (Some(sql), None) => Some(count_rows(session, sql, listing).await?),
@@ -196,6 +200,23 @@ async fn read_nested(
 fn next_fetch_size(batch: &RowBatch) -> usize {
     let row_bytes = batch.text_bytes() / batch.row_count().max(1);
     (MAX_BATCH_BYTES / row_bytes.max(1)).clamp(1, MAX_PARENTS)
+}
+
+/// Reads rows that come in reverse, which takes all of them; their number is limited.
+async fn read_from_end(
+    session: PostgresSession<'_>,
+    level: &SelectLevel,
+    listing: &PlannedListing,
+    selection: &PlannedSelection,
+    parameters: &[SqlParameter<'_>],
+    visit: RowVisitor<'_>,
+) -> Result<RowsRead, PostgresError> {
+    let mut batch = RowBatch::new(level.width);
+    read_into_batch(session, level, parameters, &mut batch).await?;
+    let has_more = batch.truncate_to(listing.limit);
+    let rows_read = RowsRead { count: batch.row_count() as i64, has_more };
+    attach_children(session, level, selection, batch).await?.visit_rows_reversed(visit);
+    Ok(rows_read)
 }
 
 /// Reads one record with all its children; `None` if there is no record.

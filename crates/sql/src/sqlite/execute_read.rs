@@ -57,7 +57,11 @@ fn read_list(
         let limit = listing.limit.unwrap_or(i64::MAX).saturating_add(1);
         parameters.extend([limit, listing.offset].map(|number| SqlParameter::Cell(CellValue::Int(number))));
     }
-    let read = read_rows(session, level, selection, &parameters, listing.limit, visit)?;
+    let read = if listing.from_end {
+        read_from_end(session, level, listing, selection, &parameters, visit)?
+    } else {
+        read_rows(session, level, selection, &parameters, listing.limit, visit)?
+    };
     let known = total_from_rows(listing, read.count, read.has_more);
     let total = count.map(|sql| known.map_or_else(|| count_rows(session, sql, listing), Ok)).transpose()?;
     Ok(Outcome::Listed { has_more: read.has_more, total })
@@ -107,6 +111,23 @@ fn read_rows(
     if batch.row_count() > 0 {
         attach_children(session, level, selection, batch)?.visit_rows(visit);
     }
+    Ok(read)
+}
+
+/// Reads rows that come in reverse, which takes all of them; their number is limited.
+fn read_from_end(
+    session: SqliteSession<'_>,
+    level: &SelectLevel,
+    listing: &PlannedListing,
+    selection: &PlannedSelection,
+    parameters: &[SqlParameter<'_>],
+    visit: RowVisitor<'_>,
+) -> rusqlite::Result<RowsRead> {
+    let mut batch = RowBatch::new(level.width);
+    read_into_batch(session, level, parameters, &mut batch)?;
+    let has_more = batch.truncate_to(listing.limit);
+    let read = RowsRead { count: batch.row_count() as i64, has_more };
+    attach_children(session, level, selection, batch)?.visit_rows_reversed(visit);
     Ok(read)
 }
 

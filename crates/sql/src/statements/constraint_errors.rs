@@ -48,7 +48,7 @@ enum ProbeMeaning<'a> {
     /// Each is an id in this field that does not exist.
     TargetMissing { field: &'a Field, target: &'a RecordType, ids: Vec<CellValue<'a>> },
     /// The first is the number of referring records.
-    StillReferenced { referrer: &'a RecordType, target: String },
+    StillReferenced { referrer: &'a RecordType, target: &'a RecordType },
 }
 
 impl<'a> ConstraintProbe<'a> {
@@ -90,11 +90,11 @@ impl<'a> ConstraintProbe<'a> {
                 })
             }
             (BrokenConstraint::Reference, PlanAction::Delete { record, id, .. }) => {
-                let target = type_label(model.record(*record));
-                let message = format!("other records still refer to this {target}");
+                let target = model.record(*record);
+                let message = format!("other records still refer to this {}", type_label(target));
                 Some(ConstraintProbe {
-                    rounds: referrer_probes(dialect, model, *record, id, &target),
-                    fallback: Some(Violation::new("id", "REFERENCED", message)),
+                    rounds: referrer_probes(dialect, model, *record, id),
+                    fallback: Some(referenced_violation(target, message)),
                     make_error: Error::Conflict,
                 })
             }
@@ -235,8 +235,8 @@ fn referrer_probes<'a>(
     model: &'a Model,
     record: RecordTypeId,
     id: &'a RecordId,
-    target: &str,
 ) -> Vec<Vec<ProbeQuery<'a>>> {
+    let target = model.record(record);
     let mut deleted = vec![(record, format!("({})", dialect.parameter_mark(1)))];
     let mut seen = vec![record];
     let mut rounds = Vec::new();
@@ -260,7 +260,7 @@ fn referrer_probes<'a>(
                         false => String::new(),
                     };
                     let sql = Some(format!("SELECT count(*) {from}{others}"));
-                    let meaning = ProbeMeaning::StillReferenced { referrer, target: target.to_owned() };
+                    let meaning = ProbeMeaning::StillReferenced { referrer, target };
                     round.push(ProbeQuery { sql, parameters: vec![SqlParameter::id(id)], meaning });
                 }
             }
@@ -293,10 +293,15 @@ fn incoming_references<'m>(
     references
 }
 
-fn still_referenced(count: i64, referrer: &RecordType, target: &str) -> Violation {
+fn still_referenced(count: i64, referrer: &RecordType, target: &RecordType) -> Violation {
     let referrers = inflection::counted_noun(&type_label(referrer), count.unsigned_abs());
     let verb = if count == 1 { "refers" } else { "refer" };
-    Violation::new("id", "REFERENCED", format!("{referrers} still {verb} to this {target}"))
+    referenced_violation(target, format!("{referrers} still {verb} to this {}", type_label(target)))
+}
+
+/// A violation of the key, by which a deletion names its record.
+fn referenced_violation(target: &RecordType, message: String) -> Violation {
+    Violation::new(&target.field(target.id_field()).input_name, "REFERENCED", message)
 }
 
 /// A type's name in running text: `order line` for `OrderLine`.

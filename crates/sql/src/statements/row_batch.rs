@@ -87,6 +87,14 @@ impl RowBatch {
         self.cells.len().checked_div(self.width).unwrap_or(0)
     }
 
+    /// Drops the rows beyond the limit; true if there were any.
+    pub fn truncate_to(&mut self, limit: Option<i64>) -> bool {
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let has_more = self.row_count() > limit;
+        self.cells.truncate(limit.saturating_mul(self.width));
+        has_more
+    }
+
     /// Bytes of text in the buffer.
     pub fn text_bytes(&self) -> usize {
         self.text.len()
@@ -168,6 +176,11 @@ impl<'p> RowTree<'p> {
 
     pub fn visit_rows(&self, visit: &mut dyn FnMut(&dyn Row)) {
         (0..self.rows.row_count()).for_each(|row| visit(&TreeRow { tree: self, row }));
+    }
+
+    /// Visits the last row first.
+    pub fn visit_rows_reversed(&self, visit: &mut dyn FnMut(&dyn Row)) {
+        (0..self.rows.row_count()).rev().for_each(|row| visit(&TreeRow { tree: self, row }));
     }
 }
 

@@ -60,7 +60,7 @@ impl SelectLevel {
 /// Appends the parameters of a listing, in the order in which the statements number them.
 pub fn listing_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlParameter<'a>>) {
     condition_parameters(listing, into);
-    if let Some(CursorPosition { values, id }) = &listing.after {
+    for CursorPosition { values, id } in [&listing.after, &listing.before].into_iter().flatten() {
         into.extend(values.iter().map(|value| SqlParameter::Cell(value.stored().as_cell())));
         into.push(SqlParameter::id(id));
     }
@@ -78,7 +78,8 @@ pub fn child_parameters<'a>(listing: &'a PlannedListing, parents: &[CellValue<'a
 
 /// The number of matching records, if it follows from the rows: they begin at the offset and end with the list.
 pub fn total_from_rows(listing: &PlannedListing, row_count: i64, has_more: bool) -> Option<u64> {
-    let is_known = listing.after.is_none() && !has_more && (row_count > 0 || listing.offset == 0);
+    let has_cursor = listing.after.is_some() || listing.before.is_some();
+    let is_known = !has_cursor && !has_more && (row_count > 0 || listing.offset == 0);
     let total = listing.offset.saturating_add(row_count).unsigned_abs();
     is_known.then_some(match listing.count {
         CountMode::UpTo(most) => total.min(u64::from(most) + 1),
@@ -149,7 +150,8 @@ impl SelectBuilder<'_> {
         SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches }
     }
 
-    /// The records of a listing; limit and offset, if it has any, are the last parameters.
+    /// The records of a listing; limit and offset, if it has any, are the last parameters. Those that are counted from
+    /// the end come in reverse.
     pub fn record_list(
         self,
         record: RecordTypeId,
@@ -166,7 +168,7 @@ impl SelectBuilder<'_> {
             self.table_alias(owner),
             filter.clause()
         );
-        sql += &format!(" ORDER BY {}", self.order_by(owner, "t", &listing.sort_keys));
+        sql += &format!(" ORDER BY {}", self.order_by(owner, "t", &listing.sort_keys, listing.from_end));
         if listing.has_limit_or_offset() {
             sql += &format!(" LIMIT {} OFFSET {}", filter.next_parameter(), filter.next_parameter());
         }
@@ -210,13 +212,13 @@ impl SelectBuilder<'_> {
             let ids = format!(
                 "SELECT t.\"id\" FROM {from}{} ORDER BY {} LIMIT {} OFFSET {}",
                 filter.clause(),
-                self.order_by(owner, "t", &listing.sort_keys),
+                self.order_by(owner, "t", &listing.sort_keys, listing.from_end),
                 filter.next_parameter(),
                 filter.next_parameter()
             );
             let parents = self.dialect.key_table(source.key_form, &keys, "p");
             let from = self.dialect.first_rows_per_parent(&parents, &owner.table, &ids);
-            let order = self.order_by(owner, "o", &listing.sort_keys);
+            let order = self.order_by(owner, "o", &listing.sort_keys, false);
             format!(
                 "SELECT {}, {} FROM {from} ORDER BY {}, {order}",
                 self.dialect.read_columns(owner, "o.", &columns),
@@ -226,7 +228,7 @@ impl SelectBuilder<'_> {
         } else {
             filter.terms.push(self.dialect.is_in_list(ValueComparison::Plain, key, &keys));
             filter.add_listing(listing);
-            let (clause, order) = (filter.clause(), self.order_by(owner, "t", &listing.sort_keys));
+            let (clause, order) = (filter.clause(), self.order_by(owner, "t", &listing.sort_keys, false));
             format!(
                 "SELECT {}, {} FROM {from}{clause} ORDER BY {key}, {order}",
                 self.dialect.read_columns(owner, "t.", &columns),
@@ -320,8 +322,8 @@ impl SelectBuilder<'_> {
         format!("{} AS t", self.dialect.quote_name(&owner.table))
     }
 
-    /// Nulls last in both directions, ties by id.
-    fn order_by(self, owner: &RecordType, alias: &str, order: &[SortKey]) -> String {
+    /// Nulls last in both directions, ties by id; or exactly the reverse.
+    fn order_by(self, owner: &RecordType, alias: &str, order: &[SortKey], is_reversed: bool) -> String {
         let mut text = String::new();
         for SortKey { field, descending } in order {
             let field = owner.field(*field);
@@ -329,11 +331,15 @@ impl SelectBuilder<'_> {
                 ValueComparison::for_field(field),
                 &format!("{alias}.{}", self.dialect.quote_name(&field.column)),
             );
-            text += if *descending { " DESC" } else { "" };
+            text += if *descending != is_reversed { " DESC" } else { "" };
             // Without nulls the plain order lets an index do the sorting.
-            text += if is_nullable(field) { " NULLS LAST, " } else { ", " };
+            text += match (is_nullable(field), is_reversed) {
+                (true, false) => " NULLS LAST, ",
+                (true, true) => " NULLS FIRST, ",
+                (false, _) => ", ",
+            };
         }
-        text + &format!("{alias}.\"id\"")
+        text + &format!("{alias}.\"id\"{}", if is_reversed { " DESC" } else { "" })
     }
 }
 

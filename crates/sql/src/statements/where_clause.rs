@@ -1,7 +1,7 @@
-//! The WHERE clause of a listing: its predicates, and the records after a cursor.
+//! The WHERE clause of a listing: its predicates, and the records after a cursor and before another.
 
 use trefoil_engine::SortKey;
-use trefoil_engine::cursor::CursorValue;
+use trefoil_engine::cursor::{CursorPosition, CursorValue};
 use trefoil_engine::plan::{PlannedListing, Predicate};
 use trefoil_model::{Field, Model, RecordType};
 
@@ -10,6 +10,20 @@ use crate::statements::predicate_sql::{PredicateWriter, TableScope, is_nullable}
 
 fn qualified_column(dialect: Dialect, field: &Field) -> String {
     format!("t.{}", dialect.quote_name(&field.column))
+}
+
+/// The side of a cursor on which the wanted records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CursorSide {
+    After,
+    Before,
+}
+
+impl CursorSide {
+    /// True if the wanted values are greater than that of the cursor.
+    fn follows(self, descending: bool) -> bool {
+        (self == CursorSide::After) != descending
+    }
 }
 
 /// Collects the terms of a WHERE clause and numbers the parameters of its statement.
@@ -38,29 +52,35 @@ impl<'m> WhereBuilder<'m> {
 
     pub(super) fn add_listing(&mut self, listing: &PlannedListing) {
         self.add_predicates(&listing.predicates);
-        if let Some(position) = &listing.after {
-            let values: Vec<String> = position.values.iter().map(|_| self.next_parameter()).collect();
-            let id = self.next_parameter();
-            let values = listing.sort_keys.iter().zip(&position.values).zip(values);
-            let values: Vec<String> = values
-                .map(|((key, cursor), value)| match cursor {
-                    CursorValue::Full(_) => value,
-                    CursorValue::Prefix(_) => self.full_cursor_value(key, &value, &id),
-                })
-                .collect();
-            let term = self.after_cursor(&listing.sort_keys, &values, &id);
-            self.terms.push(term);
+        for (position, side) in [(&listing.after, CursorSide::After), (&listing.before, CursorSide::Before)] {
+            if let Some(position) = position {
+                self.add_cursor(&listing.sort_keys, position, side);
+            }
         }
+    }
+
+    fn add_cursor(&mut self, sort_keys: &[SortKey], position: &CursorPosition, side: CursorSide) {
+        let values: Vec<String> = position.values.iter().map(|_| self.next_parameter()).collect();
+        let id = self.next_parameter();
+        let values = sort_keys.iter().zip(&position.values).zip(values);
+        let values: Vec<String> = values
+            .map(|((key, cursor), value)| match cursor {
+                CursorValue::Full(_) => value,
+                CursorValue::Prefix(_) => self.full_cursor_value(key, &value, &id, side),
+            })
+            .collect();
+        let term = self.beside_cursor(sort_keys, &values, &id, side);
+        self.terms.push(term);
     }
 
     /// A cursor holds only the beginning of a long text: this reads the whole value from the record itself. If the record
     /// is gone, not in the list or has another value by now, it is a bound that skips nothing; records with the same
     /// beginning are then listed again. The subquery repeats all terms so far, so that a forged cursor cannot reveal the
     /// value of a record that the list does not contain.
-    fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: &str) -> String {
+    fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: &str, side: CursorSide) -> String {
         let own = qualified_column(self.dialect, self.owner.field(key.field));
         let end = self.dialect.prefix_upper_bound(prefix);
-        let fallback = if key.descending { &end } else { prefix };
+        let fallback = if side.follows(key.descending) { prefix } else { &end };
         let terms: String = self.terms.iter().map(|term| format!(" AND {term}")).collect();
         format!(
             "COALESCE((SELECT {own} FROM {} WHERE t.\"id\" = {id} AND {own} >= {prefix} \
@@ -77,22 +97,26 @@ impl<'m> WhereBuilder<'m> {
         }
     }
 
-    /// True if a record sorts after the one with these values and this id: by the first sort key or, where that is
-    /// equal, by the rest.
-    fn after_cursor(&self, sort_keys: &[SortKey], values: &[String], id: &str) -> String {
+    /// True if a record sorts after (or before) the one with these values and this id: by the first sort key or, where
+    /// that is equal, by the rest.
+    fn beside_cursor(&self, sort_keys: &[SortKey], values: &[String], id: &str, side: CursorSide) -> String {
+        let sign = |descending| if side.follows(descending) { ">" } else { "<" };
         let ([first, sort_keys @ ..], [value, values @ ..]) = (sort_keys, values) else {
-            return format!("t.\"id\" > {id}");
+            return format!("t.\"id\" {} {id}", sign(false));
         };
         let field = self.owner.field(first.field);
         let key = |value: &str| self.dialect.sort_key(ValueComparison::for_field(field), value);
         let (own, other) = (key(&qualified_column(self.dialect, field)), key(value));
-        let sign = if first.descending { "<" } else { ">" };
-        let rest = self.after_cursor(sort_keys, values, id);
+        let sign = sign(first.descending);
+        let rest = self.beside_cursor(sort_keys, values, id, side);
         if is_nullable(field) {
             let same = self.dialect.null_safe_equal(&own, &other);
-            format!(
-                "({own} {sign} {other} OR ({own} IS NULL AND {other} IS NOT NULL) OR ({same} AND {rest}))"
-            )
+            // Nulls are last in both directions.
+            let beyond = match side {
+                CursorSide::After => format!("{own} IS NULL AND {other} IS NOT NULL"),
+                CursorSide::Before => format!("{own} IS NOT NULL AND {other} IS NULL"),
+            };
+            format!("({own} {sign} {other} OR ({beyond}) OR ({same} AND {rest}))")
         } else {
             // An index can start from the first half alone.
             format!("({own} {sign}= {other} AND ({own} {sign} {other} OR {rest}))")

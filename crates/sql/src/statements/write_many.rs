@@ -2,7 +2,8 @@
 //!
 //! The parameters of each are those of the conditions, then its own.
 
-use trefoil_engine::plan::{MAX_RECORDS_PER_WRITE, PlannedListing};
+use trefoil_engine::CountMode;
+use trefoil_engine::plan::PlannedListing;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
@@ -90,14 +91,14 @@ impl<'a> MatchStatements<'a> {
     }
 }
 
-/// The number of records that match, unless it is above the limit.
-pub fn check_match_count(count: i64) -> Result<u64> {
+/// The number of records that match, unless it is above the limit of the listing.
+pub fn check_match_count(listing: &PlannedListing, count: i64) -> Result<u64> {
     let count = count.unsigned_abs();
-    if count > u64::from(MAX_RECORDS_PER_WRITE) {
-        return Err(Error::Limit(format!(
-            "`where` matches more than {MAX_RECORDS_PER_WRITE} records, the most that one operation may change; \
+    match listing.count {
+        CountMode::UpTo(max) if count > u64::from(max) => Err(Error::Limit(format!(
+            "`where` matches more records than limits.bulk allows one operation to change, which is {max}; \
              narrow it and repeat"
-        )));
+        ))),
+        CountMode::UpTo(_) | CountMode::Skip | CountMode::Exact => Ok(count),
     }
-    Ok(count)
 }

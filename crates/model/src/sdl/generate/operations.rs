@@ -90,7 +90,8 @@ impl OperationList<'_> {
         let (arguments, mut types) = self.list_arguments(&paging);
         let result = format!("[{}!]!", record.name);
         self.add(RootKind::Query, names.distinct_list(), arguments, result, &types);
-        let (arguments, _) = self.list_arguments(&paging[..2]);
+        let cursors = [("first", "Int"), ("after", "String"), ("last", "Int"), ("before", "String")];
+        let (arguments, _) = self.list_arguments(&cursors);
         types.push(connection_name(record));
         let result = format!("{}!", connection_name(record));
         self.add(RootKind::Query, names.connection, arguments, result, &types);

@@ -49,7 +49,11 @@ pub const SQLITE_DDL: DdlDialect = DdlDialect {
 fn id_column(key: StoredKey) -> &'static str {
     match key {
         StoredKey::Counted => r#""id" INTEGER PRIMARY KEY AUTOINCREMENT"#,
-        StoredKey::Uuid | StoredKey::Text => r#""id" TEXT NOT NULL PRIMARY KEY"#,
+        StoredKey::Text => r#""id" TEXT NOT NULL PRIMARY KEY"#,
+        // UUIDs are looked up as texts: in another spelling, another program's record would never be found.
+        StoredKey::Uuid => {
+            r#""id" TEXT NOT NULL PRIMARY KEY CONSTRAINT "uuid_in_lower_case_with_hyphens" CHECK (length("id") = 36 AND "id" = lower("id"))"#
+        }
     }
 }
 

@@ -33,7 +33,11 @@ pub fn rebuild_table(
     let foreign = catalog::foreign_objects(connection, name, &ours)?;
     database.execute_batch(&ddl::create_table_sql(&SQLITE_DDL, pairs.new, pair.new, REBUILD_TABLE))?;
     let extras = add_foreign_columns(connection, pair)?;
-    copy_rows(database, model, pairs, pair, &extras)?;
+    // Records that are there stay, however their keys are spelt.
+    connection.pragma_update(None, "ignore_check_constraints", true)?;
+    let copied = copy_rows(database, model, pairs, pair, &extras);
+    connection.pragma_update(None, "ignore_check_constraints", false)?;
+    copied?;
     drop_table(database, name)?;
     rename_table(database, REBUILD_TABLE, name)?;
     restore_highest_id(connection, name, highest)?;

@@ -180,5 +180,5 @@ async fn count_matches(
     listing: &PlannedListing,
 ) -> Result<u64, PostgresError> {
     let count = session.query_integer(sql, &count_parameters(listing)).await?.unwrap_or_default();
-    Ok(check_match_count(count)?)
+    Ok(check_match_count(listing, count)?)
 }

@@ -76,7 +76,7 @@ impl ManyWrite<'_> {
     /// The number of records that match, unless they are too many.
     fn count_matches(&self, sql: &str, listing: &PlannedListing) -> Result<u64, SqliteError> {
         let count = self.session.query_integer(sql, &count_parameters(listing))?.unwrap_or_default();
-        Ok(check_match_count(count)?)
+        Ok(check_match_count(listing, count)?)
     }
 
     /// Returns the number of changed rows.
