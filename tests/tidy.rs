@@ -210,3 +210,14 @@ fn sources_contain_no_machine_paths() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// With one of them, a file counts as binary for git, and its changes are not shown.
+#[test]
+fn sources_contain_no_control_characters() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let is_control = |line: &&str| line.contains(|c: char| c.is_control() && c != '\t');
+        wrong.extend(text.split('\n').filter(is_control).map(|line| format!("{}: {line:?}", path.display())));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
