@@ -2,7 +2,7 @@
 
 use trefoil_model::naming::names;
 use trefoil_model::naming::operation_words::TypeNoun;
-use trefoil_model::{Argument, FieldId, KeySource, RecordType, ValueSource};
+use trefoil_model::{Argument, FieldId, RecordType, ValueSource};
 
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
 use crate::operation::ComparisonOp;
@@ -104,9 +104,7 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
             }
         }
         OperationVerb::Create if is_key() => ArgumentRole::Id,
-        OperationVerb::CreateMany | OperationVerb::Upsert
-            if is_key() && record.key_source != KeySource::Counter =>
-        {
+        OperationVerb::CreateMany | OperationVerb::Upsert if is_key() => {
             ArgumentRole::Field(record.id_field())
         }
         OperationVerb::Create

@@ -8,13 +8,14 @@ use quick_cache::unsync::Cache;
 
 use trefoil_engine::Plan;
 use trefoil_engine::plan::{PlanAction, StatementShape};
-use trefoil_model::error::Result;
+use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::select::{SelectBuilder, SelectLevel};
 use crate::statements::write::{self, LinkStatements, SequenceStatements};
 use crate::statements::write_many::MatchStatements;
+use crate::statements::write_parts::write_parts;
 
 /// The maximum number of cached programs.
 const MAX_PROGRAMS: usize = 4_096;
@@ -46,8 +47,7 @@ pub enum Program {
         version_query: String,
         read_level: SelectLevel,
     },
-    /// The program of each record; `None` if there is none.
-    CreateMany(Option<Box<Program>>),
+    CreateMany(CreatePrograms),
     UpdateMany {
         /// Counts the records that match, up to the limit.
         count: String,
@@ -68,6 +68,30 @@ pub enum Program {
     },
     /// An action on a plain list; its statements do not depend on the plan.
     PlainList,
+}
+
+/// The programs of many new records, of which some may have a given id. `None` if there is no such record.
+#[derive(Debug)]
+pub struct CreatePrograms {
+    without_id: Option<Box<Program>>,
+    with_id: Option<Box<Program>>,
+}
+
+impl CreatePrograms {
+    /// The program of one of the records.
+    pub fn of_plan(&self, plan: &Plan) -> Result<&Program> {
+        let program = if has_given_id(plan) { &self.with_id } else { &self.without_id };
+        program.as_deref().ok_or_else(|| Error::internal("a new record has no program"))
+    }
+}
+
+/// True if the plan creates a record whose id the store does not count up.
+pub fn has_given_id(plan: &Plan) -> bool {
+    write_parts(&plan.action).id.is_some()
+}
+
+fn first_plan(plans: &[Plan], has_id: bool) -> Option<&Plan> {
+    plans.iter().find(|plan| has_given_id(plan) == has_id)
 }
 
 impl Program {
@@ -136,8 +160,11 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level }
         }
         PlanAction::CreateMany(plans) => {
-            let program = plans.first().map(|plan| compile_plan(dialect, model, plan)).transpose()?;
-            Program::CreateMany(program.map(Box::new))
+            let program = |has_id| {
+                let plan = first_plan(plans, has_id);
+                plan.map(|plan| compile_plan(dialect, model, plan).map(Box::new)).transpose()
+            };
+            Program::CreateMany(CreatePrograms { without_id: program(false)?, with_id: program(true)? })
         }
         PlanAction::UpdateMany { record, listing, values, links } => {
             let owner = model.record(*record);
@@ -251,8 +278,9 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
         }
         PlanAction::CreateMany(plans) => {
             let mut shape = StatementShape::of_kind(5, &StatementShape::default());
-            if let Some(plan) = plans.first() {
-                shape.push_bytes(plan_shape(&plan.action).as_bytes());
+            for plan in [false, true].map(|has_id| first_plan(plans, has_id)) {
+                let part = plan.map(|plan| plan_shape(&plan.action)).unwrap_or_default();
+                shape.push_bytes(part.as_bytes());
             }
             shape
         }

@@ -12,7 +12,7 @@ use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::execute_many::insert_records::{insert_level, insert_records};
 use crate::postgres::execute_write::execute_write;
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error};
-use crate::statements::compile::Program;
+use crate::statements::compile::{CreatePrograms, Program, has_given_id};
 use crate::statements::select::{SqlParameter, count_parameters, match_parameters};
 use crate::statements::write_many::check_match_count;
 use crate::statements::write_parts::write_parts;
@@ -27,9 +27,9 @@ pub async fn execute_plan(
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
     match (&plan.action, program) {
-        (PlanAction::CreateMany(plans), Program::CreateMany(program)) => {
-            if let Some(program) = program {
-                create_many(session, model, plans, program, visit).await?;
+        (PlanAction::CreateMany(plans), Program::CreateMany(programs)) => {
+            if !plans.is_empty() {
+                create_many(session, model, plans, programs, visit).await?;
             }
             Ok(Outcome::ChangedMany { count: plans.len() as u64 })
         }
@@ -88,18 +88,18 @@ async fn create_many(
     session: PostgresSession<'_>,
     model: &Model,
     plans: &[Plan],
-    program: &Program,
+    programs: &CreatePrograms,
     visit: RowVisitor<'_>,
 ) -> Result<(), PostgresError> {
     session.execute_control("SAVEPOINT part").await?;
-    let refusal = match insert_all(session, model, plans, program, visit).await {
+    let refusal = match insert_all(session, model, plans, programs, visit).await {
         Ok(()) => return session.execute_control("RELEASE part").await,
         Err(PostgresError::Refused(error)) => error,
         Err(error) => return Err(error),
     };
     session.execute_control("ROLLBACK TO part").await?;
     for (index, plan) in plans.iter().enumerate() {
-        match execute_explained(session, model, plan, program, &mut |_| ()).await {
+        match execute_explained(session, model, plan, programs.of_plan(plan)?, &mut |_| ()).await {
             Ok(_) => {}
             Err(PostgresError::Plan(error)) => return Err(PostgresError::Plan(error.of_item(index))),
             Err(error) => return Err(error),
@@ -113,20 +113,23 @@ async fn insert_all(
     session: PostgresSession<'_>,
     model: &Model,
     plans: &[Plan],
-    program: &Program,
+    programs: &CreatePrograms,
     visit: RowVisitor<'_>,
 ) -> Result<(), PostgresError> {
-    let width = plans.first().map_or(0, |plan| write_parts(&plan.action).create_parameters().count());
-    let Some(read_level) = insert_level(program).filter(|_| width > 0) else {
-        for plan in plans {
-            execute_write(session, plan, program, &mut *visit).await?;
-        }
-        return Ok(());
-    };
-    let plans: Vec<&Plan> = plans.iter().collect();
-    for chunk in statement_chunks(&plans, width) {
-        for (_, tree) in insert_records(session, model, chunk, read_level).await? {
-            tree.visit_rows(&mut *visit);
+    for plans in plans.chunk_by(|one, next| has_given_id(one) == has_given_id(next)) {
+        let program = programs.of_plan(&plans[0])?;
+        let width = write_parts(&plans[0].action).create_parameters().count();
+        let Some(read_level) = insert_level(program).filter(|_| width > 0) else {
+            for plan in plans {
+                execute_write(session, plan, program, &mut *visit).await?;
+            }
+            continue;
+        };
+        let plans: Vec<&Plan> = plans.iter().collect();
+        for chunk in statement_chunks(&plans, width) {
+            for (_, tree) in insert_records(session, model, chunk, read_level).await? {
+                tree.visit_rows(&mut *visit);
+            }
         }
     }
     Ok(())

@@ -24,9 +24,9 @@ pub fn execute_plan(
 ) -> Result<Outcome, SqliteError> {
     let write = ManyWrite { session, model, action: &plan.action };
     match (&plan.action, program) {
-        (PlanAction::CreateMany(plans), Program::CreateMany(program)) => {
+        (PlanAction::CreateMany(plans), Program::CreateMany(programs)) => {
             for (index, plan) in plans.iter().enumerate() {
-                let Some(program) = program else { break };
+                let program = programs.of_plan(plan)?;
                 execute_write(session, model, plan, program, visit).map_err(|error| match error {
                     SqliteError::Plan(error) => SqliteError::Plan(error.of_item(index)),
                     error @ SqliteError::Store(_) => error,
