@@ -73,7 +73,7 @@ impl BuiltinOperation {
             OperationVerb::Create => Ok(self.create_operation(parsed, selection)),
             OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(parsed, selection)),
             OperationVerb::Update | OperationVerb::Save => {
-                let id = parsed.required_id()?;
+                let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
                 let fields = parsed.fields;
                 Ok(Operation::Update {
                     record,
@@ -86,7 +86,8 @@ impl BuiltinOperation {
                 })
             }
             OperationVerb::Delete => {
-                Ok(Operation::Delete { record, id: parsed.required_id()?, expected_version, selection })
+                let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
+                Ok(Operation::Delete { record, id, expected_version, selection })
             }
             OperationVerb::CreateMany => {
                 Ok(Operation::CreateMany { record, items: parsed.items, filled_fields, selection })
@@ -235,15 +236,11 @@ impl ParsedArguments {
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    fn required_id(&mut self) -> Result<RecordId> {
-        self.id.take().ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
-    }
-
     /// The conditions of a write to many records: an empty `where`, such as a forgotten variable, does not mean all.
     fn required_conditions(self, limits: &PlanLimits) -> Result<Vec<Condition>> {
         if self.conditions.is_empty() {
             let message =
-                "`where` has no condition; one that all records meet reaches all, such as `id_ne: 0`";
+                "`where` has no condition; add one; to reach all records, use one that is always true";
             return Err(Error::invalid("where", "REQUIRED", message));
         }
         list_window::limited_conditions(limits, self.conditions)
@@ -257,7 +254,7 @@ impl ParsedArguments {
             conditions.push(Condition { field, op: ComparisonOp::Eq, value: id.to_value() });
         }
         if conditions.is_empty() && !operation.is_singleton {
-            return Err(Error::invalid("id", "REQUIRED", "argument `id` is required"));
+            return Err(operation.missing_key_error(model.record(operation.record)));
         }
         Ok(Listing { conditions, slice: ListSlice::First { first: 1, after: None }, ..Listing::default() })
     }
@@ -298,16 +295,18 @@ impl ParsedArguments {
 
 /// The message for an argument without a role.
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
-    let record = &record.name;
     match verb.group() {
-        VerbGroup::WriteFields => format!("{record} has no field `{name}` that can be set"),
+        VerbGroup::WriteFields => format!("{} has no field `{name}` that can be set", record.name),
         VerbGroup::ReadMany | VerbGroup::Subscribe => {
-            format!("{record} has no field `{name}` to filter by")
+            format!("{} has no field `{name}` to filter by", record.name)
         }
         VerbGroup::Delete if verb == OperationVerb::DeleteMany => {
             format!("`{name}` is not known; use `where`")
         }
-        VerbGroup::ReadOne | VerbGroup::Delete => format!("`{name}` does not identify a {record}; use `id`"),
+        VerbGroup::ReadOne | VerbGroup::Delete => {
+            let key = &record.field(record.id_field()).input_name;
+            format!("`{name}` does not identify a {}; use `{key}`", record.name)
+        }
     }
 }
 
