@@ -163,8 +163,9 @@ impl ParsedArguments {
         value: Value,
     ) -> Result<(), Vec<Violation>> {
         // An explicit null counts as absent, except where null is a value: "is null", "set to null".
-        let names_record = *role == ArgumentRole::Id && !verb.may_create();
-        if value.is_null() && !matches!(role, ArgumentRole::Field(_)) && !names_record {
+        // A get by null would find a record that merely has no value: `userByToken(token: $forgotten)`.
+        let is_value = matches!(role, ArgumentRole::Field(_)) && verb != OperationVerb::Get;
+        if value.is_null() && !is_value {
             return Ok(());
         }
         match role {
