@@ -203,7 +203,9 @@ impl ParsedArguments {
                 self.accept_named(record, verb, expect_object(name, value)?)?;
             }
             // A filter that is text searches, an object compares fields.
-            ArgumentRole::Where if matches!(value, Value::String(_)) => {
+            ArgumentRole::Where
+                if matches!(value, Value::String(_)) && verb.group() == VerbGroup::ReadMany =>
+            {
                 self.search = Some(expect_text(name, value)?);
             }
             ArgumentRole::Where => self.conditions.extend(parse_conditions(record, name, value)?),

@@ -20,7 +20,7 @@ pub fn argument_roles(
     let has_key =
         arguments.iter().any(|argument| named_role(record, verb, &argument.name) == ArgumentRole::Id);
     let role = |argument: &Argument| {
-        let role = typed_role(named_role(record, verb, &argument.name), argument);
+        let role = typed_role(named_role(record, verb, &argument.name), verb, argument);
         // `author: ID!` for the field `authorId`.
         let is_value = role == ArgumentRole::Unknown && argument.fields.is_empty();
         let role = if is_value { named_role(record, verb, &format!("{}_id", argument.name)) } else { role };
@@ -43,8 +43,13 @@ pub fn argument_roles(
     roles
 }
 
-/// The role that the name says, unless the argument is an object and that role takes none: `page: PageRequest`.
-fn typed_role(role: ArgumentRole, argument: &Argument) -> ArgumentRole {
+/// The role that the name says, unless the argument is an object and that role takes none: `page: PageRequest`. A
+/// subscription compares fields and does not search, so it has no use for `where: String`.
+fn typed_role(role: ArgumentRole, verb: OperationVerb, argument: &Argument) -> ArgumentRole {
+    let is_text = argument.ty.inner_name() == "String";
+    if role == ArgumentRole::Where && verb.group() == VerbGroup::Subscribe && is_text {
+        return ArgumentRole::Unknown;
+    }
     let takes_value = matches!(
         role,
         ArgumentRole::Page
