@@ -4,6 +4,7 @@ use trefoil_model::error::Violation;
 use trefoil_model::{FieldId, RecordType, Value};
 
 use crate::arguments::filter_operator::FilterOperator;
+use crate::arguments::digit_texts::number_for_field;
 use crate::arguments::roles::{self, filter_field};
 use crate::arguments::values::{expect_object, unknown_field_violation};
 use crate::operation::{ComparisonOp, Condition};
@@ -30,7 +31,9 @@ fn parse_condition(
         return Err(unknown_field_violation(record, argument, key, "filter by"));
     };
     match (operator, value) {
-        (FilterOperator::Compare(op), value) => Ok(Condition { field, op, value }),
+        (FilterOperator::Compare(op), value) => {
+            Ok(Condition { field, op, value: number_for_field(record, field, value) })
+        }
         (FilterOperator::IsNull, Value::Bool(is_null)) => Ok(null_condition(field, is_null)),
         (FilterOperator::IsNull, other) => {
             let message = format!("`{key}` must be true or false, not {}", other.type_noun());

@@ -6,7 +6,7 @@ use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::{FieldId, Model, RecordId, RecordType, RootKind, Value};
 
 use crate::arguments::conditions::parse_conditions;
-use crate::arguments::implied_values::number_for_field;
+use crate::arguments::digit_texts::number_for_role;
 use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
@@ -133,7 +133,6 @@ impl BuiltinOperation {
         let record = model.record(self.record);
         for (position, value) in arguments {
             let (name, role) = &self.argument_roles[position];
-            let value = number_for_field(record, role, value);
             if let Err(violation) = parsed.accept(record, self.verb, name, role, value) {
                 violations.extend(violation);
             }
@@ -168,6 +167,7 @@ impl ParsedArguments {
         if value.is_null() && !is_value {
             return Ok(());
         }
+        let value = number_for_role(record, role, value);
         match role {
             ArgumentRole::Id => self.id = Some(expect_id(record, name, &value)?),
             ArgumentRole::Ids => {
