@@ -69,7 +69,7 @@ impl<'a> ConstraintProbe<'a> {
                 | PlanAction::DeleteMany { .. },
             ) => Some(ConstraintProbe {
                 rounds: vec![unique_probes(dialect, model, action, (table, columns))],
-                fallback: repeated_value(model, action),
+                fallback: repeated_value(model, action, columns),
                 make_error: Error::Conflict,
             }),
             (
@@ -151,31 +151,36 @@ fn unique_probes<'a>(
 ) -> Vec<ProbeQuery<'a>> {
     let WriteParts { record: Some(record), id, values, .. } = write_parts(action) else { return Vec::new() };
     let owner = model.record(record);
+    let is_many = matches!(action, PlanAction::UpdateMany { .. });
     let mut queries = Vec::new();
     for (position, field) in owner.fields.iter().enumerate() {
         let value = values.iter().find(|(field_id, _)| field.unique && *field_id == FieldId(position));
         let message = format!("{} is already taken", display_label(&field.name));
         let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
-        if table == owner.table && field.is_stored() && columns.contains(&field.column) {
-            queries.push(ProbeQuery { sql: None, parameters: Vec::new(), meaning });
-        } else if let Some((_, value)) = value {
-            let own_id = SqlParameter::Cell(id.map_or(CellValue::Null, RecordId::as_cell));
-            let parameters = vec![SqlParameter::Cell(value.as_cell()), own_id];
-            queries.push(ProbeQuery {
-                sql: Some(value_taken_sql(dialect, owner, field)),
-                parameters,
-                meaning,
-            });
+        let is_named = table == owner.table && field.is_stored() && columns.contains(&field.column);
+        match value {
+            // Of several records that get the value, none may have it yet.
+            Some((_, value)) if !is_named || is_many => {
+                let own_id = SqlParameter::Cell(id.map_or(CellValue::Null, RecordId::as_cell));
+                let parameters = vec![SqlParameter::Cell(value.as_cell()), own_id];
+                let sql = Some(value_taken_sql(dialect, owner, field));
+                queries.push(ProbeQuery { sql, parameters, meaning });
+            }
+            Some(_) | None if is_named => {
+                queries.push(ProbeQuery { sql: None, parameters: Vec::new(), meaning });
+            }
+            Some(_) | None => {}
         }
     }
     queries
 }
 
 /// The violation of an update that gives several records the same unique value: no other record has it.
-fn repeated_value(model: &Model, action: &PlanAction) -> Option<Violation> {
+fn repeated_value(model: &Model, action: &PlanAction, columns: &[String]) -> Option<Violation> {
     let PlanAction::UpdateMany { record, values, .. } = action else { return None };
     let owner = model.record(*record);
-    let field = values.iter().map(|(field, _)| owner.field(*field)).find(|field| field.unique)?;
+    let unique = values.iter().map(|(field, _)| owner.field(*field)).filter(|field| field.unique);
+    let field = unique.min_by_key(|field| !columns.contains(&field.column))?;
     let message = format!("{} must differ between the records that match", display_label(&field.name));
     Some(Violation::new(&field.input_name, "UNIQUE", message))
 }
