@@ -295,6 +295,23 @@ impl RecordType {
         field.is_writable() || (field.kind.is_id() && self.key_source == KeySource::Client)
     }
 
+    /// True if the id of a new record may or must be given. Counted ids are the store's, although a create operation
+    /// may choose one.
+    pub fn accepts_given_key(&self) -> bool {
+        self.key_source != KeySource::Counter
+    }
+
+    /// The id of a record that a file holds, such as a seed or an import; an error explains what it must be.
+    pub fn id_from_file(&self, value: &Value) -> Result<RecordId, String> {
+        match RecordId::from_value(self.key_form, value) {
+            Ok(id) if id > RecordId::Number(0) => Ok(id),
+            Err(help) if !self.key_form.is_integer() => {
+                Err(format!("`{}` {help}", self.field(self.key).name))
+            }
+            Ok(_) | Err(_) => Err("an id must be a positive 64-bit integer".to_owned()),
+        }
+    }
+
     /// The form of its ids.
     pub fn key_form(&self) -> KeyForm {
         self.key_form
