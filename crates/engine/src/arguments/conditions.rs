@@ -3,8 +3,8 @@
 use trefoil_model::error::Violation;
 use trefoil_model::{FieldId, RecordType, Value};
 
-use crate::arguments::filter_operator::FilterOperator;
 use crate::arguments::digit_texts::number_for_field;
+use crate::arguments::filter_operator::FilterOperator;
 use crate::arguments::roles::{self, filter_field};
 use crate::arguments::values::{expect_object, unknown_field_violation};
 use crate::operation::{ComparisonOp, Condition};

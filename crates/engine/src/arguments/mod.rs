@@ -6,8 +6,8 @@ pub mod warnings;
 
 // From the values of a request to an operation.
 mod conditions;
-mod filter_operator;
 mod digit_texts;
+mod filter_operator;
 mod parse;
 pub mod sort_keys;
 mod unique_fields;

@@ -43,9 +43,16 @@ enum Cost {
 
 #[derive(Debug)]
 enum CostStep {
-    Sum { fixed: u64, steps: Vec<usize> },
+    Sum {
+        fixed: u64,
+        steps: Vec<usize>,
+    },
     /// A field with what is selected of each of its records.
-    List { own_length: Option<Length>, inherited: Option<Length>, children: Cost },
+    List {
+        own_length: Option<Length>,
+        inherited: Option<Length>,
+        children: Cost,
+    },
 }
 
 /// The maximum length of a list.
@@ -238,12 +245,7 @@ impl<'a> WeightCalculator<'a> {
         SelectionWeight { depth: children.depth.saturating_add(1), aliases, lists, cost }
     }
 
-    fn list_cost(
-        &mut self,
-        own_length: Option<Length>,
-        inherited: Option<Length>,
-        children: Cost,
-    ) -> Cost {
+    fn list_cost(&mut self, own_length: Option<Length>, inherited: Option<Length>, children: Cost) -> Cost {
         match (own_length, inherited, children) {
             // Nothing is selected of the records.
             (_, _, Cost::Fixed(0)) => Cost::Fixed(1),

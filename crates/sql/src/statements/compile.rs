@@ -9,7 +9,7 @@ use quick_cache::unsync::Cache;
 use trefoil_engine::Plan;
 use trefoil_engine::plan::{PlanAction, StatementShape};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{FieldId, Model};
+use trefoil_model::{FieldId, Model, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::select::{SelectBuilder, SelectLevel};
@@ -35,13 +35,7 @@ pub enum Program {
         links: Vec<LinkStatements>,
         read_level: SelectLevel,
     },
-    Update {
-        /// `None` if the plan changes nothing.
-        update: Option<String>,
-        version_query: String,
-        links: Vec<LinkStatements>,
-        read_level: SelectLevel,
-    },
+    Update(UpdateProgram),
     Delete {
         delete: String,
         version_query: String,
@@ -64,10 +58,20 @@ pub enum Program {
     Upsert {
         find: String,
         create: Box<Program>,
-        update: Box<Program>,
+        update: UpdateProgram,
     },
     /// An action on a plain list; its statements do not depend on the plan.
     PlainList,
+}
+
+/// The statements that change a record.
+#[derive(Debug)]
+pub struct UpdateProgram {
+    /// `None` if nothing is changed.
+    pub update: Option<String>,
+    pub version_query: String,
+    pub links: Vec<LinkStatements>,
+    pub read_level: SelectLevel,
 }
 
 /// The programs of many new records, of which some may have a given id. `None` if there is no such record.
@@ -101,7 +105,7 @@ impl Program {
             Program::Get(level) | Program::List { level, count: None } => level.is_flat(),
             Program::List { count: Some(_), .. }
             | Program::Create { .. }
-            | Program::Update { .. }
+            | Program::Update(_)
             | Program::Delete { .. }
             | Program::CreateMany(_)
             | Program::UpdateMany { .. }
@@ -141,17 +145,10 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             Program::Create { sequence, insert, links: links.collect::<Result<_>>()?, read_level }
         }
         PlanAction::Update { record, values, links, expected_version, selection, .. } => {
-            let owner = model.record(*record);
             let read_level = selects.written_record(*record, selection)?;
-            let changes = !(values.is_empty() && links.is_empty());
-            let update = changes.then(|| {
-                write::update_sql(dialect, owner, &field_ids(values), expected_version.is_some(), &read_level)
-            });
-            let links = field_ids(links)
-                .into_iter()
-                .map(|id| write::link_statements(dialect, owner, owner.field(id)));
-            let version_query = write::version_sql(dialect, owner);
-            Program::Update { update, version_query, links: links.collect::<Result<_>>()?, read_level }
+            let fields = (field_ids(values), field_ids(links));
+            let has_version = expected_version.is_some();
+            Program::Update(update_program(dialect, model.record(*record), fields, has_version, read_level)?)
         }
         PlanAction::Delete { record, expected_version, selection, .. } => {
             let owner = model.record(*record);
@@ -173,23 +170,47 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let link_fields = field_ids(links).into_iter();
             let link_statements = link_fields.map(|id| matches.link_statements(owner.field(id)));
             Program::UpdateMany {
-                count: selects.count_sql(*record, listing).unwrap_or_default(),
+                count: selects.count_sql(*record, listing).ok_or_else(uncounted_error)?,
                 lock: if links.is_empty() { None } else { matches.lock_sql() },
                 links: link_statements.collect::<Result<_>>()?,
                 update: changes.then(|| matches.update_sql(&field_ids(values))),
             }
         }
         PlanAction::DeleteMany { record, listing } => Program::DeleteMany {
-            count: selects.count_sql(*record, listing).unwrap_or_default(),
+            count: selects.count_sql(*record, listing).ok_or_else(uncounted_error)?,
             delete: MatchStatements { dialect, record: model.record(*record), listing }.delete_sql(),
         },
-        PlanAction::Upsert { record, listing, create, update } => Program::Upsert {
-            find: MatchStatements { dialect, record: model.record(*record), listing }.find_sql(),
-            create: Box::new(compile_plan(dialect, model, create)?),
-            update: Box::new(compile_plan(dialect, model, update)?),
-        },
+        PlanAction::Upsert { record, listing, create, values, links, selection } => {
+            let owner = model.record(*record);
+            let read_level = selects.written_record(*record, selection)?;
+            let fields = (field_ids(values), field_ids(links));
+            Program::Upsert {
+                find: MatchStatements { dialect, record: owner, listing }.find_sql(),
+                create: Box::new(compile_plan(dialect, model, create)?),
+                update: update_program(dialect, owner, fields, false, read_level)?,
+            }
+        }
         PlanAction::PlainList(_) => Program::PlainList,
     })
+}
+
+fn uncounted_error() -> Error {
+    Error::internal("a write to many records does not count them")
+}
+
+/// The statements that set these fields and links of a record.
+fn update_program(
+    dialect: Dialect,
+    owner: &RecordType,
+    (fields, links): (Vec<FieldId>, Vec<FieldId>),
+    has_version: bool,
+    read_level: SelectLevel,
+) -> Result<UpdateProgram> {
+    let changes = !(fields.is_empty() && links.is_empty());
+    let update = changes.then(|| write::update_sql(dialect, owner, &fields, has_version, &read_level));
+    let links = links.into_iter().map(|id| write::link_statements(dialect, owner, owner.field(id)));
+    let version_query = write::version_sql(dialect, owner);
+    Ok(UpdateProgram { update, version_query, links: links.collect::<Result<_>>()?, read_level })
 }
 
 fn field_ids<T>(values: &[(FieldId, T)]) -> Vec<FieldId> {
@@ -298,12 +319,13 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
             listing.push_shape(&mut shape);
             shape
         }
-        PlanAction::Upsert { record, listing, create, update } => {
-            let mut shape = StatementShape::of_kind(8, &StatementShape::default());
+        PlanAction::Upsert { record, listing, create, values, links, selection } => {
+            let mut shape = StatementShape::of_kind(8, &selection.statement_shape);
             shape.push_number(record.0);
             listing.push_shape(&mut shape);
             shape.push_bytes(plan_shape(&create.action).as_bytes());
-            shape.push_bytes(plan_shape(&update.action).as_bytes());
+            shape.push_fields(values.iter().map(|(field, _)| *field));
+            shape.push_fields(links.iter().map(|(field, _)| *field));
             shape
         }
         PlanAction::PlainList(_) => StatementShape::default(),

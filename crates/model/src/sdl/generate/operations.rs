@@ -171,7 +171,8 @@ impl OperationList<'_> {
             self.add(RootKind::Mutation, names.update_many, arguments, "Int!".to_owned(), &types);
         }
         let has_unique = record.fields.iter().any(|field| field.unique && field.is_writable());
-        if (has_unique || record.accepts_given_key()) && has_input && record.find_input_field("by").is_none() {
+        if (has_unique || record.accepts_given_key()) && has_input && record.find_input_field("by").is_none()
+        {
             let by = ("by".to_owned(), "[String!]!".to_owned());
             let arguments = vec![by, self.input_argument(format!("{create}!"))];
             self.add(RootKind::Mutation, names.upsert, arguments, result.clone(), &[create]);
