@@ -82,7 +82,24 @@ pub async fn execute_plan(
             let updated = execute_update(session, parts, selection, update, visit);
             execute_explained(session, model, parts, updated).await
         }
-        _ => execute_write(session, plan, program, visit).await,
+        // Written one by one, or read.
+        (
+            PlanAction::Get { .. }
+            | PlanAction::List { .. }
+            | PlanAction::ReadImage { .. }
+            | PlanAction::Create { .. }
+            | PlanAction::Update { .. }
+            | PlanAction::Delete { .. }
+            | PlanAction::PlainList(_),
+            _,
+        ) => execute_write(session, plan, program, visit).await,
+        (
+            PlanAction::CreateMany(_)
+            | PlanAction::UpdateMany { .. }
+            | PlanAction::DeleteMany { .. }
+            | PlanAction::Upsert { .. },
+            _,
+        ) => Err(internal_error("a write to many records has the program of another plan")),
     }
 }
 

@@ -3,6 +3,7 @@
 use trefoil_engine::plan::{PlanAction, PlannedListing};
 use trefoil_engine::{Outcome, Plan, Row};
 use trefoil_model::Model;
+use trefoil_model::error::Error;
 
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
@@ -64,7 +65,24 @@ pub fn execute_plan(
             }
             None => execute_write(session, model, create, create_program, visit),
         },
-        _ => execute_write(session, model, plan, program, visit),
+        // Written one by one, or read.
+        (
+            PlanAction::Get { .. }
+            | PlanAction::List { .. }
+            | PlanAction::ReadImage { .. }
+            | PlanAction::Create { .. }
+            | PlanAction::Update { .. }
+            | PlanAction::Delete { .. }
+            | PlanAction::PlainList(_),
+            _,
+        ) => execute_write(session, model, plan, program, visit),
+        (
+            PlanAction::CreateMany(_)
+            | PlanAction::UpdateMany { .. }
+            | PlanAction::DeleteMany { .. }
+            | PlanAction::Upsert { .. },
+            _,
+        ) => Err(Error::internal("a write to many records has the program of another plan").into()),
     }
 }
 
