@@ -164,6 +164,26 @@ pub enum RootKind {
     Subscription,
 }
 
+impl RootKind {
+    /// The name of the root type, unless the schema says another.
+    pub fn default_name(self) -> &'static str {
+        match self {
+            RootKind::Query => "Query",
+            RootKind::Mutation => "Mutation",
+            RootKind::Subscription => "Subscription",
+        }
+    }
+
+    /// The word that begins an operation of a document.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            RootKind::Query => "query",
+            RootKind::Mutation => "mutation",
+            RootKind::Subscription => "subscription",
+        }
+    }
+}
+
 /// A field of Query, Mutation or Subscription.
 #[derive(Debug)]
 pub struct RootField {
@@ -226,6 +246,15 @@ impl TypeRef {
             TypeRef::Named(_) => false,
             TypeRef::List(_) => true,
             TypeRef::NonNull(inner) => inner.is_list(),
+        }
+    }
+
+    /// True for `[User]`, not for `[[User]]`.
+    pub fn is_single_list(&self) -> bool {
+        match self {
+            TypeRef::Named(_) => false,
+            TypeRef::List(inner) => !inner.is_list(),
+            TypeRef::NonNull(inner) => inner.is_single_list(),
         }
     }
 

@@ -197,7 +197,7 @@ fn first_word_op(word: &str) -> Option<ComparisonOp> {
 
 /// The field that `find` finds by this name, or by one that differs only in case, underscores and where `id` stands:
 /// `authorID`, `author_id` and `idAuthor` for `authorId`.
-fn any_case_field(
+pub(crate) fn any_case_field(
     record: &RecordType,
     name: &str,
     find: fn(&RecordType, &str) -> Option<FieldId>,
