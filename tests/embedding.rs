@@ -1,5 +1,8 @@
 //! Trefoil as a library: resolvers in Rust for root fields, record fields, interfaces and unions.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::json;
 use trefoil::{Error, ResolverResult, Trefoil, Value};
 use trefoil_application::App;
@@ -195,6 +198,45 @@ fn resolvers_of_pages_edges_and_payloads_are_called() {
     assert_eq!(answer["data"], json!({ "allBooks": page }));
     assert_eq!(answer["errors"][0]["path"], json!(["allBooks", "legend"]), "{answer}");
     assert_eq!(answer["errors"][0]["extensions"]["code"], "LEGEND");
+}
+
+/// What is not there has no resolver called for it.
+#[test]
+fn resolvers_of_missing_records_are_not_called() {
+    let schema = r#"
+        type Book { id: ID! title: String! }
+        type BookConnection { edges: [BookEdge!]! pageInfo: PageInfo! }
+        type BookEdge { node: Book! rank: Int! }
+        type PageInfo { hasNextPage: Boolean! }
+        type DeleteBookPayload { book: Book message: String! }
+        type Query { books(first: Int): BookConnection! }
+        type Mutation { createBook(title: String!): Book! deleteBook(id: ID!): DeleteBookPayload }
+    "#;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = |calls: &Arc<AtomicUsize>, value: Value| {
+        let calls = calls.clone();
+        move |_| {
+            calls.fetch_add(1, Ordering::SeqCst);
+            let value = value.clone();
+            async move { Ok(ResolverResult::Value(value)) }
+        }
+    };
+    let trefoil = Trefoil::app(App::from_schema("missing", schema))
+        .resolver("BookEdge.rank", counted(&calls, Value::Int(1)))
+        .resolver("DeleteBookPayload.message", counted(&calls, "gone".into()));
+    let server = Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() });
+    let mut client = Client::of(&server);
+    let (list, delete) =
+        ("{ books { edges { rank } } }", "mutation { deleteBook(id: 1) { message book { title } } }");
+    assert_eq!(client.graphql(list), json!({ "data": { "books": { "edges": [] } } }));
+    let refused = client.graphql(delete);
+    assert_eq!(refused["errors"][0]["extensions"]["code"], "NOT_FOUND", "{refused}");
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+    client.graphql(r#"mutation { createBook(title: "Ox") { id } }"#);
+    assert_eq!(client.graphql(list), json!({ "data": { "books": { "edges": [{ "rank": 1 }] } } }));
+    let payload = json!({ "message": "gone", "book": { "title": "Ox" } });
+    assert_eq!(client.graphql(delete), json!({ "data": { "deleteBook": payload } }));
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 
 #[test]

@@ -24,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "server",
         &["application", "config", "engine", "graphql", "http", "model", "pages", "resources", "rest", "sql"],
     ),
-    ("cli", &["application", "config", "data", "engine", "fake", "model", "pages", "server", "sql"]),
+    ("cli", &["application", "config", "data", "engine", "fake", "files", "model", "pages", "server", "sql"]),
     ("trefoil", &["application", "cli", "config", "engine", "model", "server"]),
 ];
 

@@ -30,6 +30,31 @@ fn fake_records_can_be_added_to_existing_ones() {
     }
 }
 
+/// Keys that are not counted fit their rules, are the same from the same seed, and differ from those that exist.
+#[test]
+fn fake_keys_fit_their_rules() {
+    let site = Site::new();
+    site.put(
+        "keys/graphql/a.graphqls",
+        r#"
+        type Country { code: ID! @key(kind: TEXT) @pattern(regex: "[A-Z]{2}") number: Int! @unique }
+        type Shelf { code: ID! @key(kind: TEXT) @length(max: 2) country: Country! }
+        type Tag { slug: ID! @key(kind: TEXT) number: Int! @unique }
+        type Visit { id: UUID! tag: Tag! }
+        scalar UUID
+        "#,
+    );
+    let made = |on: On, name: &str| {
+        let store = site.place(on, name);
+        site.must(&["seed", "keys", "--fake", "150", "--seed", "5"], &store);
+        site.must(&["seed", "keys", "--fake", "150", "--seed", "5"], &store);
+        site.run(&["export", "keys"], &store).out
+    };
+    let one = made(On::Sqlite, "one");
+    assert_eq!(one.lines().count(), 4 * 2 * 150);
+    assert!(one == made(On::Postgres, "two"), "the stores differ");
+}
+
 #[test]
 fn field_that_cannot_be_faked_is_named() {
     let site = Site::new();

@@ -259,16 +259,7 @@ fn row_content(model: &Model, resource: &DataResource, json: Value) -> Result<Ro
 }
 
 fn parse_id(record: &RecordType, value: &Value) -> Result<Option<RecordId>, String> {
-    if value.is_null() {
-        return Ok(None);
-    }
-    match RecordId::from_value(record.key_form(), value) {
-        Ok(id) if id > RecordId::Number(0) => Ok(Some(id)),
-        Err(help) if !record.key_form().is_integer() => {
-            Err(format!("`{}` {help}", record.field(record.id_field()).name))
-        }
-        Ok(_) | Err(_) => Err("an id must be a positive 64-bit integer".to_owned()),
-    }
+    if value.is_null() { Ok(None) } else { record.id_from_file(value).map(Some) }
 }
 
 /// Reads CSV.

@@ -16,6 +16,9 @@ const CERTAIN_FORMS: [&str; 3] = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y"];
 /// Forms with the day first or the month first, depending on the country.
 const UNCERTAIN_FORMS: [(&str, &str); 2] = [("%d/%m/%Y", "%m/%d/%Y"), ("%d-%m-%Y", "%m-%d-%Y")];
 
+/// The forms of the API, with zeros for digits.
+const API_FORMS: [&str; 2] = ["0000-00-00", "0000-00-00T00:00:00.000000Z"];
+
 /// A value in the form of the API.
 #[derive(Debug, PartialEq)]
 pub struct SpelledValue {
@@ -44,11 +47,27 @@ pub fn read_boolean(value: Value) -> Value {
 /// The date or time of a field in the form of the API, if it is one; the error says why it is ambiguous.
 pub fn read_time(field: &Field, value: &Value) -> Result<Option<SpelledValue>, String> {
     let Value::String(text) = value else { return Ok(None) };
-    if field.kind.scalar() == Some(Scalar::Date) {
-        let date = read_date(text.trim())?;
-        return Ok(date.map(|date| SpelledValue::exact(Value::from(date.to_string()))));
+    match field.kind.scalar() {
+        // Nothing is done to an export of ours.
+        Some(Scalar::Date | Scalar::DateTime) if API_FORMS.iter().any(|form| has_form(text, form)) => {
+            Ok(None)
+        }
+        Some(Scalar::Date) => {
+            let date = read_date(text.trim())?;
+            Ok(date.map(|date| SpelledValue::exact(Value::from(date.to_string()))))
+        }
+        Some(Scalar::DateTime) => read_date_time(text.trim()),
+        Some(_) | None => Ok(None),
     }
-    if field.kind.scalar() == Some(Scalar::DateTime) { read_date_time(text.trim()) } else { Ok(None) }
+}
+
+/// True if the text has digits where the form has zeros, and equals it elsewhere.
+fn has_form(text: &str, form: &str) -> bool {
+    let is_same = |(letter, wanted): (u8, u8)| match wanted {
+        b'0' => letter.is_ascii_digit(),
+        _ => letter == wanted,
+    };
+    text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_same)
 }
 
 fn read_date(text: &str) -> Result<Option<Date>, String> {
@@ -110,6 +129,24 @@ mod tests {
         }
         let reason = read_date("01/02/2026").expect_err("ambiguous");
         assert_eq!(reason, "the date `01/02/2026` is ambiguous: write 2026-02-01 or 2026-01-02");
+    }
+
+    #[test]
+    fn forms_of_the_api_are_recognised() {
+        let is_known = |text: &str| API_FORMS.iter().any(|form| has_form(text, form));
+        for text in ["2026-01-31", "0001-01-01", "2026-01-31T09:30:00.123456Z"] {
+            assert!(is_known(text), "{text}");
+        }
+        for text in [
+            "",
+            "2026-1-31",
+            "2026/01/31",
+            "2026-01-31T09:30:00Z",
+            "2026-01-31 09:30:00.123456Z",
+            "2026-01-31x",
+        ] {
+            assert!(!is_known(text), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! An operation that root fields are bound to: what it does, the role of each argument, and the shape of its result.
 
-use trefoil_model::{FieldId, FilterOperator, RecordTypeId, RootKind};
+use trefoil_model::error::Error;
+use trefoil_model::{FieldId, FilterOperator, RecordType, RecordTypeId, RootKind};
 
 use crate::changes::ChangeKind;
 use crate::operation::FilledField;
@@ -17,6 +18,31 @@ pub struct BuiltinOperation {
     pub is_singleton: bool,
     /// Required fields that the operation fills, because no argument can set them.
     pub filled_fields: Vec<FilledField>,
+}
+
+impl BuiltinOperation {
+    /// The error if no argument says which record is meant.
+    pub(crate) fn missing_key_error(&self, record: &RecordType) -> Error {
+        let is_get = self.verb == OperationVerb::Get;
+        let names_record = |role: &ArgumentRole| {
+            matches!(role, ArgumentRole::Field(_) | ArgumentRole::Where | ArgumentRole::Input)
+        };
+        let is_key = |role: &ArgumentRole| *role == ArgumentRole::Id || (is_get && names_record(role));
+        let names = self.argument_roles.iter().filter(|(_, role)| is_key(role)).map(|(name, _)| name);
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        match names.as_slice() {
+            [first, _, ..] => {
+                let message = format!("one of the arguments `{}` is required", names.join("`, `"));
+                Error::invalid(first, "REQUIRED", &message)
+            }
+            // Without such an argument, an object holds the key.
+            [] | [_] => {
+                let key = &record.field(record.id_field()).input_name;
+                let name = names.first().copied().unwrap_or(key);
+                Error::invalid(name, "REQUIRED", format!("argument `{name}` is required"))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

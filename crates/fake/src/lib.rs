@@ -16,6 +16,7 @@ mod plausible_text;
 // Texts that match a regular expression.
 mod pattern_text;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
@@ -36,6 +37,15 @@ use crate::seeded_random::SeededRandom;
 const MAX_DEPTH: usize = 3;
 /// Attempts to find a value that satisfies all rules.
 const MAX_ATTEMPTS: u64 = 20;
+/// The same for a key, which no other record may have.
+const MAX_KEY_ATTEMPTS: u64 = 10_000;
+
+/// The keys of a type that are in use.
+#[derive(Debug)]
+pub enum ExistingKeys {
+    Counted { last: i64 },
+    Others(HashSet<RecordId>),
+}
 
 /// Generates `count` records of every type, with ids after the existing ones.
 #[derive(Debug)]
@@ -43,25 +53,106 @@ pub struct FakeRecords<'m> {
     model: &'m Model,
     seed: u64,
     count: i64,
-    /// The last existing id of each type, by position; of types without counted ids any number not used before.
-    last_ids: Vec<i64>,
+    /// The number before the first new one of each type, by position: the last existing id, if ids are counted.
+    last_numbers: Vec<i64>,
+    /// The keys of the types whose keys have rules, by position; no others.
+    ruled_keys: Vec<Vec<RecordId>>,
     /// Types in the order of creation: each before those that refer to it.
     pub creation_order: Vec<RecordTypeId>,
 }
 
 impl<'m> FakeRecords<'m> {
-    pub fn new(model: &'m Model, seed: u64, count: i64, last_ids: Vec<i64>) -> Result<FakeRecords<'m>> {
-        Ok(FakeRecords { model, seed, count, last_ids, creation_order: creation_order(model)? })
+    pub fn new(
+        model: &'m Model,
+        seed: u64,
+        count: i64,
+        existing: Vec<ExistingKeys>,
+    ) -> Result<FakeRecords<'m>> {
+        let mut fakes = FakeRecords {
+            model,
+            seed,
+            count,
+            last_numbers: Vec::new(),
+            ruled_keys: Vec::new(),
+            creation_order: creation_order(model)?,
+        };
+        for (position, existing) in existing.into_iter().enumerate() {
+            let record = RecordTypeId(position);
+            let (last_number, keys) = match existing {
+                ExistingKeys::Counted { last } => (last, Vec::new()),
+                ExistingKeys::Others(keys) if fakes.has_ruled_key(record) => {
+                    (keys.len() as i64, fakes.new_keys(record, keys)?)
+                }
+                ExistingKeys::Others(keys) => (fakes.last_used_number(record, &keys), Vec::new()),
+            };
+            fakes.last_numbers.push(last_number);
+            fakes.ruled_keys.push(keys);
+        }
+        Ok(fakes)
+    }
+
+    fn has_ruled_key(&self, record: RecordTypeId) -> bool {
+        let ty = self.model.record(record);
+        ty.key_form() == KeyForm::Text && !ty.field(ty.id_field()).rules.is_empty()
+    }
+
+    /// A number after which enough keys are free: the number of records, or a greater one if some were deleted.
+    fn last_used_number(&self, record: RecordTypeId, existing: &HashSet<RecordId>) -> i64 {
+        let mut last = existing.len() as i64;
+        let is_used = |number: &i64| existing.contains(&self.numbered_id(record, *number));
+        while let Some(used) = (last + 1..=last + self.count).rev().find(is_used) {
+            last = used;
+        }
+        last
+    }
+
+    /// Keys that satisfy the rules, all different and not among the existing ones.
+    fn new_keys(&self, record: RecordTypeId, mut taken: HashSet<RecordId>) -> Result<Vec<RecordId>> {
+        let ty = self.model.record(record);
+        let field = ty.field(ty.id_field());
+        let owner = FakeOwner { type_name: &ty.name, record_random: None };
+        let last_number = taken.len() as i64;
+        let mut keys = Vec::new();
+        for number in last_number + 1..=last_number + self.count {
+            let random = self.numbered_random(record, number);
+            let candidate = |attempt: u64| {
+                let random = random.derive_number(attempt);
+                // Short texts differ too little by their numbers.
+                let text = match attempt % 2 {
+                    0 => text_value(owner, field, number, random)?,
+                    _ => random_letters(field, random),
+                };
+                RecordId::from_value(KeyForm::Text, &Value::String(text)).ok()
+            };
+            let is_valid =
+                |key: &RecordId| !taken.contains(key) && coerce::chosen_id_violations(ty, key).is_empty();
+            let Some(key) = (0..MAX_KEY_ATTEMPTS).filter_map(candidate).find(is_valid) else {
+                let message = "cannot generate enough different keys that satisfy the rules of the field";
+                return Err(Error::invalid(&format!("{}.{}", ty.name, field.name), "FAKE", message));
+            };
+            taken.insert(key.clone());
+            keys.push(key);
+        }
+        Ok(keys)
+    }
+
+    fn numbered_random(&self, record: RecordTypeId, number: i64) -> SeededRandom {
+        SeededRandom(self.seed).derive(&self.model.record(record).name).derive_number(number.unsigned_abs())
     }
 
     /// The id of the record with this number of its type.
     pub fn record_id(&self, record: RecordTypeId, number: i64) -> RecordId {
-        let (ty, number) = (self.model.record(record), self.last_ids[record.0] + number);
+        let ruled = usize::try_from(number - 1).ok().and_then(|i| self.ruled_keys[record.0].get(i));
+        ruled.cloned().unwrap_or_else(|| self.numbered_id(record, self.last_numbers[record.0] + number))
+    }
+
+    fn numbered_id(&self, record: RecordTypeId, number: i64) -> RecordId {
+        let ty = self.model.record(record);
         match ty.key_form() {
             KeyForm::Digits | KeyForm::Number => RecordId::Number(number),
             KeyForm::Text => RecordId::from(format!("{}-{number}", ty.path).as_str()),
             KeyForm::Uuid => {
-                let random = SeededRandom(self.seed).derive(&ty.name).derive_number(number.unsigned_abs());
+                let random = self.numbered_random(record, number);
                 let halves = ["high", "low"].map(|half| random.derive(half).below(u64::MAX));
                 RecordId::from(uuid::Uuid::from_u64_pair(halves[0], halves[1]))
             }
@@ -71,9 +162,9 @@ impl<'m> FakeRecords<'m> {
     /// Creates the record with this number of its type, from 1 on.
     pub fn create_operation(&self, record: RecordTypeId, number: i64) -> Result<Operation> {
         let ty = self.model.record(record);
-        let random = SeededRandom(self.seed).derive(&ty.name).derive_number(number.unsigned_abs());
+        let random = self.numbered_random(record, number);
         let owner = FakeOwner { type_name: &ty.name, record_random: Some(random) };
-        let id = self.last_ids[record.0] + number;
+        let id = self.last_numbers[record.0] + number;
         let mut fields = Vec::new();
         for (position, field) in ty.fields.iter().enumerate().filter(|(_, field)| field.is_writable()) {
             let random = random.derive(&field.name);
@@ -248,7 +339,8 @@ pub fn fake_value(model: &Model, record: &RecordType, field: &Field, number: i64
         model,
         seed: number.unsigned_abs(),
         count: 0,
-        last_ids: Vec::new(),
+        last_numbers: Vec::new(),
+        ruled_keys: Vec::new(),
         creation_order: Vec::new(),
     };
     let owner = FakeOwner { type_name: &record.name, record_random: None };
@@ -367,27 +459,36 @@ fn scalar_value(
     })
 }
 
+/// Letters as many as `@length` asks for.
+fn random_letters(field: &Field, random: SeededRandom) -> String {
+    let (min, max) = length_limits(field);
+    let length = max.unwrap_or(12).min(min.max(12));
+    let letter = |position| char::from(b'a' + random.derive_number(position).below(26) as u8);
+    (0..length).map(letter).collect()
+}
+
 /// A text that fits the field's name and `@length`.
 fn text_value(owner: FakeOwner<'_>, field: &Field, id: i64, random: SeededRandom) -> Option<String> {
     let pattern = field.rules.iter().find_map(|rule| match rule {
         FieldRule::Pattern { pattern, .. } => Some(pattern),
         FieldRule::NotBlank | FieldRule::Length { .. } | FieldRule::Range { .. } | FieldRule::Email => None,
     });
+    let is_unique = field.unique || field.kind.is_id();
     let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
     let (min, max) = length_limits(field);
     if let Some(pattern) = pattern {
         return pattern_text::text_matching(pattern, random);
     }
     if is_email {
-        return Some(plausible_text::email(owner.person_random(random), random, id, field.unique));
+        return Some(plausible_text::email(owner.person_random(random), random, id, is_unique));
     }
-    let mut text = plausible_text::text_for_field(owner, &field.name, random, id, field.unique);
+    let mut text = plausible_text::text_for_field(owner, &field.name, random, id, is_unique);
     while (text.chars().count() as u64) < min {
         text = format!("{text} {}", plausible_text::word(random.derive(&text)));
     }
     let Some(max) = max.filter(|max| (text.chars().count() as u64) > *max) else { return Some(text) };
     let max = usize::try_from(max).unwrap_or(usize::MAX);
-    if field.unique {
+    if is_unique {
         // The unique part is at the end.
         return Some(text.chars().rev().take(max).collect::<Vec<_>>().into_iter().rev().collect());
     }

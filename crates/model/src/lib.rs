@@ -166,6 +166,26 @@ pub enum RootKind {
     Subscription,
 }
 
+impl RootKind {
+    /// The name of the root type, unless the schema says another.
+    pub fn default_name(self) -> &'static str {
+        match self {
+            RootKind::Query => "Query",
+            RootKind::Mutation => "Mutation",
+            RootKind::Subscription => "Subscription",
+        }
+    }
+
+    /// The word that begins an operation of a document.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            RootKind::Query => "query",
+            RootKind::Mutation => "mutation",
+            RootKind::Subscription => "subscription",
+        }
+    }
+}
+
 /// A field of Query, Mutation or Subscription.
 #[derive(Debug)]
 pub struct RootField {
@@ -228,6 +248,15 @@ impl TypeRef {
             TypeRef::Named(_) => false,
             TypeRef::List(_) => true,
             TypeRef::NonNull(inner) => inner.is_list(),
+        }
+    }
+
+    /// True for `[User]`, not for `[[User]]`.
+    pub fn is_single_list(&self) -> bool {
+        match self {
+            TypeRef::Named(_) => false,
+            TypeRef::List(inner) => !inner.is_list(),
+            TypeRef::NonNull(inner) => inner.is_single_list(),
         }
     }
 
@@ -295,6 +324,23 @@ impl RecordType {
     /// The fields that clients set in a new record: the writable ones, and the id if the client must give it.
     pub fn is_set_on_create(&self, field: &Field) -> bool {
         field.is_writable() || (field.kind.is_id() && self.key_source == KeySource::Client)
+    }
+
+    /// True if the id of a new record may or must be given. Counted ids are the store's, although a create operation
+    /// may choose one.
+    pub fn accepts_given_key(&self) -> bool {
+        self.key_source != KeySource::Counter
+    }
+
+    /// The id of a record that a file holds, such as a seed or an import; an error explains what it must be.
+    pub fn id_from_file(&self, value: &Value) -> Result<RecordId, String> {
+        match RecordId::from_value(self.key_form, value) {
+            Ok(id) if id > RecordId::Number(0) => Ok(id),
+            Err(help) if !self.key_form.is_integer() => {
+                Err(format!("`{}` {help}", self.field(self.key).name))
+            }
+            Ok(_) | Err(_) => Err("an id must be a positive 64-bit integer".to_owned()),
+        }
     }
 
     /// The form of its ids.

@@ -3,7 +3,7 @@
 use trefoil_model::error::Violation;
 use trefoil_model::naming::names::{display_label, nearest_name};
 use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, KeySource, RecordId, RecordType, Value, ValueSource};
+use trefoil_model::{FieldId, RecordId, RecordType, Value, ValueSource};
 
 use crate::parsed_body::RecordObject;
 
@@ -64,10 +64,8 @@ fn resolve_name(
         return read_only("cannot be set");
     }
     match mode {
-        WriteMode::Create if record.key_source == KeySource::Counter => {
-            read_only("is assigned by the store and cannot be set")
-        }
-        WriteMode::Create => Ok(Some(id)),
+        WriteMode::Create if record.accepts_given_key() => Ok(Some(id)),
+        WriteMode::Create => read_only("is assigned by the store and cannot be set"),
         WriteMode::Replace(own) | WriteMode::Patch(own) => {
             let is_own = RecordId::from_value(record.key_form(), value).as_ref() == Ok(own);
             if is_own { Ok(None) } else { read_only("cannot be changed") }

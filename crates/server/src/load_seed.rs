@@ -217,9 +217,11 @@ impl SeedLoader<'_> {
 }
 
 fn create_operation(model: &Model, record: RecordTypeId, row: &SeedRecord) -> Result<Operation> {
-    let (id, fields) = fields_from_object(model, model.record(record), row.fields.clone())?;
-    if id.as_ref().is_some_and(|id| *id <= RecordId::Number(0)) {
-        return Err(Error::invalid("id", "TYPE", "an id must be a positive 64-bit integer"));
+    let record_type = model.record(record);
+    let (id, fields) = fields_from_object(model, record_type, row.fields.clone())?;
+    if let Some(id) = &id {
+        let checked = record_type.id_from_file(&id.to_value());
+        checked.map_err(|message| Error::invalid("id", "TYPE", &message))?;
     }
     Ok(Operation::Create { record, id, fields, filled_fields: Vec::new(), selection: Arc::default() })
 }

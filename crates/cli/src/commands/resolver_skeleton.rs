@@ -7,7 +7,7 @@ use std::path::Path;
 use heck::{ToKebabCase, ToSnakeCase};
 
 use trefoil_application::{App, shell_quoting};
-use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
+use trefoil_engine::{ResolverBinding, ResolverRegistry};
 use trefoil_model::diagnostic::render_all;
 use trefoil_model::{Argument, RootField};
 use trefoil_server::load_application::load_application;
@@ -73,7 +73,7 @@ fn program_source(custom: &[&RootField]) -> String {
     let mut registrations = String::new();
     let mut functions = String::new();
     for root in custom {
-        let field = format!("{}.{}", binding::default_root_name(root.root_kind), root.name);
+        let field = format!("{}.{}", root.root_kind.default_name(), root.name);
         let function = field.replace('.', "_").to_snake_case();
         let _ = writeln!(registrations, "        .resolver(\"{field}\", {function})");
         functions.push_str(&resolver_function(root, &field, &function));

@@ -1,6 +1,5 @@
 //! `trefoil schema`: prints the schema as it is served, or writes its generated part into a file.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
@@ -8,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use trefoil_application::{App, AppOrigin};
 use trefoil_engine::ResolverRegistry;
+use trefoil_files::AtomicReplacement;
 use trefoil_server::StartError;
 use trefoil_server::load_application::{LoadedApplication, load_application};
 
@@ -69,17 +69,15 @@ fn write_generated(mut app: App, registry: &ResolverRegistry, replace: bool) -> 
             "nothing is generated, because the schema declares its operations; add `extend schema @generate`",
         ));
     }
-    write_file(&path, &format!("{FILE_HEADER}{}", model.generated))
+    replace_file(&path, &format!("{FILE_HEADER}{}", model.generated))
         .map_err(|error| CommandError::failed(format!("{shown}: {error}")))?;
     print_output(&format!("wrote {shown}; it is part of the schema now, and yours to change\n"))
 }
 
-/// Writes the file beside its place and moves it there, so that a running server never reads half of it.
-fn write_file(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let unfinished = path.with_extension("unfinished");
-    let mut file = fs::File::create(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    fs::rename(unfinished, path)
+/// A running server never reads half of the file.
+fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    let mut replacement = AtomicReplacement::create_file(path)?;
+    fs::write(&replacement.partial_path, text)?;
+    replacement.commit()
 }

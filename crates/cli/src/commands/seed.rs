@@ -6,10 +6,13 @@ use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_data::export::error_text;
 use trefoil_data::progress_line::{ProgressLine, ProgressTotal};
-use trefoil_engine::{BulkStep, BulkWrite, Engine, ResolverRegistry};
-use trefoil_fake::FakeRecords;
+use trefoil_engine::{
+    BulkStep, BulkWrite, Engine, Listing, Operation, PreparedSelection, ResolverRegistry, Row, Selection,
+};
+use trefoil_fake::{ExistingKeys, FakeRecords};
 use trefoil_model::error::Error;
 use trefoil_model::values::digit_grouping::group_thousands;
+use trefoil_model::{KeySource, RecordId, RecordTypeId};
 use trefoil_server::lifecycle;
 use trefoil_sql::transfer::{self, StoreLocation};
 
@@ -63,11 +66,19 @@ async fn create_fake_records(
     let (_lock, engine) = lifecycle::open_engine(app, config, registry).await.map_err(CommandError::Start)?;
     let last_ids = transfer::last_ids(location).await.map_err(CommandError::failed)?;
     let model = engine.model().clone();
-    // Ids that are not counted are made of the time, so that they differ between runs.
-    let now = jiff::Timestamp::now().as_microsecond();
-    let base = |table: &str| last_ids.iter().find(|(name, _)| name == table).map_or(now, |(_, last)| *last);
-    let bases = model.records.iter().map(|record| base(&record.table)).collect();
-    let fakes = FakeRecords::new(&model, seed, count, bases).map_err(CommandError::failed)?;
+    let mut existing = Vec::new();
+    for (position, record) in model.records.iter().enumerate() {
+        existing.push(match record.key_source {
+            KeySource::Counter => {
+                let last = last_ids.iter().find(|(table, _)| *table == record.table);
+                ExistingKeys::Counted { last: last.map_or(0, |(_, last)| *last) }
+            }
+            KeySource::Generator | KeySource::Client => {
+                existing_keys(&engine, RecordTypeId(position)).await.map_err(CommandError::failed)?
+            }
+        });
+    }
+    let fakes = FakeRecords::new(&model, seed, count, existing).map_err(CommandError::failed)?;
     let failed =
         |outcome: &str, reason: String| CommandError::failed(format_args!("{location}: {outcome}: {reason}"));
     let total = fakes.creation_order.len() as u64 * count.unsigned_abs();
@@ -82,6 +93,15 @@ async fn create_fake_records(
         )
     })?;
     Ok(total)
+}
+
+/// The keys of all records of a type that does not count them up.
+async fn existing_keys(engine: &Engine, record: RecordTypeId) -> Result<ExistingKeys, Error> {
+    let key = engine.model().record(record).id_field();
+    let selection = PreparedSelection::new(Selection::new(vec![key], Vec::new()));
+    let operation = Operation::List { record, listing: Listing::default(), selection: selection.clone() };
+    let rows = engine.collect(operation, selection).await?.rows;
+    Ok(ExistingKeys::Others(rows.iter().filter_map(|row| RecordId::from_cell(row.cell(0))).collect()))
 }
 
 /// Writes all records, without the commit.

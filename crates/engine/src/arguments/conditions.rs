@@ -4,6 +4,7 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names;
 use trefoil_model::{EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Value};
 
+use crate::arguments::digit_texts::number_for_field;
 use crate::arguments::roles;
 use crate::operation::{Comparison, Condition, ValuePath};
 
@@ -90,7 +91,8 @@ impl<'m> ConditionParser<'m> {
             && !(operator == FilterOperator::EQUAL && owner.is_reference_object(field, &value))
         {
             let path = owner.value_path(field);
-            return Ok(Some(Condition::Compare(Comparison { path, operator, operand: value })));
+            let operand = number_for_field(owner.field(field), value);
+            return Ok(Some(Condition::Compare(Comparison { path, operator, operand })));
         }
         if value.is_null() {
             return Ok(owner.null_condition(key));

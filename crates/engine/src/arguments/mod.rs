@@ -6,7 +6,7 @@ pub mod warnings;
 
 // From the values of a request to an operation.
 mod conditions;
-mod implied_values;
+mod digit_texts;
 mod parse;
 pub mod sort_keys;
 mod unique_fields;

@@ -7,7 +7,7 @@ use trefoil_model::naming::names;
 use trefoil_model::{FieldId, Model, RecordId, RecordType, RootKind, Value};
 
 use crate::arguments::conditions::parse_conditions;
-use crate::arguments::implied_values::number_for_field;
+use crate::arguments::digit_texts::number_for_role;
 use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
@@ -74,7 +74,7 @@ impl BuiltinOperation {
             OperationVerb::Create => Ok(self.create_operation(parsed, selection)),
             OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(parsed, selection)),
             OperationVerb::Update | OperationVerb::Save => {
-                let id = parsed.required_id()?;
+                let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
                 let fields = parsed.fields;
                 Ok(Operation::Update {
                     record,
@@ -87,7 +87,8 @@ impl BuiltinOperation {
                 })
             }
             OperationVerb::Delete => {
-                Ok(Operation::Delete { record, id: parsed.required_id()?, expected_version, selection })
+                let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
+                Ok(Operation::Delete { record, id, expected_version, selection })
             }
             OperationVerb::CreateMany => {
                 Ok(Operation::CreateMany { record, items: parsed.items, filled_fields, selection })
@@ -132,7 +133,6 @@ impl BuiltinOperation {
         let record = model.record(self.record);
         for (position, value) in arguments {
             let (name, role) = &self.argument_roles[position];
-            let value = number_for_field(record, role, value);
             if let Err(violation) = parsed.accept(model, record, self.verb, name, role, value) {
                 violations.extend(violation);
             }
@@ -164,10 +164,12 @@ impl ParsedArguments {
         value: Value,
     ) -> Result<(), Vec<Violation>> {
         // An explicit null counts as absent, except where null is a value: "is null", "set to null".
-        let names_record = *role == ArgumentRole::Id && !verb.may_create();
-        if value.is_null() && !matches!(role, ArgumentRole::Field(_)) && !names_record {
+        // A get by null would find a record that merely has no value: `userByToken(token: $forgotten)`.
+        let is_value = matches!(role, ArgumentRole::Field(_)) && verb != OperationVerb::Get;
+        if value.is_null() && !is_value {
             return Ok(());
         }
+        let value = number_for_role(record, role, value);
         match role {
             ArgumentRole::Id if verb == OperationVerb::Get && is_impossible_key(record, &value) => {
                 self.conditions.push(Condition::one_of(record.id_field(), Value::List(Vec::new())));
@@ -208,7 +210,9 @@ impl ParsedArguments {
                 self.accept_named(model, record, verb, expect_object(name, value)?)?;
             }
             // A filter that is text searches, an object compares fields.
-            ArgumentRole::Where if matches!(value, Value::String(_)) => {
+            ArgumentRole::Where
+                if matches!(value, Value::String(_)) && verb.group() == VerbGroup::ReadMany =>
+            {
                 self.search = Some(expect_text(name, value)?);
             }
             ArgumentRole::Where => self.conditions.extend(parse_conditions(model, record, name, value)?),
@@ -245,15 +249,11 @@ impl ParsedArguments {
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    fn required_id(&mut self) -> Result<RecordId> {
-        self.id.take().ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
-    }
-
     /// The conditions of a write to many records: an empty `where`, such as a forgotten variable, does not mean all.
     fn required_conditions(self, limits: &PlanLimits) -> Result<Vec<Condition>> {
         if self.conditions.is_empty() {
             let message =
-                "`where` has no condition; one that all records meet reaches all, such as `id_ne: 0`";
+                "`where` has no condition; add one; to reach all records, use one that is always true";
             return Err(Error::invalid("where", "REQUIRED", message));
         }
         list_window::limited_conditions(limits, self.conditions)
@@ -267,7 +267,7 @@ impl ParsedArguments {
             conditions.push(Condition::equals(field, id.to_value()));
         }
         if conditions.is_empty() && !operation.is_singleton {
-            return Err(Error::invalid("id", "REQUIRED", "argument `id` is required"));
+            return Err(operation.missing_key_error(model.record(operation.record)));
         }
         Ok(Listing { conditions, slice: ListSlice::First { first: 1, after: None }, ..Listing::default() })
     }
@@ -321,7 +321,7 @@ impl ParsedArguments {
 /// The message for an argument without a role.
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
     let owner = &record.name;
-    let key = &record.field(record.id_field()).name;
+    let key = &record.field(record.id_field()).input_name;
     let text = match verb.group() {
         VerbGroup::WriteFields => format!("{owner} has no field `{name}` that can be set"),
         VerbGroup::ReadMany | VerbGroup::Subscribe => format!("{owner} has no field `{name}` to filter by"),

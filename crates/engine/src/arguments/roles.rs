@@ -2,7 +2,7 @@
 
 use trefoil_model::naming::names;
 use trefoil_model::naming::operation_words::TypeNoun;
-use trefoil_model::{Argument, ComparisonOp, FieldId, FilterOperator, KeySource, RecordType, ValueSource};
+use trefoil_model::{Argument, ComparisonOp, FieldId, FilterOperator, RecordType, ValueSource};
 
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
 
@@ -19,7 +19,7 @@ pub fn argument_roles(
     let has_key =
         arguments.iter().any(|argument| named_role(record, verb, &argument.name) == ArgumentRole::Id);
     let role = |argument: &Argument| {
-        let role = typed_role(named_role(record, verb, &argument.name), argument);
+        let role = typed_role(named_role(record, verb, &argument.name), verb, argument);
         // `author: ID!` for the field `authorId`.
         let is_value = role == ArgumentRole::Unknown && argument.fields.is_empty();
         let role = if is_value { named_role(record, verb, &format!("{}_id", argument.name)) } else { role };
@@ -42,8 +42,13 @@ pub fn argument_roles(
     roles
 }
 
-/// The role that the name says, unless the argument is an object and that role takes none: `page: PageRequest`.
-fn typed_role(role: ArgumentRole, argument: &Argument) -> ArgumentRole {
+/// The role that the name says, unless the argument is an object and that role takes none: `page: PageRequest`. A
+/// subscription compares fields and does not search, so it has no use for `where: String`.
+fn typed_role(role: ArgumentRole, verb: OperationVerb, argument: &Argument) -> ArgumentRole {
+    let is_text = argument.ty.inner_name() == "String";
+    if role == ArgumentRole::Where && verb.group() == VerbGroup::Subscribe && is_text {
+        return ArgumentRole::Unknown;
+    }
     let takes_value = matches!(
         role,
         ArgumentRole::Page
@@ -105,9 +110,7 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
             }
         }
         OperationVerb::Create if is_key() => ArgumentRole::Id,
-        OperationVerb::CreateMany | OperationVerb::Upsert
-            if is_key() && record.key_source != KeySource::Counter =>
-        {
+        OperationVerb::CreateMany | OperationVerb::Upsert if is_key() => {
             ArgumentRole::Field(record.id_field())
         }
         OperationVerb::Create
@@ -192,7 +195,7 @@ fn first_word_op(word: &str) -> Option<FilterOperator> {
 
 /// The field that `find` finds by this name, or by one that differs only in case, underscores and where `id` stands:
 /// `authorID`, `author_id` and `idAuthor` for `authorId`.
-fn any_case_field(
+pub(crate) fn any_case_field(
     record: &RecordType,
     name: &str,
     find: fn(&RecordType, &str) -> Option<FieldId>,

@@ -1,10 +1,9 @@
 //! The order of a list as arguments spell it: `name`, `-name`, `NAME_DESC`, `{ field: "name", direction: DESC }`.
 
 use trefoil_model::error::Violation;
-use trefoil_model::naming::names::snake_words;
-use trefoil_model::{FieldId, RecordType, Value};
+use trefoil_model::{RecordType, Value};
 
-use crate::arguments::roles::filter_field;
+use crate::arguments::roles::{any_case_field, filter_field};
 use crate::arguments::values::{expect_object, expect_text, unknown_field_violation};
 use crate::operation::SortKey;
 
@@ -33,9 +32,10 @@ pub fn parse_sort_key(record: &RecordType, argument: &str, word: &str) -> Result
     let exact = filter_field(record, field).map(|field| SortKey { field, descending });
     let with_direction = || {
         let (field, direction) = word.rsplit_once(['_', ' '])?;
-        Some(SortKey { field: any_case_field(record, field)?, descending: direction_from_word(direction)? })
+        let field = any_case_field(record, field, filter_field)?;
+        Some(SortKey { field, descending: direction_from_word(direction)? })
     };
-    let any_case = || any_case_field(record, field).map(|field| SortKey { field, descending });
+    let any_case = || any_case_field(record, field, filter_field).map(|field| SortKey { field, descending });
     exact
         .or_else(with_direction)
         .or_else(any_case)
@@ -82,13 +82,6 @@ pub(crate) fn direction_from_word(word: &str) -> Option<bool> {
 
 pub(crate) fn set_direction(sort_keys: &mut [SortKey], descending: bool) {
     sort_keys.iter_mut().for_each(|sort_key| sort_key.descending = descending);
-}
-
-/// The field that an enum value like `CREATED_AT` names.
-fn any_case_field(record: &RecordType, name: &str) -> Option<FieldId> {
-    let wanted = snake_words(name);
-    let field = record.fields.iter().find(|field| snake_words(&field.name) == wanted)?;
-    filter_field(record, &field.name)
 }
 
 /// The items of a list; a single value counts as a list of one.

@@ -1,7 +1,7 @@
 //! The unique fields by which an upsert finds its record.
 
 use trefoil_model::error::Violation;
-use trefoil_model::{Field, FieldId, KeySource, RecordType, Value};
+use trefoil_model::{Field, FieldId, RecordType, Value};
 
 use crate::arguments::sort_keys;
 use crate::arguments::values::expect_text;
@@ -12,8 +12,7 @@ pub(super) fn parse_unique_fields(
     argument: &str,
     value: Value,
 ) -> Result<Vec<FieldId>, Vec<Violation>> {
-    let is_unique =
-        |field: &Field| field.unique || (field.kind.is_id() && record.key_source != KeySource::Counter);
+    let is_unique = |field: &Field| field.unique || (field.kind.is_id() && record.accepts_given_key());
     let refuse = |code, what: &str| {
         let unique = record.fields.iter().filter(|field| is_unique(field));
         let unique = unique.map(|field| field.input_name.as_str());

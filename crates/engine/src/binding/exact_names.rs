@@ -46,7 +46,7 @@ fn bind_root_field(
     words: &WordBinder<'_>,
     root: &RootField,
 ) -> ResolverBinding {
-    if let Some(resolver) = registry.get(default_root_name(root.root_kind), &root.name) {
+    if let Some(resolver) = registry.get(root.root_kind.default_name(), &root.name) {
         return ResolverBinding::Registered(resolver.clone());
     }
     let mut candidates = names.candidates(root).to_vec();
@@ -103,14 +103,6 @@ fn builtin_binding(
 fn is_singleton(model: &Model, root: &RootField, record: RecordTypeId, verb: OperationVerb) -> bool {
     let is_current_user = matches!(root.name.as_str(), "me" | "viewer" | "currentUser");
     verb == OperationVerb::Get && root.arguments.is_empty() && !is_current_user && !is_listed(model, record)
-}
-
-pub fn default_root_name(root: RootKind) -> &'static str {
-    match root {
-        RootKind::Query => "Query",
-        RootKind::Mutation => "Mutation",
-        RootKind::Subscription => "Subscription",
-    }
 }
 
 /// The operations that each root field name may stand for.

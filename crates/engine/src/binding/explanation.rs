@@ -2,7 +2,7 @@
 
 use trefoil_model::naming::names;
 use trefoil_model::naming::operation_words::{NameReading, NamedVerb, read_operation_name};
-use trefoil_model::{Argument, Model, RecordTypeId, RootField, RootKind};
+use trefoil_model::{Argument, Model, RecordTypeId, RootField};
 
 use crate::arguments::roles::argument_roles;
 use crate::binding::named_arguments::NamedArguments;
@@ -45,7 +45,7 @@ pub(super) fn explain_missing<'n>(
     words: &WordBinder<'_>,
     known: impl Iterator<Item = (&'n str, &'n [(RecordTypeId, OperationVerb)])>,
 ) -> String {
-    let keyword = operation_keyword(root.root_kind);
+    let keyword = root.root_kind.keyword();
     let name = root.resolver.as_deref().unwrap_or(&root.name);
     let readings = read_operation_name(root.root_kind, name);
     let does_the_same = |verb: OperationVerb| {
@@ -95,13 +95,5 @@ fn has_verb(named: NamedVerb, verb: OperationVerb) -> bool {
         NamedVerb::Created => verb == OperationVerb::Subscribe(ChangeKind::Created),
         NamedVerb::Updated => verb == OperationVerb::Subscribe(ChangeKind::Updated),
         NamedVerb::Deleted => verb == OperationVerb::Subscribe(ChangeKind::Deleted),
-    }
-}
-
-fn operation_keyword(root: RootKind) -> &'static str {
-    match root {
-        RootKind::Query => "query",
-        RootKind::Mutation => "mutation",
-        RootKind::Subscription => "subscription",
     }
 }

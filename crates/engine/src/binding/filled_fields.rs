@@ -91,36 +91,36 @@ fn fill_value(field: &Field) -> Option<FillValue> {
     }
 }
 
+/// Words for what happened at a time, and whether it happens again with every change.
+const CLOCK_WORDS: [(&str, bool); 16] = [
+    ("created", false),
+    ("create", false),
+    ("creation", false),
+    ("updated", true),
+    ("update", true),
+    ("modified", true),
+    ("inserted", false),
+    ("published", false),
+    ("posted", false),
+    ("added", false),
+    ("registered", false),
+    ("submitted", false),
+    ("enrolled", false),
+    ("joined", false),
+    ("ordered", false),
+    ("uploaded", false),
+];
+
 /// `updatedAt`, `lastModified`: the time of the last change.
 fn is_change_name(name: &str) -> bool {
-    snake_words(name).split('_').any(|word| matches!(word, "updated" | "modified"))
+    snake_words(name).split('_').any(|word| CLOCK_WORDS.contains(&(word, true)))
 }
 
 /// `createdAt`, `updatedOn`, `dateCreated`, `creationDate` and the like.
 fn is_clock_name(name: &str) -> bool {
     let snake = snake_words(name);
     let words: Vec<&str> = snake.split('_').collect();
-    let is_event = |word: &&str| {
-        matches!(
-            *word,
-            "created"
-                | "create"
-                | "creation"
-                | "updated"
-                | "update"
-                | "modified"
-                | "inserted"
-                | "published"
-                | "posted"
-                | "added"
-                | "registered"
-                | "submitted"
-                | "enrolled"
-                | "joined"
-                | "ordered"
-                | "uploaded"
-        )
-    };
+    let is_event = |word: &&str| CLOCK_WORDS.iter().any(|(known, _)| known == word);
     let is_other = |word: &&str| matches!(*word, "at" | "on" | "date" | "time" | "timestamp" | "last");
     snake == "timestamp"
         || (words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word)))
@@ -138,7 +138,7 @@ fn is_counter_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_clock_name;
+    use super::{is_change_name, is_clock_name};
 
     #[test]
     fn clock_names() {
@@ -147,6 +147,16 @@ mod tests {
         }
         for name in ["createdBy", "birthDate", "date", "startsAt"] {
             assert!(!is_clock_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_last_change() {
+        for name in ["updatedAt", "lastUpdate", "update_time", "lastModified", "dateModified"] {
+            assert!(is_clock_name(name) && is_change_name(name), "{name}");
+        }
+        for name in ["createdAt", "creationDate", "publishedOn", "joined"] {
+            assert!(!is_change_name(name), "{name}");
         }
     }
 }

@@ -15,5 +15,5 @@ mod filled_fields;
 // Why a root field has no resolver, and how to bind it.
 mod explanation;
 
-pub use exact_names::{bind_root_fields, default_root_name, subscribed_changes};
+pub use exact_names::{bind_root_fields, subscribed_changes};
 pub(crate) use filled_fields::impossible_fields;

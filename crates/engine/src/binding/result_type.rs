@@ -14,19 +14,16 @@ pub(super) fn find_result_shape(
     let name = root.ty.inner_name();
     let is_record = name == model.record(record).name;
     match verb {
-        OperationVerb::List if is_record && is_single_list(&root.ty) => Some(ResultShape::List),
+        OperationVerb::List if is_record && root.ty.is_single_list() => Some(ResultShape::List),
         OperationVerb::List if !root.ty.is_list() && model.connection_node(name) == Some(record) => {
             Some(ResultShape::Connection)
         }
         OperationVerb::List => None,
-        OperationVerb::Count => {
+        OperationVerb::Count | OperationVerb::UpdateMany | OperationVerb::DeleteMany => {
             is_plain(&root.ty, &[Scalar::Int, Scalar::Long]).then_some(ResultShape::Count)
         }
         OperationVerb::Exists => is_plain(&root.ty, &[Scalar::Boolean]).then_some(ResultShape::Boolean),
-        OperationVerb::CreateMany => (is_record && is_single_list(&root.ty)).then_some(ResultShape::List),
-        OperationVerb::UpdateMany | OperationVerb::DeleteMany => {
-            (name == "Int" && !root.ty.is_list()).then_some(ResultShape::Count)
-        }
+        OperationVerb::CreateMany => (is_record && root.ty.is_single_list()).then_some(ResultShape::List),
         OperationVerb::SubscribeAll => {
             (!root.ty.is_list() && model.change_record(name) == Some(record)).then_some(ResultShape::Payload)
         }
@@ -93,13 +90,4 @@ pub(super) fn is_listed(model: &Model, record: RecordTypeId) -> bool {
         is_connection || (ty.is_list() && model.find_record(ty.inner_name()) == Some(record))
     };
     model.root_fields.iter().any(|root| root.root_kind == RootKind::Query && lists(&root.ty))
-}
-
-/// `[User]`, not `[[User]]`.
-fn is_single_list(ty: &TypeRef) -> bool {
-    match ty {
-        TypeRef::Named(_) => false,
-        TypeRef::List(inner) => !inner.is_list(),
-        TypeRef::NonNull(inner) => is_single_list(inner),
-    }
 }

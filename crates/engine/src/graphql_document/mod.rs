@@ -61,11 +61,7 @@ impl DocumentRequest<'_> {
             }
             ResultShape::Id | ResultShape::Boolean | ResultShape::Count => String::new(),
         };
-        let keyword = match root.root_kind {
-            RootKind::Query => "query",
-            RootKind::Mutation => "mutation",
-            RootKind::Subscription => "subscription",
-        };
+        let keyword = root.root_kind.keyword();
         let title = format!("{}{}", root.name[..1].to_uppercase(), &root.name[1..]);
         Some(format!("{keyword} {title} {{\n  {}{arguments}{selection}\n}}\n", root.name))
     }

@@ -90,8 +90,10 @@ pub enum PlanAction {
         /// Matches one record at most.
         listing: PlannedListing,
         create: Box<Plan>,
-        /// Its id is that of the record that is found, see [`Plan::for_record`].
-        update: Box<Plan>,
+        /// What the record gets that is found.
+        values: Vec<(FieldId, StoredValue)>,
+        links: Vec<(FieldId, Vec<RecordId>)>,
+        selection: Arc<PlannedSelection>,
     },
     ReadImage {
         record: RecordTypeId,
@@ -129,15 +131,6 @@ impl Plan {
     /// `action` has only validated values.
     fn proven(action: PlanAction) -> Plan {
         Plan { action, _proof: PlanProof }
-    }
-
-    /// The same update for the record with this id.
-    pub fn for_record(&self, record_id: RecordId) -> Plan {
-        let mut plan = self.clone();
-        if let PlanAction::Update { id, .. } = &mut plan.action {
-            *id = record_id;
-        }
-        plan
     }
 
     /// Plans an imported record: validated like a creation, but timestamps that the server fills may be given.
@@ -225,20 +218,16 @@ fn plan_action(
         Operation::Upsert { record, by, fields, filled_fields, selection } => {
             let listing = many_records::plan_unique_match(model, record, &by, &fields, limits)?;
             let key = model.record(record).id_field();
-            let operation = Operation::Update {
-                record,
-                // That of the record that is found.
-                id: RecordId::Number(0),
-                fields: fields.iter().filter(|(field, _)| *field != key).cloned().collect(),
-                filled_fields: filled_fields.clone(),
-                missing_fields: MissingFields::Keep,
-                expected_version: None,
-                selection: selection.clone(),
-            };
-            let update = Plan::prove(model, limits, operation, now)?;
+            let changes = fields.iter().filter(|(field, _)| *field != key).cloned().collect();
+            let PlannedValues { values, links, .. } = WritePlanner::new(model, record, now).plan_update(
+                changes,
+                &filled_fields,
+                MissingFields::Keep,
+            )?;
+            let planned_selection = selection.plan(model, record)?;
             let operation = Operation::Create { record, id: None, fields, filled_fields, selection };
-            let create = Plan::prove(model, limits, operation, now)?;
-            PlanAction::Upsert { record, listing, create: Box::new(create), update: Box::new(update) }
+            let create = Box::new(Plan::prove(model, limits, operation, now)?);
+            PlanAction::Upsert { record, listing, create, values, links, selection: planned_selection }
         }
         Operation::ReadImage { record, image, selection } => {
             PlanAction::ReadImage { record, image, selection: selection.plan(model, record)? }

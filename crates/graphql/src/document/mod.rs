@@ -11,3 +11,4 @@ pub(crate) mod suggest;
 
 // Depth, cost and size.
 pub(crate) mod limits;
+mod operation_weight;

@@ -14,6 +14,7 @@ use trefoil_config::ServerLimits;
 use trefoil_engine::Engine;
 use trefoil_model::Value;
 
+use crate::document::operation_weight::OperationWeight;
 use crate::document::{limits, rules, suggest, tokens};
 use crate::plan::input;
 use crate::plan::roots::OperationPlan;
@@ -42,8 +43,8 @@ pub struct PreparedOperation {
     pub declared_variables: Vec<DeclaredVariable>,
     /// Positions of the variables that `@skip` and `@include` use.
     include_variables: Vec<usize>,
-    /// The cost depends on variables and is checked for each request.
-    cost_uses_variables: bool,
+    /// Present if the cost depends on variables, and is therefore checked for each request.
+    variable_weight: Option<OperationWeight>,
     plans: RwLock<Vec<(IncludeFlags, Arc<OperationPlan>)>>,
 }
 
@@ -87,7 +88,7 @@ impl ParsedDocument {
         let operations: Vec<_> = document
             .operations
             .iter()
-            .map(|operation| PreparedOperation::new(engine, &document, operation))
+            .map(|operation| PreparedOperation::new(engine, settings, &document, operation))
             .collect();
         for prepared in &operations {
             prepared.check_introspection(&document, settings)?;
@@ -147,8 +148,8 @@ fn validate(
         Err(error) => (error.partial, Some(error.errors)),
     };
     for operation in document.operations.iter() {
-        limits::check_operation(engine.model(), &document, operation, None, &settings.limits)
-            .map_err(|failure| vec![failure])?;
+        let weight = OperationWeight::new(engine.model(), &document, operation, &settings.limits);
+        limits::check_weight(&weight, None, &settings.limits).map_err(|failure| vec![failure])?;
     }
     let document = match document.validate(schema) {
         Ok(document) => document,
@@ -209,8 +210,14 @@ fn response_error(error: &GraphQLError, code: &str) -> ResponseError {
 }
 
 impl PreparedOperation {
-    fn new(engine: &Engine, document: &ExecutableDocument, operation: &Node<Operation>) -> PreparedOperation {
+    fn new(
+        engine: &Engine,
+        settings: &GraphqlSettings,
+        document: &ExecutableDocument,
+        operation: &Node<Operation>,
+    ) -> PreparedOperation {
         let schema = &engine.model().schema;
+        let weight = OperationWeight::new(engine.model(), document, operation, &settings.limits);
         let declared = operation.variables.iter().map(|variable| DeclaredVariable {
             name: variable.name.to_string(),
             definition: variable.clone(),
@@ -234,7 +241,7 @@ impl PreparedOperation {
                 .filter(|(_, variable)| names.contains(&&variable.name))
                 .map(|(i, _)| i)
                 .collect(),
-            cost_uses_variables: limits::depends_on_variables(engine.model(), document, operation),
+            variable_weight: Some(weight).filter(OperationWeight::depends_on_variables),
             plans: RwLock::default(),
         }
     }
@@ -270,9 +277,8 @@ impl PreparedOperation {
         variables: &VariableValues,
         on_stored: impl FnOnce(&OperationPlan),
     ) -> Result<Arc<OperationPlan>, ResponseError> {
-        if self.cost_uses_variables {
-            let (operation, variables) = (&self.operation, Some(variables));
-            limits::check_operation(engine.model(), document, operation, variables, &settings.limits)?;
+        if let Some(weight) = &self.variable_weight {
+            limits::check_weight(weight, Some(variables), &settings.limits)?;
         }
         let key =
             self.include_variables.iter().map(|position| variables.get(*position).and_then(Value::as_bool));

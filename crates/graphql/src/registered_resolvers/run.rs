@@ -72,7 +72,8 @@ impl<'a> ResolverExecution<'a> {
         );
         let (pending, records) = records?;
         for (pending, (rows, outcome)) in pending.iter().zip(&records) {
-            if outcome.is_ok() {
+            // Without a record there is no payload, so its resolvers have nothing to say.
+            if outcome.as_ref().is_ok_and(|outcome| *outcome != Outcome::NotFound) {
                 self.resolve_wrapper(builder, pending.root_position, rows).await;
             }
         }
@@ -165,7 +166,8 @@ impl<'a> ResolverExecution<'a> {
         };
         let sources = || rows.iter().map(|(row, _)| NodeSource::Row(row.clone()));
         let parents: Vec<Value> = match parent {
-            Some(_) if rows.is_empty() => vec![Value::Null],
+            // A write to many records has a payload, but no record of its own.
+            Some(_) if rows.is_empty() && matches!(root.shape, RootShape::Payload(_)) => vec![Value::Null],
             Some(shape) => sources().map(|source| self.parent_value(shape, &source)).collect(),
             None => Vec::new(),
         };

@@ -85,6 +85,7 @@ pub fn chosen_id_violations(record: &RecordType, id: &RecordId) -> Vec<Violation
             single_violation("RANGE", message)
         }
         RecordId::Number(_) => Vec::new(),
+        RecordId::Text(_) if field.rules.is_empty() => Vec::new(),
         RecordId::Text(text) => {
             let value = Value::String(text.to_string());
             rule_checks::rule_violations(&field.rules, &value, &id.clone().into_stored(), label)

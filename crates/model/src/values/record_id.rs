@@ -112,7 +112,7 @@ impl From<uuid::Uuid> for RecordId {
 
 const NUMBER_HELP: &str = "must be an id (a whole number)";
 const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
-const TEXT_HELP: &str = "must be a text of 1 to 200 bytes without `/` and without spaces at its ends, other than `new`, `-`, `.` and `..`";
+const TEXT_HELP: &str = "must be a text of 1 to 200 bytes without `/`, control characters and spaces at its ends, other than `new`, `-`, `.` and `..`";
 
 /// True if the text can be a key: a segment of a path that no page of the collection has.
 fn is_text_key(text: &str) -> bool {

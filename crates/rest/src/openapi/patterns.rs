@@ -21,8 +21,15 @@ pub const NOT_NEGATIVE_ID: &str = concat!("^(", up_to_i64_max!(), ")$");
 /// A 64-bit integer in a response. It need not exclude the numbers above the maximum, which the server never sends.
 pub const SHOWN_ID: &str = "^-?[0-9]{1,19}$";
 
+/// What a text key may begin and end with: neither white space nor what it must not contain at all.
+macro_rules! key_edge {
+    () => {
+        r"[^\u0000-\u0020/\u007F-\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]"
+    };
+}
+
 /// A text key. The reserved words are refused too, which a portable expression cannot say.
-pub const TEXT_KEY: &str = r"^[^\u0000/]+$";
+pub const TEXT_KEY: &str = concat!("^", key_edge!(), r"([^\u0000-\u001F/\u007F-\u009F]*", key_edge!(), ")?$");
 
 pub const NO_NUL: &str = r"^[^\u0000]*$";
 
@@ -68,6 +75,7 @@ pub fn portable_pattern(source: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use regex::Regex;
+    use trefoil_model::{KeyForm, RecordId};
 
     use super::*;
 
@@ -82,6 +90,18 @@ mod tests {
             let passes = !text.trim().is_empty() && c != '\0';
             assert_eq!(matches(NOT_BLANK, &text), passes, "{c:?}");
             assert_eq!(matches(NO_NUL, &text), c != '\0', "{c:?}");
+        }
+    }
+
+    #[test]
+    fn text_key_pattern_matches_keys() {
+        let pattern = Regex::new(TEXT_KEY).unwrap();
+        for c in (0..=0x3100).filter_map(char::from_u32) {
+            for text in [c.to_string(), format!("a{c}"), format!("{c}a"), format!("a{c}a")] {
+                // The pattern cannot say which words are reserved.
+                let is_key = RecordId::from_text(KeyForm::Text, &text).is_ok() || matches!(&*text, "-" | ".");
+                assert_eq!(pattern.is_match(&text), is_key, "{text:?}");
+            }
         }
     }
 

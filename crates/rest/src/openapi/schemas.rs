@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use trefoil_model::values::example_values;
-use trefoil_model::{EmbeddedType, EnumType, Field, KeySource, Model, RecordType, ValueSource};
+use trefoil_model::{EmbeddedType, EnumType, Field, Model, RecordType, ValueSource};
 
 use crate::openapi::values::{ValueContext, field_schema, make_nullable, schema_reference};
 
@@ -94,9 +94,7 @@ fn part_schema(record: &RecordType) -> Json {
 }
 
 fn new_schema(model: &Model, record: &RecordType) -> Json {
-    // Counted ids are the store's; others may or must be given.
-    let key =
-        record.fields.iter().filter(|field| field.kind.is_id() && record.key_source != KeySource::Counter);
+    let key = record.fields.iter().filter(|field| field.kind.is_id() && record.accepts_given_key());
     let fields: Vec<&Field> = key.chain(writable_fields(record)).collect();
     let is_needed =
         |field: &Field| is_required(field) || (field.kind.is_id() && record.is_set_on_create(field));

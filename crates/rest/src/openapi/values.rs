@@ -108,6 +108,7 @@ pub fn text_key_schema(form: KeyForm) -> Json {
     match form {
         KeyForm::Uuid => json!({ "type": "string", "format": "uuid" }),
         KeyForm::Digits | KeyForm::Number | KeyForm::Text => {
+            // A length in characters: the limit is one of bytes, which JSON Schema cannot count.
             json!({ "type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES, "pattern": TEXT_KEY })
         }
     }

@@ -1,6 +1,5 @@
 //! Explains a broken constraint by running the queries of a [`ConstraintProbe`] on PostgreSQL.
 
-use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{CellValue, Model};
@@ -10,20 +9,20 @@ use crate::postgres::session::{PostgresSession, read_cell};
 use crate::statements::constraint_errors::{BrokenConstraint, ConstraintProbe};
 use crate::statements::dialect::Dialect;
 use crate::statements::sql_parameter::SqlParameter;
-use crate::statements::write_parts::write_parts;
+use crate::statements::write_parts::WriteParts;
 
 /// The error for the caller whose statement was refused. The failed statement must have been rolled back.
 pub async fn explain_error(
     session: PostgresSession<'_>,
     model: &Model,
-    action: &PlanAction,
+    parts: WriteParts<'_>,
     error: &tokio_postgres::Error,
 ) -> Result<Error, PostgresError> {
-    if let Some(violation) = required_violation(model, action, error) {
+    if let Some(violation) = required_violation(model, parts, error) {
         return Ok(violation);
     }
     let Some(broken) = broken_constraint(session, error).await? else { return Ok(refused_error(error)) };
-    let Some(probe) = ConstraintProbe::new(Dialect::Postgres, model, action, &broken) else {
+    let Some(probe) = ConstraintProbe::new(Dialect::Postgres, model, parts, &broken) else {
         return Ok(refused_error(error));
     };
     let mut found = Vec::new();
@@ -43,9 +42,9 @@ pub async fn explain_error(
 }
 
 /// The violation of a NOT NULL that the schema does not contain.
-fn required_violation(model: &Model, action: &PlanAction, error: &tokio_postgres::Error) -> Option<Error> {
+fn required_violation(model: &Model, parts: WriteParts<'_>, error: &tokio_postgres::Error) -> Option<Error> {
     let db_error = error.as_db_error().filter(|db_error| db_error.code().code() == "23502")?;
-    let (owner, column) = (model.record(write_parts(action).record?), db_error.column()?);
+    let (owner, column) = (model.record(parts.record?), db_error.column()?);
     let field = owner.fields.iter().find(|field| field.column == column)?;
     let message = format!("{} is required", display_label(&field.name));
     Some(Error::Invalid(vec![Violation::new(&field.input_name, "REQUIRED", message)]))

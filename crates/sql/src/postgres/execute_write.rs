@@ -8,7 +8,7 @@ use trefoil_model::error::Error;
 use crate::postgres::error::PostgresError;
 use crate::postgres::execute_read::{self, attach_children, read_tree};
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error, read_cell};
-use crate::statements::compile::Program;
+use crate::statements::compile::{Program, UpdateProgram};
 use crate::statements::row_batch::RowBatch;
 use crate::statements::select::SelectLevel;
 use crate::statements::sql_parameter::SqlParameter;
@@ -23,14 +23,14 @@ pub fn single_statement(program: &Program) -> Option<&str> {
         {
             Some(insert)
         }
-        Program::Update { update: Some(update), links, read_level, .. }
+        Program::Update(UpdateProgram { update: Some(update), links, read_level, .. })
             if links.is_empty() && read_level.is_flat() =>
         {
             Some(update)
         }
         Program::Delete { delete, read_level, .. } if read_level.is_flat() => Some(delete),
         Program::Create { .. }
-        | Program::Update { .. }
+        | Program::Update(_)
         | Program::Delete { .. }
         | Program::Get(_)
         | Program::List { .. }
@@ -51,23 +51,18 @@ pub async fn execute_write(
 ) -> Result<Outcome, PostgresError> {
     let (read_level, selection) = match (&plan.action, program) {
         (PlanAction::Create { selection, .. }, Program::Create { read_level, .. })
-        | (PlanAction::Update { selection, .. }, Program::Update { read_level, .. })
+        | (PlanAction::Update { selection, .. }, Program::Update(UpdateProgram { read_level, .. }))
         | (PlanAction::Delete { selection, .. }, Program::Delete { read_level, .. }) => {
             (read_level, selection)
         }
         _ => return execute_read::execute_read(session, plan, program, visit).await,
     };
-    let write = PostgresWrite { session, action: &plan.action, level: read_level, selection };
+    let write = PostgresWrite { session, parts: write_parts(&plan.action), level: read_level, selection };
     match program {
         Program::Create { sequence, insert, links, .. } => {
             write.create(sequence.as_ref(), insert, links, visit).await
         }
-        Program::Update { update: Some(update), version_query, links, .. } => {
-            write.update(update, version_query, links, visit).await
-        }
-        Program::Update { update: None, version_query, .. } => {
-            write.read_unchanged(version_query, visit).await
-        }
+        Program::Update(program) => write.run_update(program, visit).await,
         Program::Delete { delete, version_query, .. } => write.delete(delete, version_query, visit).await,
         Program::Get(_)
         | Program::List { .. }
@@ -79,10 +74,22 @@ pub async fn execute_write(
     }
 }
 
-/// A plan that writes and the level that selects its result.
+/// Updates the record of an upsert that was found.
+pub async fn execute_update(
+    session: PostgresSession<'_>,
+    parts: WriteParts<'_>,
+    selection: &PlannedSelection,
+    program: &UpdateProgram,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, PostgresError> {
+    let write = PostgresWrite { session, parts, level: &program.read_level, selection };
+    write.run_update(program, visit).await
+}
+
+/// A write and the level that selects its result.
 struct PostgresWrite<'a> {
     session: PostgresSession<'a>,
-    action: &'a PlanAction,
+    parts: WriteParts<'a>,
     level: &'a SelectLevel,
     selection: &'a PlannedSelection,
 }
@@ -95,7 +102,7 @@ impl PostgresWrite<'_> {
         links: &[LinkStatements],
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, PostgresError> {
-        let parts = write_parts(self.action);
+        let parts = self.parts;
         let lagging = self.lock_lagging_sequence(sequence, parts.id).await?;
         let parameters: Vec<_> = parts.create_parameters().collect();
         let Some(written) = self.execute_returning(insert, &parameters).await? else {
@@ -127,6 +134,18 @@ impl PostgresWrite<'_> {
         Ok(Some(sequence))
     }
 
+    async fn run_update(
+        &self,
+        program: &UpdateProgram,
+        visit: RowVisitor<'_>,
+    ) -> Result<Outcome, PostgresError> {
+        let UpdateProgram { update, version_query, links, .. } = program;
+        match update {
+            Some(update) => self.update(update, version_query, links, visit).await,
+            None => self.read_unchanged(version_query, visit).await,
+        }
+    }
+
     async fn update(
         &self,
         update: &str,
@@ -134,7 +153,7 @@ impl PostgresWrite<'_> {
         links: &[LinkStatements],
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, PostgresError> {
-        let parts = write_parts(self.action);
+        let parts = self.parts;
         let parameters: Vec<_> = parts.value_parameters().chain(parts.identity_parameters()).collect();
         let Some(written) = self.execute_returning(update, &parameters).await? else {
             return self.missing_outcome(version_query).await;
@@ -154,7 +173,7 @@ impl PostgresWrite<'_> {
         version_query: &str,
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, PostgresError> {
-        let WriteParts { id: Some(id), expected_version: expected, .. } = write_parts(self.action) else {
+        let WriteParts { id: Some(id), expected_version: expected, .. } = self.parts else {
             return Ok(Outcome::NotFound);
         };
         let Some(found) = self.session.query_integer(version_query, &[SqlParameter::id(id)]).await? else {
@@ -175,7 +194,7 @@ impl PostgresWrite<'_> {
         version_query: &str,
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, PostgresError> {
-        let parts = write_parts(self.action);
+        let parts = self.parts;
         let before = match parts.id {
             Some(id) if !self.level.is_flat() => {
                 // From here on, other sessions cannot add records that are deleted along with this one and would be
@@ -242,7 +261,7 @@ impl PostgresWrite<'_> {
 
     /// The outcome of a statement that matched no record: not found, or stale if it has another version.
     async fn missing_outcome(&self, version_query: &str) -> Result<Outcome, PostgresError> {
-        let parts = write_parts(self.action);
+        let parts = self.parts;
         let Some(id) = parts.id else { return Ok(Outcome::NotFound) };
         Ok(parts
             .no_match_outcome(self.session.query_integer(version_query, &[SqlParameter::id(id)]).await?)?)

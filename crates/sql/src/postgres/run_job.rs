@@ -26,6 +26,7 @@ use crate::postgres::{
     idempotency_keys, short_reads,
 };
 use crate::statements::compile::Program;
+use crate::statements::write_parts::write_parts;
 
 /// The maximum number of attempts after transient errors and lost connections.
 const MAX_ATTEMPTS: u32 = 5;
@@ -181,7 +182,7 @@ impl PostgresStore {
             Ok(outcome) => Ok(outcome),
             Err(PostgresError::Plan(error)) => Err(error),
             Err(PostgresError::Refused(error)) => {
-                Err(explain_error(session, &job.model, &plan.action, &error).await?)
+                Err(explain_error(session, &job.model, write_parts(&plan.action), &error).await?)
             }
             Err(
                 error @ (PostgresError::Retryable(_)
@@ -409,7 +410,7 @@ pub(crate) async fn run_plan(
         }
         Err(PostgresError::Refused(error)) => {
             session.execute_control("ROLLBACK TO plan").await?;
-            explain_error(session, &job.model, &plan.action, &error).await.map(Err)
+            explain_error(session, &job.model, write_parts(&plan.action), &error).await.map(Err)
         }
         Err(
             error @ (PostgresError::Retryable(_)

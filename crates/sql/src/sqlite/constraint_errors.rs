@@ -2,19 +2,19 @@
 
 use rusqlite::ffi;
 
-use trefoil_engine::plan::PlanAction;
 use trefoil_model::Model;
 
 use crate::sqlite::error::{SqliteError, extended_code};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::constraint_errors::{BrokenConstraint, ConstraintProbe};
 use crate::statements::dialect::Dialect;
+use crate::statements::write_parts::WriteParts;
 
-/// The error of a plan whose statement failed.
+/// The error of a write whose statement failed.
 pub fn explain_error(
     session: SqliteSession<'_>,
     model: &Model,
-    action: &PlanAction,
+    parts: WriteParts<'_>,
     error: rusqlite::Error,
 ) -> SqliteError {
     // A trigger of another program may roll back the transaction, and with it the other jobs of the batch.
@@ -22,7 +22,7 @@ pub fn explain_error(
         return SqliteError::Store(error);
     }
     let probe = broken_constraint(&error)
-        .and_then(|broken| ConstraintProbe::new(Dialect::Sqlite, model, action, &broken));
+        .and_then(|broken| ConstraintProbe::new(Dialect::Sqlite, model, parts, &broken));
     let Some(probe) = probe else { return error.into() };
     match run_probe(session, probe) {
         Ok(Some(explained)) => explained,

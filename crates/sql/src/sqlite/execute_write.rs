@@ -9,7 +9,7 @@ use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_read::{execute_read, read_tree};
 use crate::sqlite::session::SqliteSession;
-use crate::statements::compile::Program;
+use crate::statements::compile::{Program, UpdateProgram};
 use crate::statements::row_batch::RowTree;
 use crate::statements::select::SelectLevel;
 use crate::statements::sql_parameter::SqlParameter;
@@ -22,7 +22,7 @@ type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 /// A failed read counts as a failure of the store, which rolls back everything.
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
-        Program::Create { links, .. } | Program::Update { links, .. } => !links.is_empty(),
+        Program::Create { links, .. } | Program::Update(UpdateProgram { links, .. }) => !links.is_empty(),
         Program::CreateMany(_) | Program::UpdateMany { .. } | Program::Upsert { .. } => true,
         Program::Get(_) | Program::List { .. } | Program::Delete { .. } | Program::DeleteMany { .. } => false,
         // Only one statement writes; its triggers are part of it.
@@ -40,19 +40,16 @@ pub fn execute_write(
 ) -> Result<Outcome, SqliteError> {
     let (level, selection) = match (&plan.action, program) {
         (PlanAction::Create { selection, .. }, Program::Create { read_level: level, .. })
-        | (PlanAction::Update { selection, .. }, Program::Update { read_level: level, .. })
+        | (PlanAction::Update { selection, .. }, Program::Update(UpdateProgram { read_level: level, .. }))
         | (PlanAction::Delete { selection, .. }, Program::Delete { read_level: level, .. }) => {
             (level, selection)
         }
         _ => return execute_read(session, plan, program, visit),
     };
-    let write = SqliteWrite { session, model, action: &plan.action, level, selection };
+    let write = SqliteWrite { session, model, parts: write_parts(&plan.action), level, selection };
     match program {
         Program::Create { insert, links, .. } => write.create(insert, links, visit),
-        Program::Update { update: Some(update), version_query, links, .. } => {
-            write.update(update, version_query, links, visit)
-        }
-        Program::Update { update: None, .. } => write.read_unchanged(visit),
+        Program::Update(program) => write.run_update(program, visit),
         Program::Delete { delete, version_query, .. } => write.delete(delete, version_query, visit),
         Program::Get(_)
         | Program::List { .. }
@@ -64,10 +61,23 @@ pub fn execute_write(
     }
 }
 
+/// Updates the record of an upsert that was found.
+pub fn execute_update(
+    session: SqliteSession<'_>,
+    model: &Model,
+    parts: WriteParts<'_>,
+    selection: &PlannedSelection,
+    program: &UpdateProgram,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, SqliteError> {
+    let write = SqliteWrite { session, model, parts, level: &program.read_level, selection };
+    write.run_update(program, visit)
+}
+
 struct SqliteWrite<'a> {
     session: SqliteSession<'a>,
     model: &'a Model,
-    action: &'a PlanAction,
+    parts: WriteParts<'a>,
     level: &'a SelectLevel,
     selection: &'a PlannedSelection,
 }
@@ -79,7 +89,7 @@ impl SqliteWrite<'_> {
         links: &[LinkStatements],
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, SqliteError> {
-        let parts = write_parts(self.action);
+        let parts = self.parts;
         let parameters: Vec<_> = parts.create_parameters().collect();
         if self.execute(insert, &parameters)? == 0 {
             // A trigger of another program ignored it, and may have done something else instead.
@@ -96,6 +106,13 @@ impl SqliteWrite<'_> {
         Ok(Outcome::Created { id, version })
     }
 
+    fn run_update(&self, program: &UpdateProgram, visit: RowVisitor<'_>) -> Result<Outcome, SqliteError> {
+        match &program.update {
+            Some(update) => self.update(update, &program.version_query, &program.links, visit),
+            None => self.read_unchanged(visit),
+        }
+    }
+
     fn update(
         &self,
         update: &str,
@@ -103,7 +120,7 @@ impl SqliteWrite<'_> {
         links: &[LinkStatements],
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, SqliteError> {
-        let parts = write_parts(self.action);
+        let parts = self.parts;
         let parameters: Vec<_> = parts.value_parameters().chain(parts.identity_parameters()).collect();
         let Some(id) = parts.id else { return Ok(Outcome::NotFound) };
         if self.execute(update, &parameters)? == 0 {
@@ -120,7 +137,7 @@ impl SqliteWrite<'_> {
 
     /// An update without fields: reads the record, if it has the expected version.
     fn read_unchanged(&self, visit: RowVisitor<'_>) -> Result<Outcome, SqliteError> {
-        let WriteParts { id: Some(id), expected_version, .. } = write_parts(self.action) else {
+        let WriteParts { id: Some(id), expected_version, .. } = self.parts else {
             return Ok(Outcome::NotFound);
         };
         let Some((record, found)) = self.read_record(id)? else { return Ok(Outcome::NotFound) };
@@ -137,7 +154,7 @@ impl SqliteWrite<'_> {
         version_query: &str,
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, SqliteError> {
-        let parts = write_parts(self.action);
+        let parts = self.parts;
         let Some(id) = parts.id else { return Ok(Outcome::NotFound) };
         let record = read_tree(self.session, self.level, self.selection, id)?;
         let Some(record) = record else { return Ok(Outcome::NotFound) };
@@ -152,7 +169,7 @@ impl SqliteWrite<'_> {
     /// Returns the number of changed rows.
     fn execute(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> Result<usize, SqliteError> {
         let run = self.session.execute(sql, parameters);
-        run.map_err(|error| explain_error(self.session, self.model, self.action, error))
+        run.map_err(|error| explain_error(self.session, self.model, self.parts, error))
     }
 
     /// The version of a record, if it exists.

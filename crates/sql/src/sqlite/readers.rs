@@ -61,7 +61,7 @@ pub fn is_inline_read(programs: &[Arc<Program>]) -> bool {
         Program::Get(level) => level.is_flat(),
         Program::List { .. }
         | Program::Create { .. }
-        | Program::Update { .. }
+        | Program::Update(_)
         | Program::Delete { .. }
         | Program::CreateMany(_)
         | Program::UpdateMany { .. }

@@ -8,13 +8,14 @@ use quick_cache::unsync::Cache;
 
 use trefoil_engine::Plan;
 use trefoil_engine::plan::{PlanAction, StatementShape};
-use trefoil_model::error::Result;
-use trefoil_model::{FieldId, Model};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{FieldId, Model, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::select::{SelectBuilder, SelectLevel};
 use crate::statements::write::{self, LinkStatements, SequenceStatements};
 use crate::statements::write_many::MatchStatements;
+use crate::statements::write_parts::write_parts;
 
 /// The maximum number of cached programs.
 const MAX_PROGRAMS: usize = 4_096;
@@ -34,20 +35,13 @@ pub enum Program {
         links: Vec<LinkStatements>,
         read_level: SelectLevel,
     },
-    Update {
-        /// `None` if the plan changes nothing.
-        update: Option<String>,
-        version_query: String,
-        links: Vec<LinkStatements>,
-        read_level: SelectLevel,
-    },
+    Update(UpdateProgram),
     Delete {
         delete: String,
         version_query: String,
         read_level: SelectLevel,
     },
-    /// The program of each record; `None` if there is none.
-    CreateMany(Option<Box<Program>>),
+    CreateMany(CreatePrograms),
     UpdateMany {
         /// Counts the records that match, up to the limit.
         count: String,
@@ -64,10 +58,44 @@ pub enum Program {
     Upsert {
         find: String,
         create: Box<Program>,
-        update: Box<Program>,
+        update: UpdateProgram,
     },
     /// An action on a plain list; its statements do not depend on the plan.
     PlainList,
+}
+
+/// The statements that change a record.
+#[derive(Debug)]
+pub struct UpdateProgram {
+    /// `None` if nothing is changed.
+    pub update: Option<String>,
+    pub version_query: String,
+    pub links: Vec<LinkStatements>,
+    pub read_level: SelectLevel,
+}
+
+/// The programs of many new records, of which some may have a given id. `None` if there is no such record.
+#[derive(Debug)]
+pub struct CreatePrograms {
+    without_id: Option<Box<Program>>,
+    with_id: Option<Box<Program>>,
+}
+
+impl CreatePrograms {
+    /// The program of one of the records.
+    pub fn of_plan(&self, plan: &Plan) -> Result<&Program> {
+        let program = if has_given_id(plan) { &self.with_id } else { &self.without_id };
+        program.as_deref().ok_or_else(|| Error::internal("a new record has no program"))
+    }
+}
+
+/// True if the plan creates a record whose id the store does not count up.
+pub fn has_given_id(plan: &Plan) -> bool {
+    write_parts(&plan.action).id.is_some()
+}
+
+fn first_plan(plans: &[Plan], has_id: bool) -> Option<&Plan> {
+    plans.iter().find(|plan| has_given_id(plan) == has_id)
 }
 
 impl Program {
@@ -77,7 +105,7 @@ impl Program {
             Program::Get(level) | Program::List { level, count: None } => level.is_flat(),
             Program::List { count: Some(_), .. }
             | Program::Create { .. }
-            | Program::Update { .. }
+            | Program::Update(_)
             | Program::Delete { .. }
             | Program::CreateMany(_)
             | Program::UpdateMany { .. }
@@ -117,17 +145,10 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             Program::Create { sequence, insert, links: links.collect::<Result<_>>()?, read_level }
         }
         PlanAction::Update { record, values, links, expected_version, selection, .. } => {
-            let owner = model.record(*record);
             let read_level = selects.written_record(*record, selection)?;
-            let changes = !(values.is_empty() && links.is_empty());
-            let update = changes.then(|| {
-                write::update_sql(dialect, owner, &field_ids(values), expected_version.is_some(), &read_level)
-            });
-            let links = field_ids(links)
-                .into_iter()
-                .map(|id| write::link_statements(dialect, owner, owner.field(id)));
-            let version_query = write::version_sql(dialect, owner);
-            Program::Update { update, version_query, links: links.collect::<Result<_>>()?, read_level }
+            let fields = (field_ids(values), field_ids(links));
+            let has_version = expected_version.is_some();
+            Program::Update(update_program(dialect, model.record(*record), fields, has_version, read_level)?)
         }
         PlanAction::Delete { record, expected_version, selection, .. } => {
             let owner = model.record(*record);
@@ -136,8 +157,11 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level }
         }
         PlanAction::CreateMany(plans) => {
-            let program = plans.first().map(|plan| compile_plan(dialect, model, plan)).transpose()?;
-            Program::CreateMany(program.map(Box::new))
+            let program = |has_id| {
+                let plan = first_plan(plans, has_id);
+                plan.map(|plan| compile_plan(dialect, model, plan).map(Box::new)).transpose()
+            };
+            Program::CreateMany(CreatePrograms { without_id: program(false)?, with_id: program(true)? })
         }
         PlanAction::UpdateMany { record, listing, values, links } => {
             let owner = model.record(*record);
@@ -146,23 +170,47 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let link_fields = field_ids(links).into_iter();
             let link_statements = link_fields.map(|id| matches.link_statements(owner.field(id)));
             Program::UpdateMany {
-                count: selects.count_sql(*record, listing).unwrap_or_default(),
+                count: selects.count_sql(*record, listing).ok_or_else(uncounted_error)?,
                 lock: if links.is_empty() { None } else { matches.lock_sql() },
                 links: link_statements.collect::<Result<_>>()?,
                 update: changes.then(|| matches.update_sql(&field_ids(values))),
             }
         }
         PlanAction::DeleteMany { record, listing } => Program::DeleteMany {
-            count: selects.count_sql(*record, listing).unwrap_or_default(),
+            count: selects.count_sql(*record, listing).ok_or_else(uncounted_error)?,
             delete: MatchStatements { dialect, model, record: model.record(*record), listing }.delete_sql(),
         },
-        PlanAction::Upsert { record, listing, create, update } => Program::Upsert {
-            find: MatchStatements { dialect, model, record: model.record(*record), listing }.find_sql(),
-            create: Box::new(compile_plan(dialect, model, create)?),
-            update: Box::new(compile_plan(dialect, model, update)?),
-        },
+        PlanAction::Upsert { record, listing, create, values, links, selection } => {
+            let owner = model.record(*record);
+            let read_level = selects.written_record(*record, selection)?;
+            let fields = (field_ids(values), field_ids(links));
+            Program::Upsert {
+                find: MatchStatements { dialect, model, record: owner, listing }.find_sql(),
+                create: Box::new(compile_plan(dialect, model, create)?),
+                update: update_program(dialect, owner, fields, false, read_level)?,
+            }
+        }
         PlanAction::PlainList(_) => Program::PlainList,
     })
+}
+
+fn uncounted_error() -> Error {
+    Error::internal("a write to many records does not count them")
+}
+
+/// The statements that set these fields and links of a record.
+fn update_program(
+    dialect: Dialect,
+    owner: &RecordType,
+    (fields, links): (Vec<FieldId>, Vec<FieldId>),
+    has_version: bool,
+    read_level: SelectLevel,
+) -> Result<UpdateProgram> {
+    let changes = !(fields.is_empty() && links.is_empty());
+    let update = changes.then(|| write::update_sql(dialect, owner, &fields, has_version, &read_level));
+    let links = links.into_iter().map(|id| write::link_statements(dialect, owner, owner.field(id)));
+    let version_query = write::version_sql(dialect, owner);
+    Ok(UpdateProgram { update, version_query, links: links.collect::<Result<_>>()?, read_level })
 }
 
 fn field_ids<T>(values: &[(FieldId, T)]) -> Vec<FieldId> {
@@ -251,8 +299,9 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
         }
         PlanAction::CreateMany(plans) => {
             let mut shape = StatementShape::of_kind(5, &StatementShape::default());
-            if let Some(plan) = plans.first() {
-                shape.push_bytes(plan_shape(&plan.action).as_bytes());
+            for plan in [false, true].map(|has_id| first_plan(plans, has_id)) {
+                let part = plan.map(|plan| plan_shape(&plan.action)).unwrap_or_default();
+                shape.push_bytes(part.as_bytes());
             }
             shape
         }
@@ -270,12 +319,13 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
             listing.push_shape(&mut shape);
             shape
         }
-        PlanAction::Upsert { record, listing, create, update } => {
-            let mut shape = StatementShape::of_kind(8, &StatementShape::default());
+        PlanAction::Upsert { record, listing, create, values, links, selection } => {
+            let mut shape = StatementShape::of_kind(8, &selection.statement_shape);
             shape.push_number(record.0);
             listing.push_shape(&mut shape);
             shape.push_bytes(plan_shape(&create.action).as_bytes());
-            shape.push_bytes(plan_shape(&update.action).as_bytes());
+            shape.push_fields(values.iter().map(|(field, _)| *field));
+            shape.push_fields(links.iter().map(|(field, _)| *field));
             shape
         }
         PlanAction::PlainList(_) => StatementShape::default(),

@@ -2,7 +2,6 @@
 //!
 //! The database names columns at best; clients know fields.
 
-use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::inflection;
 use trefoil_model::naming::names::display_label;
@@ -12,7 +11,7 @@ use trefoil_model::{
 
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::sql_parameter::SqlParameter;
-use crate::statements::write_parts::{WriteParts, write_parts};
+use crate::statements::write_parts::{WriteKind, WriteParts};
 
 /// The kind of constraint that was violated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,36 +51,38 @@ enum ProbeMeaning<'a> {
 }
 
 impl<'a> ConstraintProbe<'a> {
-    /// `None` if a plan of this kind cannot violate the constraint.
+    /// `None` if a write of this kind cannot violate the constraint.
     pub fn new(
         dialect: Dialect,
         model: &'a Model,
-        action: &'a PlanAction,
+        parts: WriteParts<'a>,
         broken: &BrokenConstraint,
     ) -> Option<ConstraintProbe<'a>> {
-        match (broken, action) {
+        let owner = model.record(parts.record?);
+        match (broken, parts.kind) {
+            // The plans that it consists of are asked instead.
+            (BrokenConstraint::Unique { .. } | BrokenConstraint::Reference, WriteKind::Other) => None,
             (
                 BrokenConstraint::Unique { table, columns },
-                PlanAction::Create { .. }
-                | PlanAction::Update { .. }
-                | PlanAction::UpdateMany { .. }
-                | PlanAction::Delete { .. }
-                | PlanAction::DeleteMany { .. },
+                WriteKind::Create
+                | WriteKind::Update
+                | WriteKind::UpdateMany
+                | WriteKind::Delete
+                | WriteKind::DeleteMany,
             ) => Some(ConstraintProbe {
-                rounds: vec![unique_probes(dialect, model, action, (table, columns))],
-                fallback: repeated_value(model, action),
+                rounds: vec![unique_probes(dialect, owner, parts, (table, columns))],
+                fallback: repeated_value(owner, parts, columns),
                 make_error: Error::Conflict,
             }),
-            (
-                BrokenConstraint::Reference,
-                PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::UpdateMany { .. },
-            ) => Some(ConstraintProbe {
-                rounds: vec![reference_probes(dialect, model, action)],
-                fallback: None,
-                make_error: Error::Invalid,
-            }),
-            (BrokenConstraint::Reference, PlanAction::DeleteMany { record, .. }) => {
-                let target = type_label(model.record(*record));
+            (BrokenConstraint::Reference, WriteKind::Create | WriteKind::Update | WriteKind::UpdateMany) => {
+                Some(ConstraintProbe {
+                    rounds: vec![reference_probes(dialect, model, owner, parts)],
+                    fallback: None,
+                    make_error: Error::Invalid,
+                })
+            }
+            (BrokenConstraint::Reference, WriteKind::DeleteMany) => {
+                let target = type_label(owner);
                 let message = format!("other records still refer to at least one {target} that matches");
                 Some(ConstraintProbe {
                     rounds: Vec::new(),
@@ -89,25 +90,14 @@ impl<'a> ConstraintProbe<'a> {
                     make_error: Error::Conflict,
                 })
             }
-            (BrokenConstraint::Reference, PlanAction::Delete { record, id, .. }) => {
-                let target = model.record(*record);
-                let message = format!("other records still refer to this {}", type_label(target));
+            (BrokenConstraint::Reference, WriteKind::Delete) => {
+                let message = format!("other records still refer to this {}", type_label(owner));
                 Some(ConstraintProbe {
-                    rounds: referrer_probes(dialect, model, *record, id),
-                    fallback: Some(referenced_violation(target, message)),
+                    rounds: referrer_probes(dialect, model, parts.record?, parts.id?),
+                    fallback: Some(referenced_violation(owner, message)),
                     make_error: Error::Conflict,
                 })
             }
-            (
-                BrokenConstraint::Unique { .. } | BrokenConstraint::Reference,
-                PlanAction::Get { .. }
-                | PlanAction::List { .. }
-                | PlanAction::ReadImage { .. }
-                // The plans that they consist of are asked instead.
-                | PlanAction::CreateMany(_)
-                | PlanAction::Upsert { .. }
-                | PlanAction::PlainList(_),
-            ) => None,
         }
     }
 
@@ -145,37 +135,40 @@ impl ProbeQuery<'_> {
 /// also for indexes of other programs, but not for an index on an expression.
 fn unique_probes<'a>(
     dialect: Dialect,
-    model: &'a Model,
-    action: &'a PlanAction,
+    owner: &'a RecordType,
+    parts: WriteParts<'a>,
     (table, columns): (&str, &[String]),
 ) -> Vec<ProbeQuery<'a>> {
-    let WriteParts { record: Some(record), id, values, .. } = write_parts(action) else { return Vec::new() };
-    let owner = model.record(record);
+    let WriteParts { kind, id, values, .. } = parts;
+    let is_many = kind == WriteKind::UpdateMany;
     let mut queries = Vec::new();
     for (position, field) in owner.fields.iter().enumerate() {
         let value = values.iter().find(|(field_id, _)| field.unique && *field_id == FieldId(position));
         let message = format!("{} is already taken", display_label(&field.name));
         let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
-        if table == owner.table && field.is_stored() && columns.contains(&field.column) {
-            queries.push(ProbeQuery { sql: None, parameters: Vec::new(), meaning });
-        } else if let Some((_, value)) = value {
-            let own_id = SqlParameter::Cell(id.map_or(CellValue::Null, RecordId::as_cell));
-            let parameters = vec![SqlParameter::Cell(value.as_cell()), own_id];
-            queries.push(ProbeQuery {
-                sql: Some(value_taken_sql(dialect, owner, field)),
-                parameters,
-                meaning,
-            });
+        let is_named = table == owner.table && field.is_stored() && columns.contains(&field.column);
+        match value {
+            // Of several records that get the value, none may have it yet.
+            Some((_, value)) if !is_named || is_many => {
+                let own_id = SqlParameter::Cell(id.map_or(CellValue::Null, RecordId::as_cell));
+                let parameters = vec![SqlParameter::Cell(value.as_cell()), own_id];
+                let sql = Some(value_taken_sql(dialect, owner, field));
+                queries.push(ProbeQuery { sql, parameters, meaning });
+            }
+            Some(_) | None if is_named => {
+                queries.push(ProbeQuery { sql: None, parameters: Vec::new(), meaning });
+            }
+            Some(_) | None => {}
         }
     }
     queries
 }
 
 /// The violation of an update that gives several records the same unique value: no other record has it.
-fn repeated_value(model: &Model, action: &PlanAction) -> Option<Violation> {
-    let PlanAction::UpdateMany { record, values, .. } = action else { return None };
-    let owner = model.record(*record);
-    let field = values.iter().map(|(field, _)| owner.field(*field)).find(|field| field.unique)?;
+fn repeated_value(owner: &RecordType, parts: WriteParts<'_>, columns: &[String]) -> Option<Violation> {
+    let values = parts.values.iter().filter(|_| parts.kind == WriteKind::UpdateMany);
+    let unique = values.map(|(field, _)| owner.field(*field)).filter(|field| field.unique);
+    let field = unique.min_by_key(|field| !columns.contains(&field.column))?;
     let message = format!("{} must differ between the records that match", display_label(&field.name));
     Some(Violation::new(&field.input_name, "UNIQUE", message))
 }
@@ -190,11 +183,13 @@ fn value_taken_sql(dialect: Dialect, owner: &RecordType, field: &Field) -> Strin
 }
 
 /// Queries for references and links to records that do not exist.
-fn reference_probes<'a>(dialect: Dialect, model: &'a Model, action: &'a PlanAction) -> Vec<ProbeQuery<'a>> {
-    let WriteParts { record: Some(record), values, links, .. } = write_parts(action) else {
-        return Vec::new();
-    };
-    let owner = model.record(record);
+fn reference_probes<'a>(
+    dialect: Dialect,
+    model: &'a Model,
+    owner: &'a RecordType,
+    parts: WriteParts<'a>,
+) -> Vec<ProbeQuery<'a>> {
+    let WriteParts { values, links, .. } = parts;
     let references = values.iter().filter_map(|(field, value)| match value {
         StoredValue::Int(_) | StoredValue::Text(_) => Some((*field, vec![value.as_cell()])),
         StoredValue::Null | StoredValue::Real(_) => None,

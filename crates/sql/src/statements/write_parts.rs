@@ -7,7 +7,9 @@ use trefoil_model::{FieldId, RecordId, RecordTypeId, StoredValue};
 
 use crate::statements::sql_parameter::SqlParameter;
 
+#[derive(Clone, Copy)]
 pub struct WriteParts<'a> {
+    pub kind: WriteKind,
     /// `None` for an action on a plain list and for many new records.
     pub record: Option<RecordTypeId>,
     /// `None` if the store assigns it.
@@ -15,6 +17,18 @@ pub struct WriteParts<'a> {
     pub expected_version: Option<i64>,
     pub values: &'a [(FieldId, StoredValue)],
     pub links: &'a [(FieldId, Vec<RecordId>)],
+}
+
+/// What is done to records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    Create,
+    Update,
+    UpdateMany,
+    Delete,
+    DeleteMany,
+    /// Nothing, or what other plans say that this one consists of.
+    Other,
 }
 
 impl WriteParts<'_> {
@@ -55,10 +69,34 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         | PlanAction::ReadImage { .. }
         | PlanAction::PlainList(_) => (&[][..], &[][..]),
     };
-    WriteParts { record, id, expected_version, values, links }
+    let kind = match action {
+        PlanAction::Create { .. } => WriteKind::Create,
+        PlanAction::Update { .. } => WriteKind::Update,
+        PlanAction::UpdateMany { .. } => WriteKind::UpdateMany,
+        PlanAction::Delete { .. } => WriteKind::Delete,
+        PlanAction::DeleteMany { .. } => WriteKind::DeleteMany,
+        PlanAction::Get { .. }
+        | PlanAction::List { .. }
+        | PlanAction::ReadImage { .. }
+        | PlanAction::CreateMany(_)
+        | PlanAction::Upsert { .. }
+        | PlanAction::PlainList(_) => WriteKind::Other,
+    };
+    WriteParts { kind, record, id, expected_version, values, links }
 }
 
 impl<'a> WriteParts<'a> {
+    /// Those of an update of the record that an upsert found.
+    pub fn of_found_record(
+        record: RecordTypeId,
+        id: &'a RecordId,
+        values: &'a [(FieldId, StoredValue)],
+        links: &'a [(FieldId, Vec<RecordId>)],
+    ) -> WriteParts<'a> {
+        let (kind, record) = (WriteKind::Update, Some(record));
+        WriteParts { kind, record, id: Some(id), expected_version: None, values, links }
+    }
+
     pub fn value_parameters(&self) -> impl Iterator<Item = SqlParameter<'a>> + use<'a> {
         self.values.iter().map(|(_, value)| SqlParameter::Cell(value.as_cell()))
     }

@@ -143,7 +143,7 @@ impl SdlGenerator<'_> {
             if fields.is_empty() {
                 continue;
             }
-            let default_name = default_root_name(kind);
+            let default_name = kind.default_name();
             let bound = root_fields::root_types(self.schema).into_iter().find(|(root, _)| *root == kind);
             let name = bound.map_or(default_name, |(_, name)| name);
             match self.schema.types.get(name) {
@@ -154,7 +154,7 @@ impl SdlGenerator<'_> {
                 None => {
                     let _ = write!(sdl, "\ntype {name} {{\n{fields}}}\n");
                     if bound.is_none() {
-                        new_roots.push(format!("{}: {name}", default_name.to_lowercase()));
+                        new_roots.push(format!("{}: {name}", kind.keyword()));
                     }
                 }
             }
@@ -168,19 +168,11 @@ impl SdlGenerator<'_> {
 
     fn report_taken_root(&mut self, name: &str, kind: RootKind) {
         let span = self.schema.types.get(name).and_then(|ty| ty.name().location());
-        let operation = default_root_name(kind).to_lowercase();
+        let operation = kind.keyword();
         let message =
             format!("no {operation} is generated: `{name}` is a type of the schema, not its root type");
         let help = format!("declare another root type: `schema {{ {operation}: Root{name} … }}`");
         self.log.warning(span, "NOT_GENERATED", message).label("this type has its name").help(help);
-    }
-}
-
-fn default_root_name(kind: RootKind) -> &'static str {
-    match kind {
-        RootKind::Query => "Query",
-        RootKind::Mutation => "Mutation",
-        RootKind::Subscription => "Subscription",
     }
 }
 

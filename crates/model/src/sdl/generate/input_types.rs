@@ -73,8 +73,7 @@ impl FieldTypes<'_> {
             };
             (field.input_name.clone(), if must_be_given { format!("{ty}!") } else { ty })
         };
-        // Counted ids are the store's; others may or must be given.
-        let is_given = |field: &&Field| field.kind.is_id() && record.key_source != KeySource::Counter;
+        let is_given = |field: &&Field| field.kind.is_id() && record.accepts_given_key();
         record.fields.iter().filter(is_given).chain(writable_fields(record)).map(field).collect()
     }
 

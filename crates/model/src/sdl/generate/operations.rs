@@ -128,7 +128,8 @@ impl OperationList<'_> {
         let record = self.record;
         let names = operation_names(&record.name);
         let result = format!("{}!", record.name);
-        let has_input = record.key_source == KeySource::Client || writable_fields(record).next().is_some();
+        let is_changeable = writable_fields(record).next().is_some();
+        let has_input = is_changeable || record.key_source == KeySource::Client;
         let (create, update) = (create_name(record), update_name(record));
         if has_input {
             let input = self.input_argument(format!("{create}!"));
@@ -154,7 +155,7 @@ impl OperationList<'_> {
         let expected_version = || ("expectedVersion".to_owned(), "Int".to_owned());
         let update_input = self.input_argument(format!("{update}!"));
         let (matching, where_types) = self.where_argument("!");
-        if let Some(key) = self.key.clone().filter(|_| has_input) {
+        if let Some(key) = self.key.clone().filter(|_| is_changeable) {
             let arguments = vec![key, update_input.clone(), expected_version()];
             self.add(
                 RootKind::Mutation,
@@ -164,14 +165,14 @@ impl OperationList<'_> {
                 std::slice::from_ref(&update),
             );
         }
-        if has_input && !matching.is_empty() {
+        if is_changeable && !matching.is_empty() {
             let arguments = [matching.clone(), vec![update_input]].concat();
             let types = [where_types.clone(), vec![update]].concat();
             self.add(RootKind::Mutation, names.update_many, arguments, "Int!".to_owned(), &types);
         }
         let has_unique = record.fields.iter().any(|field| field.unique && field.is_writable());
-        let has_given_key = record.key_source != KeySource::Counter;
-        if (has_unique || has_given_key) && has_input && record.find_input_field("by").is_none() {
+        if (has_unique || record.accepts_given_key()) && has_input && record.find_input_field("by").is_none()
+        {
             let by = ("by".to_owned(), "[String!]!".to_owned());
             let arguments = vec![by, self.input_argument(format!("{create}!"))];
             self.add(RootKind::Mutation, names.upsert, arguments, result.clone(), &[create]);

@@ -3,20 +3,20 @@
 pub mod insert_records;
 
 use trefoil_engine::plan::{PlanAction, PlannedListing};
-use trefoil_engine::{Outcome, Plan};
+use trefoil_engine::{Outcome, Plan, Row};
 use trefoil_model::Model;
 
 use crate::postgres::bulk_insert::statement_chunks;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::execute_many::insert_records::{insert_level, insert_records};
-use crate::postgres::execute_write::execute_write;
+use crate::postgres::execute_write::{execute_update, execute_write};
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error};
-use crate::statements::compile::Program;
+use crate::statements::compile::{CreatePrograms, Program, has_given_id};
 use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
-use crate::statements::write_parts::write_parts;
+use crate::statements::write_parts::{WriteParts, write_parts};
 
 /// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
 /// them.
@@ -28,9 +28,9 @@ pub async fn execute_plan(
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
     match (&plan.action, program) {
-        (PlanAction::CreateMany(plans), Program::CreateMany(program)) => {
-            if let Some(program) = program {
-                create_many(session, model, plans, program, visit).await?;
+        (PlanAction::CreateMany(plans), Program::CreateMany(programs)) => {
+            if !plans.is_empty() {
+                create_many(session, model, plans, programs, visit).await?;
             }
             Ok(Outcome::ChangedMany { count: plans.len() as u64 })
         }
@@ -58,18 +58,20 @@ pub async fn execute_plan(
             Ok(Outcome::ChangedMany { count: session.execute(delete, &match_parameters(listing)).await? })
         }
         (
-            PlanAction::Upsert { listing, create, update, .. },
-            Program::Upsert { find, create: create_program, update: update_program },
+            PlanAction::Upsert { record, listing, create, values, links, selection },
+            Program::Upsert { find, create: create_program, update },
         ) => {
             let parameters = match_parameters(listing);
             let mut found = session.query_id(find, &parameters).await?;
             if found.is_none() {
-                match execute_part(session, create, create_program, &mut *visit).await {
+                let created = execute_write(session, create, create_program, &mut *visit);
+                match execute_part(session, created).await {
                     Err(PostgresError::Refused(error)) => {
                         // Perhaps another session has created it meanwhile.
                         found = session.query_id(find, &parameters).await?;
                         if found.is_none() {
-                            let explained = explain_error(session, model, &create.action, &error).await?;
+                            let explained =
+                                explain_error(session, model, write_parts(&create.action), &error).await?;
                             return Err(PostgresError::Plan(explained));
                         }
                     }
@@ -77,10 +79,28 @@ pub async fn execute_plan(
                 }
             }
             let Some(id) = found else { return Err(internal_error("an upsert found no record")) };
-            let update = update.for_record(id);
-            execute_explained(session, model, &update, update_program, visit).await
+            let parts = WriteParts::of_found_record(*record, &id, values, links);
+            let updated = execute_update(session, parts, selection, update, visit);
+            execute_explained(session, model, parts, updated).await
         }
-        _ => execute_write(session, plan, program, visit).await,
+        // Written one by one, or read.
+        (
+            PlanAction::Get { .. }
+            | PlanAction::List { .. }
+            | PlanAction::ReadImage { .. }
+            | PlanAction::Create { .. }
+            | PlanAction::Update { .. }
+            | PlanAction::Delete { .. }
+            | PlanAction::PlainList(_),
+            _,
+        ) => execute_write(session, plan, program, visit).await,
+        (
+            PlanAction::CreateMany(_)
+            | PlanAction::UpdateMany { .. }
+            | PlanAction::DeleteMany { .. }
+            | PlanAction::Upsert { .. },
+            _,
+        ) => Err(internal_error("a write to many records has the program of another plan")),
     }
 }
 
@@ -89,18 +109,20 @@ async fn create_many(
     session: PostgresSession<'_>,
     model: &Model,
     plans: &[Plan],
-    program: &Program,
+    programs: &CreatePrograms,
     visit: RowVisitor<'_>,
 ) -> Result<(), PostgresError> {
     session.execute_control("SAVEPOINT part").await?;
-    let refusal = match insert_all(session, model, plans, program, visit).await {
+    let refusal = match insert_all(session, model, plans, programs, visit).await {
         Ok(()) => return session.execute_control("RELEASE part").await,
         Err(PostgresError::Refused(error)) => error,
         Err(error) => return Err(error),
     };
     session.execute_control("ROLLBACK TO part").await?;
     for (index, plan) in plans.iter().enumerate() {
-        match execute_explained(session, model, plan, program, &mut |_| ()).await {
+        let mut ignore = |_: &dyn Row| ();
+        let created = execute_write(session, plan, programs.of_plan(plan)?, &mut ignore);
+        match execute_explained(session, model, write_parts(&plan.action), created).await {
             Ok(_) => {}
             Err(PostgresError::Plan(error)) => return Err(PostgresError::Plan(error.of_item(index))),
             Err(error) => return Err(error),
@@ -114,51 +136,51 @@ async fn insert_all(
     session: PostgresSession<'_>,
     model: &Model,
     plans: &[Plan],
-    program: &Program,
+    programs: &CreatePrograms,
     visit: RowVisitor<'_>,
 ) -> Result<(), PostgresError> {
-    let width = plans.first().map_or(0, |plan| write_parts(&plan.action).create_parameters().count());
-    let Some(read_level) = insert_level(program).filter(|_| width > 0) else {
-        for plan in plans {
-            execute_write(session, plan, program, &mut *visit).await?;
-        }
-        return Ok(());
-    };
-    let plans: Vec<&Plan> = plans.iter().collect();
-    for chunk in statement_chunks(&plans, width) {
-        for (_, tree) in insert_records(session, model, chunk, read_level).await? {
-            tree.visit_rows(&mut *visit);
+    for plans in plans.chunk_by(|one, next| has_given_id(one) == has_given_id(next)) {
+        let program = programs.of_plan(&plans[0])?;
+        let width = write_parts(&plans[0].action).create_parameters().count();
+        let Some(read_level) = insert_level(program).filter(|_| width > 0) else {
+            for plan in plans {
+                execute_write(session, plan, program, &mut *visit).await?;
+            }
+            continue;
+        };
+        let plans: Vec<&Plan> = plans.iter().collect();
+        for chunk in statement_chunks(&plans, width) {
+            for (_, tree) in insert_records(session, model, chunk, read_level).await? {
+                tree.visit_rows(&mut *visit);
+            }
         }
     }
     Ok(())
 }
 
-/// Runs a plan that is part of another. A refusal is explained here, where it is known which part was refused and
+/// Runs a write that is part of a plan. A refusal is explained here, where it is known which part was refused and
 /// the parts before it can still be seen.
 async fn execute_explained(
     session: PostgresSession<'_>,
     model: &Model,
-    plan: &Plan,
-    program: &Program,
-    visit: RowVisitor<'_>,
+    parts: WriteParts<'_>,
+    write: impl Future<Output = Result<Outcome, PostgresError>>,
 ) -> Result<Outcome, PostgresError> {
-    match execute_part(session, plan, program, visit).await {
+    match execute_part(session, write).await {
         Err(PostgresError::Refused(error)) => {
-            Err(PostgresError::Plan(explain_error(session, model, &plan.action, &error).await?))
+            Err(PostgresError::Plan(explain_error(session, model, parts, &error).await?))
         }
         result => result,
     }
 }
 
-/// Runs a plan that is part of another. After a refusal, the transaction is as it was before it.
+/// Runs a write that is part of a plan. After a refusal, the transaction is as it was before it.
 async fn execute_part(
     session: PostgresSession<'_>,
-    plan: &Plan,
-    program: &Program,
-    visit: RowVisitor<'_>,
+    write: impl Future<Output = Result<Outcome, PostgresError>>,
 ) -> Result<Outcome, PostgresError> {
     session.execute_control("SAVEPOINT part").await?;
-    let result = execute_write(session, plan, program, visit).await;
+    let result = write.await;
     match &result {
         Ok(_) => session.execute_control("RELEASE part").await?,
         Err(PostgresError::Refused(_)) => session.execute_control("ROLLBACK TO part").await?,

@@ -3,16 +3,17 @@
 use trefoil_engine::plan::{PlanAction, PlannedListing};
 use trefoil_engine::{Outcome, Plan, Row};
 use trefoil_model::Model;
+use trefoil_model::error::Error;
 
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
-use crate::sqlite::execute_write::execute_write;
+use crate::sqlite::execute_write::{execute_update, execute_write};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::compile::Program;
 use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
-use crate::statements::write_parts::write_parts;
+use crate::statements::write_parts::{WriteParts, write_parts};
 
 /// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
 /// them.
@@ -23,11 +24,11 @@ pub fn execute_plan(
     program: &Program,
     visit: &mut dyn FnMut(&dyn Row),
 ) -> Result<Outcome, SqliteError> {
-    let write = ManyWrite { session, model, action: &plan.action };
+    let write = ManyWrite { session, model, parts: write_parts(&plan.action) };
     match (&plan.action, program) {
-        (PlanAction::CreateMany(plans), Program::CreateMany(program)) => {
+        (PlanAction::CreateMany(plans), Program::CreateMany(programs)) => {
             for (index, plan) in plans.iter().enumerate() {
-                let Some(program) = program else { break };
+                let program = programs.of_plan(plan)?;
                 execute_write(session, model, plan, program, visit).map_err(|error| match error {
                     SqliteError::Plan(error) => SqliteError::Plan(error.of_item(index)),
                     error @ SqliteError::Store(_) => error,
@@ -47,7 +48,7 @@ pub fn execute_plan(
                 write.execute(&statements.add, &parameters)?;
             }
             let Some(update) = update else { return Ok(Outcome::ChangedMany { count: matching }) };
-            let values = write_parts(&plan.action).value_parameters();
+            let values = write.parts.value_parameters();
             let parameters: Vec<_> = match_parameters(listing).into_iter().chain(values).collect();
             Ok(Outcome::ChangedMany { count: write.execute(update, &parameters)? as u64 })
         }
@@ -56,20 +57,40 @@ pub fn execute_plan(
             Ok(Outcome::ChangedMany { count: write.execute(delete, &match_parameters(listing))? as u64 })
         }
         (
-            PlanAction::Upsert { listing, create, update, .. },
-            Program::Upsert { find, create: create_program, update: update_program, .. },
+            PlanAction::Upsert { record, listing, create, values, links, selection },
+            Program::Upsert { find, create: create_program, update },
         ) => match session.query_id(find, &match_parameters(listing))? {
-            Some(id) => execute_write(session, model, &update.for_record(id), update_program, visit),
+            Some(id) => {
+                let parts = WriteParts::of_found_record(*record, &id, values, links);
+                execute_update(session, model, parts, selection, update, visit)
+            }
             None => execute_write(session, model, create, create_program, visit),
         },
-        _ => execute_write(session, model, plan, program, visit),
+        // Written one by one, or read.
+        (
+            PlanAction::Get { .. }
+            | PlanAction::List { .. }
+            | PlanAction::ReadImage { .. }
+            | PlanAction::Create { .. }
+            | PlanAction::Update { .. }
+            | PlanAction::Delete { .. }
+            | PlanAction::PlainList(_),
+            _,
+        ) => execute_write(session, model, plan, program, visit),
+        (
+            PlanAction::CreateMany(_)
+            | PlanAction::UpdateMany { .. }
+            | PlanAction::DeleteMany { .. }
+            | PlanAction::Upsert { .. },
+            _,
+        ) => Err(Error::internal("a write to many records has the program of another plan").into()),
     }
 }
 
 struct ManyWrite<'a> {
     session: SqliteSession<'a>,
     model: &'a Model,
-    action: &'a PlanAction,
+    parts: WriteParts<'a>,
 }
 
 impl ManyWrite<'_> {
@@ -82,6 +103,6 @@ impl ManyWrite<'_> {
     /// Returns the number of changed rows.
     fn execute(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> Result<usize, SqliteError> {
         let run = self.session.execute(sql, parameters);
-        run.map_err(|error| explain_error(self.session, self.model, self.action, error))
+        run.map_err(|error| explain_error(self.session, self.model, self.parts, error))
     }
 }

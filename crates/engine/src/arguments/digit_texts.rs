@@ -1,0 +1,25 @@
+//! Numbers that are sent as text.
+
+use trefoil_model::{Field, RecordType, Scalar, Value};
+
+use crate::builtin_operation::ArgumentRole;
+
+/// The value of an argument; of one that is about a field, as [`number_for_field`] says.
+pub(super) fn number_for_role(record: &RecordType, role: &ArgumentRole, value: Value) -> Value {
+    let (ArgumentRole::Field(field) | ArgumentRole::Compare(field, _)) = role else { return value };
+    number_for_field(record.field(*field), value)
+}
+
+/// An `ID` that is compared with a number, or set as one, is its digits.
+pub(super) fn number_for_field(field: &Field, value: Value) -> Value {
+    if field.kind.scalar() != Some(Scalar::Int) {
+        return value;
+    }
+    match value {
+        Value::String(text) => text.parse().map_or(Value::String(text), Value::Int),
+        Value::List(items) => {
+            Value::List(items.into_iter().map(|item| number_for_field(field, item)).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Number(_) | Value::Object(_) => value,
+    }
+}

@@ -1,0 +1,341 @@
+//! Depth, aliases and cost of an operation, computed once for all its requests.
+
+use std::collections::HashMap;
+
+use apollo_compiler::executable::{Field, Operation, Selection, SelectionSet};
+use apollo_compiler::{ExecutableDocument, Name, ast};
+
+use trefoil_config::ServerLimits;
+use trefoil_engine::arguments::roles::is_length_argument;
+use trefoil_model::{Model, RecordType, Value};
+
+use crate::plan::input::VariableNode;
+use crate::plan::variable_values::VariableValues;
+
+/// The assumed length of a list without a length argument.
+const DEFAULT_LIST_LENGTH: u64 = 20;
+
+/// These lists of types lead to types again, so responses grow exponentially with the nesting. graphql-js has the same
+/// limit.
+const INTROSPECTION_LIST_FIELDS: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
+
+/// The weight of an operation. Fragments count at every spread.
+#[derive(Debug)]
+pub struct OperationWeight {
+    pub depth: u64,
+    pub aliases: u64,
+    /// Nesting of type lists in introspection.
+    pub introspection_lists: u64,
+    cost: Cost,
+    /// The costs that depend on variables. Each uses only those before it.
+    steps: Vec<CostStep>,
+    lengths: Vec<VariableLength>,
+    /// Maximum of a length argument; the engine rejects higher values.
+    max_length: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cost {
+    Fixed(u64),
+    /// A position in [`OperationWeight::steps`].
+    Step(usize),
+}
+
+#[derive(Debug)]
+enum CostStep {
+    Sum {
+        fixed: u64,
+        steps: Vec<usize>,
+    },
+    /// A field with what is selected of each of its records.
+    List {
+        own_length: Option<Length>,
+        inherited: Option<Length>,
+        children: Cost,
+    },
+}
+
+/// The maximum length of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Length {
+    Fixed(u64),
+    /// A position in [`OperationWeight::lengths`].
+    Variable(usize),
+}
+
+/// The greatest of several lengths, of which some are variables.
+#[derive(Debug, PartialEq, Eq)]
+struct VariableLength {
+    fixed: Option<u64>,
+    variables: Vec<LengthVariable>,
+}
+
+/// A variable that is a length, or an object with lengths.
+#[derive(Debug, PartialEq, Eq)]
+struct LengthVariable {
+    position: usize,
+    /// The members that are lengths; `None` if the variable itself is one.
+    members: Option<Vec<Name>>,
+}
+
+impl OperationWeight {
+    pub fn new(
+        model: &Model,
+        document: &ExecutableDocument,
+        operation: &Operation,
+        limits: &ServerLimits,
+    ) -> OperationWeight {
+        let max_length = limits.max_page_size as u64;
+        let mut calculator = WeightCalculator {
+            model,
+            document,
+            variable_definitions: &operation.variables,
+            max_length,
+            steps: Vec::new(),
+            lengths: Vec::new(),
+            fragment_weights: HashMap::new(),
+        };
+        let SelectionWeight { depth, aliases, lists, cost } =
+            calculator.weigh_set(&operation.selection_set, None);
+        let WeightCalculator { steps, lengths, .. } = calculator;
+        OperationWeight { depth, aliases, introspection_lists: lists, cost, steps, lengths, max_length }
+    }
+
+    pub fn depends_on_variables(&self) -> bool {
+        matches!(self.cost, Cost::Step(_))
+    }
+
+    /// Without `variables`, lists whose length is a variable count once.
+    pub fn cost(&self, variables: Option<&VariableValues>) -> u64 {
+        let mut costs: Vec<u64> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let cost = match step {
+                CostStep::Sum { fixed, steps } => {
+                    steps.iter().fold(*fixed, |sum, step| sum.saturating_add(costs[*step]))
+                }
+                CostStep::List { own_length, inherited, children } => {
+                    let length = |length: &Option<Length>| self.length((*length)?, variables);
+                    let length = length(own_length).or_else(|| length(inherited));
+                    list_cost(length, cost_value(&costs, *children))
+                }
+            };
+            costs.push(cost);
+        }
+        cost_value(&costs, self.cost)
+    }
+
+    fn length(&self, length: Length, variables: Option<&VariableValues>) -> Option<u64> {
+        let position = match length {
+            Length::Fixed(length) => return Some(length),
+            Length::Variable(position) => position,
+        };
+        let VariableLength { fixed, variables: sources } = &self.lengths[position];
+        let given = sources.iter().filter_map(|source| match variables {
+            Some(variables) => source.length(variables),
+            None => source.members.is_none().then_some(1),
+        });
+        given.chain(*fixed).max().map(|length| length.min(self.max_length))
+    }
+}
+
+fn cost_value(costs: &[u64], cost: Cost) -> u64 {
+    match cost {
+        Cost::Fixed(cost) => cost,
+        Cost::Step(position) => costs[position],
+    }
+}
+
+/// The cost of a field that lists so many records, each of which costs as much as its children.
+fn list_cost(length: Option<u64>, children: u64) -> u64 {
+    children.saturating_mul(length.unwrap_or(DEFAULT_LIST_LENGTH)).saturating_add(1)
+}
+
+impl LengthVariable {
+    fn length(&self, variables: &VariableValues) -> Option<u64> {
+        let number = |value: &Value| value.as_i64().map(|number| u64::try_from(number).unwrap_or(0));
+        let value = variables.get(self.position)?;
+        match &self.members {
+            None => number(value),
+            Some(members) => members.iter().filter_map(|name| number(value.get(name)?)).max(),
+        }
+    }
+}
+
+/// The weight of a part of an operation.
+#[derive(Debug, Clone, Copy)]
+struct SelectionWeight {
+    depth: u64,
+    aliases: u64,
+    lists: u64,
+    cost: Cost,
+}
+
+impl SelectionWeight {
+    const NOTHING: SelectionWeight = SelectionWeight { depth: 0, aliases: 0, lists: 0, cost: Cost::Fixed(0) };
+}
+
+struct WeightCalculator<'a> {
+    model: &'a Model,
+    document: &'a ExecutableDocument,
+    variable_definitions: &'a [VariableNode],
+    max_length: u64,
+    steps: Vec<CostStep>,
+    lengths: Vec<VariableLength>,
+    /// Weights of fragments by name and inherited length; `None` while a weight is being computed.
+    fragment_weights: HashMap<(&'a Name, Option<Length>), Option<SelectionWeight>>,
+}
+
+impl<'a> WeightCalculator<'a> {
+    /// `inherited` is the maximum length of the lists of a connection, from the arguments of the connection field.
+    fn weigh_set(&mut self, set: &'a SelectionSet, inherited: Option<Length>) -> SelectionWeight {
+        let mut sum = SelectionWeight::NOTHING;
+        let (mut fixed, mut steps) = (0_u64, Vec::new());
+        for selection in &set.selections {
+            let part = match selection {
+                Selection::Field(field) => self.weigh_field(&set.ty, field, inherited),
+                Selection::InlineFragment(fragment) => self.weigh_set(&fragment.selection_set, inherited),
+                Selection::FragmentSpread(spread) => self.weigh_fragment(&spread.fragment_name, inherited),
+            };
+            sum.depth = sum.depth.max(part.depth);
+            sum.aliases = sum.aliases.saturating_add(part.aliases);
+            sum.lists = sum.lists.max(part.lists);
+            match part.cost {
+                Cost::Fixed(cost) => fixed = fixed.saturating_add(cost),
+                Cost::Step(step) => steps.push(step),
+            }
+        }
+        sum.cost = match steps.is_empty() {
+            true => Cost::Fixed(fixed),
+            false => self.add_step(CostStep::Sum { fixed, steps }),
+        };
+        sum
+    }
+
+    fn add_step(&mut self, step: CostStep) -> Cost {
+        self.steps.push(step);
+        Cost::Step(self.steps.len() - 1)
+    }
+
+    fn weigh_fragment(&mut self, name: &'a Name, inherited: Option<Length>) -> SelectionWeight {
+        if let Some(known) = self.fragment_weights.get(&(name, inherited)) {
+            return known.unwrap_or(SelectionWeight::NOTHING);
+        }
+        let Some(fragment) = self.document.fragments.get(name) else { return SelectionWeight::NOTHING };
+        self.fragment_weights.insert((name, inherited), None);
+        let weight = self.weigh_set(&fragment.selection_set, inherited);
+        self.fragment_weights.insert((name, inherited), Some(weight));
+        weight
+    }
+
+    fn weigh_field(&mut self, parent: &str, field: &'a Field, inherited: Option<Length>) -> SelectionWeight {
+        let own_length = self.list_length(field);
+        let is_list = field.ty().is_list();
+        let children = self.weigh_set(&field.selection_set, if is_list { None } else { own_length });
+        let aliases = children.aliases.saturating_add(u64::from(field.alias.is_some()));
+        let lists = children.lists
+            + u64::from(parent == "__Type" && INTROSPECTION_LIST_FIELDS.contains(&field.name.as_str()));
+        // Introspection is limited only by its nesting of lists.
+        if field.name.starts_with("__") {
+            return SelectionWeight { depth: 0, aliases, lists, cost: Cost::Fixed(0) };
+        }
+        let cost = match is_list {
+            true => self.list_cost(own_length, inherited, children.cost),
+            false => self.list_cost(Some(Length::Fixed(1)), None, children.cost),
+        };
+        SelectionWeight { depth: children.depth.saturating_add(1), aliases, lists, cost }
+    }
+
+    fn list_cost(&mut self, own_length: Option<Length>, inherited: Option<Length>, children: Cost) -> Cost {
+        match (own_length, inherited, children) {
+            // Nothing is selected of the records.
+            (_, _, Cost::Fixed(0)) => Cost::Fixed(1),
+            (Some(Length::Fixed(length)), _, Cost::Fixed(children))
+            | (None, Some(Length::Fixed(length)), Cost::Fixed(children)) => {
+                Cost::Fixed(list_cost(Some(length), children))
+            }
+            (None, None, Cost::Fixed(children)) => Cost::Fixed(list_cost(None, children)),
+            (_, _, Cost::Step(_)) | (Some(Length::Variable(_)), _, _) | (_, Some(Length::Variable(_)), _) => {
+                self.add_step(CostStep::List { own_length, inherited, children })
+            }
+        }
+    }
+
+    fn list_length(&mut self, field: &Field) -> Option<Length> {
+        if field.definition.arguments.is_empty() {
+            return None;
+        }
+        let record = list_record(self.model, field);
+        let mut length = VariableLength { fixed: None, variables: Vec::new() };
+        for argument in &field.definition.arguments {
+            let specified = field.specified_argument_by_name(&argument.name);
+            if let Some(value) = specified.or(argument.default_value.as_ref()) {
+                self.add_argument(record, &argument.name, value, &mut length);
+            }
+        }
+        if length.variables.is_empty() {
+            return length.fixed.map(|fixed| Length::Fixed(fixed.min(self.max_length)));
+        }
+        // Equal lengths are the same one, so that a fragment is weighed once for each length that differs.
+        let known = self.lengths.iter().position(|known| *known == length);
+        Some(Length::Variable(known.unwrap_or_else(|| {
+            self.lengths.push(length);
+            self.lengths.len() - 1
+        })))
+    }
+
+    /// Adds the length that an argument gives, by itself or inside an input object.
+    fn add_argument(
+        &self,
+        record: Option<&RecordType>,
+        name: &str,
+        value: &ast::Value,
+        length: &mut VariableLength,
+    ) {
+        match value {
+            ast::Value::Variable(variable) => {
+                let mut definitions = self.variable_definitions.iter();
+                let Some(position) = definitions.position(|definition| definition.name == *variable) else {
+                    return;
+                };
+                let type_name = self.variable_definitions[position].ty.inner_named_type();
+                let members = self.length_members(record, type_name);
+                let holds_length = match &members {
+                    Some(members) => !members.is_empty(),
+                    None => is_length_argument(record, name),
+                };
+                if holds_length {
+                    length.variables.push(LengthVariable { position, members });
+                }
+            }
+            ast::Value::Object(members) => {
+                for (name, value) in members.iter().filter(|(name, _)| is_length_argument(record, name)) {
+                    self.add_argument(record, name, value, length);
+                }
+            }
+            ast::Value::Int(number) => {
+                let number = number.try_to_i32().ok().filter(|_| is_length_argument(record, name));
+                let number = number.map(|number| u64::try_from(number).unwrap_or(0));
+                length.fixed = length.fixed.max(number);
+            }
+            ast::Value::Null
+            | ast::Value::Enum(_)
+            | ast::Value::String(_)
+            | ast::Value::Float(_)
+            | ast::Value::Boolean(_)
+            | ast::Value::List(_) => {}
+        }
+    }
+
+    /// The members of an input type that are lengths; `None` if it is another type.
+    fn length_members(&self, record: Option<&RecordType>, type_name: &str) -> Option<Vec<Name>> {
+        let members = self.model.schema.get_input_object(type_name)?.fields.keys();
+        Some(members.filter(|name| is_length_argument(record, name)).cloned().collect())
+    }
+}
+
+/// The type of the records that a field lists.
+fn list_record<'m>(model: &'m Model, field: &Field) -> Option<&'m RecordType> {
+    let name = field.ty().inner_named_type();
+    let record = model.find_record(name).or_else(|| model.connection_node(name));
+    record.map(|record| model.record(record))
+}
