@@ -27,7 +27,7 @@ fn table_line(row: &VerbRow) -> String {
         NamedVerb::Search => ("list with a text", "the same; a text is contained, not equal"),
         NamedVerb::Count => ("count", "`Int` or `Long`"),
         NamedVerb::Exists => ("exists", "`Boolean`"),
-        NamedVerb::Get => ("get", "a record"),
+        NamedVerb::Get => ("get", "a record or a payload"),
         NamedVerb::Create => ("create", "a record, a payload, `ID`, `String` (the id) or `Boolean`"),
         NamedVerb::Update => ("update", "the same"),
         NamedVerb::Set => ("update one field", "the same; the noun is a field, or a type and a field"),

@@ -132,8 +132,7 @@ impl LoggedOrigins {
         request_id: Option<&RequestId>,
     ) {
         let problem = response.extensions().get::<Problem>();
-        if !problem.is_some_and(|problem| problem.code == CROSS_SITE) || !Self::is_new(&self.refused, origin)
-        {
+        if problem.is_none_or(|problem| problem.code != CROSS_SITE) || !Self::is_new(&self.refused, origin) {
             return;
         }
         tracing::warn!(
