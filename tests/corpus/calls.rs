@@ -2,8 +2,9 @@
 //! records.
 //!
 //! Every bound query and mutation is called with all arguments that have a role, and what it did is looked up through
-//! REST. The long form does the same on PostgreSQL. Those that fail are nearly all creates whose schema has a required
-//! field that nothing can set, which `check` says.
+//! REST. The long form does the same on PostgreSQL. Those that fail are listed in `accepted_failures.txt`.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
@@ -20,8 +21,8 @@ use super::argument_values::{ArgumentValues, CHANGED_TEXT};
 use super::{FactSchema, fact_schemas};
 use crate::support::{Client, Reply, Server, is_long, postgres};
 
-/// The share of the called operations that must work, in percent. May only grow.
-const MIN_WORKING: usize = 95;
+/// What fails, one per line with its schema. May only get shorter.
+const ACCEPTED_FAILURES: &str = include_str!("accepted_failures.txt");
 
 const JSON: (&str, &str) = ("Accept", "application/json");
 const JSON_BODY: (&str, &str) = ("Content-Type", "application/json");
@@ -40,18 +41,20 @@ fn bound_operations_work_when_called_on_postgres() {
 }
 
 fn call_all(database: impl Fn() -> DatabaseLocation) {
-    let (mut called, mut failures) = (0, Vec::new());
+    let (mut called, mut failures) = (0, BTreeMap::new());
     for schema in fact_schemas() {
         let mut caller = OperationCaller::start(&schema, database());
         called += caller.call_operations();
         caller.write_otherwise();
-        failures.extend(
-            caller.failures.into_iter().map(|failure| format!("schema {}: {failure}", schema.number)),
-        );
+        let named = caller.failures.into_iter();
+        failures.extend(named.map(|(name, reason)| (format!("{} {name}", schema.number), reason)));
     }
-    let working = called - failures.len().min(called);
-    let share = working * 100 / called;
-    assert!(share >= MIN_WORKING, "{working} of {called} work, {share} %:\n{}", failures.join("\n"));
+    let accepted: BTreeSet<&str> = ACCEPTED_FAILURES.lines().filter(|line| !line.starts_with('#')).collect();
+    let new = failures.iter().filter(|(name, _)| !accepted.contains(name.as_str()));
+    let new: Vec<String> = new.map(|(name, reason)| format!("{name}: {reason}")).collect();
+    assert!(new.is_empty(), "{} of {called} fail:\n{}", new.len(), new.join("\n"));
+    let working: Vec<&&str> = accepted.iter().filter(|name| !failures.contains_key(**name)).collect();
+    assert!(working.is_empty(), "these work now, so remove them from the list: {working:?}");
 }
 
 struct OperationCaller {
@@ -63,7 +66,8 @@ struct OperationCaller {
     paths: Vec<Option<String>>,
     /// The number of keys that were given to records.
     key_count: usize,
-    failures: Vec<String>,
+    /// Name and reason.
+    failures: Vec<(String, String)>,
 }
 
 impl OperationCaller {
@@ -150,7 +154,7 @@ impl OperationCaller {
             if let Err(reason) = self.call_operation(position, &builtin) {
                 let root = &self.model.root_fields[position];
                 let kind = root.root_kind;
-                self.failures.push(format!("{kind:?} {} as {:?}: {reason}", root.name, builtin.verb));
+                self.failures.push((format!("{kind:?} {} as {:?}", root.name, builtin.verb), reason));
             }
         }
         called
@@ -178,9 +182,13 @@ impl OperationCaller {
             OperationVerb::Create | OperationVerb::CreateMany => {
                 self.count_records(builtin.record) == count + 1
             }
-            OperationVerb::Upsert | OperationVerb::UpdateMany | OperationVerb::DeleteMany => !data.is_null(),
-            OperationVerb::Update | OperationVerb::Save => has_changed(&variables, &after),
-            OperationVerb::Delete => after.status == 404,
+            OperationVerb::Upsert => {
+                self.count_records(builtin.record) == count + 1 || has_changed(&variables, &after)
+            }
+            OperationVerb::Update | OperationVerb::UpdateMany | OperationVerb::Save => {
+                has_changed(&variables, &after)
+            }
+            OperationVerb::Delete | OperationVerb::DeleteMany => after.status == 404,
             OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => true,
         };
         if done { Ok(()) } else { Err(format!("{reply} for {variables}, then {}", after.text())) }
@@ -201,7 +209,7 @@ impl OperationCaller {
             if let Err(reason) =
                 self.write_through_rest(record).and_then(|()| self.write_through_form(record))
             {
-                self.failures.push(format!("{}: {reason}", self.model.record(record).name));
+                self.failures.push((self.model.record(record).name.clone(), reason));
             }
         }
     }
@@ -295,9 +303,17 @@ fn holds_records(builtin: &BuiltinOperation, data: &Json) -> bool {
     }
 }
 
-/// True if the record has the text that was sent, if one was.
+/// True if the record has the text that was sent or, if none was, the other values.
 fn has_changed(variables: &Json, after: &Reply) -> bool {
-    !variables.to_string().contains(CHANGED_TEXT) || after.text().contains(CHANGED_TEXT)
+    if variables.to_string().contains(CHANGED_TEXT) {
+        return after.text().contains(CHANGED_TEXT);
+    }
+    let record = after.json();
+    let text = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let objects = variables.as_object().into_iter().flat_map(|members| members.values());
+    let objects = objects.filter_map(Json::as_object).chain(variables.as_object());
+    let sent = objects.flatten().filter_map(|(name, value)| Some((record.get(name)?, value)));
+    after.status == 200 && sent.into_iter().all(|(now, value)| text(now) == text(value))
 }
 
 fn expect_status(reply: &Reply, status: u16) -> Result<(), String> {
