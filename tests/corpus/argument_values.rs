@@ -88,7 +88,7 @@ impl ArgumentValues<'_> {
             return self.stored.get(&field.input_name).cloned().filter(|value| !value.is_null());
         }
         if field.kind.is_id() {
-            return Some(json!("9001"));
+            return Some(json!("8000"));
         }
         let is_text = field.kind.own_value() == Some(&ValueType::Scalar(Scalar::String));
         match field.kind.relation() {
