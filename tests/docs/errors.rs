@@ -23,6 +23,8 @@ const OTHERS: &[&[&str]] = &[
     &["DATABASE_URL", "RUST_LOG", "CSV", "NDJSON"],
     // The kinds of `@key`; `UUID` is also an error code.
     &["COUNT"],
+    // Words that join conditions, as other servers spell them.
+    &["AND", "OR", "NOT"],
 ];
 
 #[test]
