@@ -19,6 +19,7 @@ mod field_kind;
 mod scalar;
 
 // Queries on the finished model.
+mod abstract_type;
 mod change_wrapper;
 mod list_wrapper;
 mod payload;

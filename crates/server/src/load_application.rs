@@ -74,7 +74,9 @@ impl LoadedApplication {
     pub fn unanswered_operations(&self) -> impl Iterator<Item = (&str, &str)> {
         self.model.root_fields.iter().zip(&self.bindings).filter_map(|(root, binding)| match binding {
             ResolverBinding::Missing(reason) => Some((root.name.as_str(), reason.as_str())),
-            ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) => None,
+            ResolverBinding::Builtin(_) | ResolverBinding::Abstract(_) | ResolverBinding::Registered(_) => {
+                None
+            }
         })
     }
 }

@@ -1,7 +1,7 @@
 //! A root field whose operation the store runs.
 
+use trefoil_engine::Operation;
 use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{ListSlice, Operation};
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordId};
 
@@ -15,6 +15,8 @@ pub struct PendingRoot {
     pub record_id: Option<RecordId>,
     pub cursors: Option<CursorFormat>,
     pub has_previous: bool,
+    /// The number of its record type, for a root field over several.
+    pub member: usize,
     /// The change, for a subscription that tells about it.
     pub change: Option<ChangeFacts>,
     /// It failed before the store started, so `reset` keeps its error.
@@ -28,6 +30,7 @@ impl PendingRoot {
             record_id: None,
             cursors: None,
             has_previous: false,
+            member: 0,
             change: None,
             failed_early: false,
         };
@@ -35,7 +38,7 @@ impl PendingRoot {
             Ok(Operation::List { record, listing, .. }) => {
                 let format = || CursorFormat::of(model.record(*record), &listing.sort_keys);
                 pending.cursors = listing.with_cursors.then(format);
-                pending.has_previous = has_preceding(&listing.slice);
+                pending.has_previous = listing.slice.has_preceding();
             }
             Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => {
                 pending.record_id = Some(id.clone());
@@ -53,15 +56,5 @@ impl PendingRoot {
             | Err(_) => {}
         }
         pending
-    }
-}
-
-/// True if there are records before this slice.
-fn has_preceding(slice: &ListSlice) -> bool {
-    match slice {
-        ListSlice::All => false,
-        ListSlice::Page { page, .. } => *page > 1,
-        ListSlice::First { after, .. } => after.is_some(),
-        ListSlice::Range { offset, .. } => *offset > 0,
     }
 }

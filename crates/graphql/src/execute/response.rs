@@ -10,6 +10,7 @@ use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
 
+use crate::execute::abstract_results::AbstractResults;
 use crate::execute::connection::{ConnectionWriter, NodeWriter, PageInfo, ResolvedFields};
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::payload::{PayloadFacts, PayloadWriter};
@@ -25,13 +26,15 @@ const RESPONSE_START: &[u8] = b"{\"data\":{";
 
 /// Receives rows and outcomes of store operations and writes them under their root fields.
 pub struct ResponseBuilder {
-    plan: Arc<OperationPlan>,
+    pub(super) plan: Arc<OperationPlan>,
     writer: ResponseWriter,
     spans: Vec<Option<RootOutputRange>>,
     /// The operations passed to the store, by number.
-    pending: Vec<PendingRoot>,
+    pub(super) pending: Vec<PendingRoot>,
+    /// The root fields over several types.
+    pub(super) abstracts: Vec<AbstractResults>,
     open_root: Option<OpenRoot>,
-    resolved: ResolvedFields,
+    pub(super) resolved: ResolvedFields,
     /// A record was changed, so the response must be stored under the idempotency key.
     changed: bool,
     checkpoint: BuilderCheckpoint,
@@ -78,6 +81,7 @@ impl ResponseBuilder {
             plan,
             writer: ResponseWriter { out, errors: Vec::new() },
             pending: Vec::new(),
+            abstracts: Vec::new(),
             open_root: None,
             resolved: ResolvedFields::default(),
             changed: false,
@@ -91,8 +95,10 @@ impl ResponseBuilder {
     }
 
     /// Sets the next operations of the store, numbered from 0.
-    pub fn set_pending(&mut self, pending: Vec<PendingRoot>) {
+    pub fn set_pending(&mut self, pending: Vec<PendingRoot>, abstracts: Vec<AbstractResults>) {
         self.pending = pending;
+        self.abstracts = abstracts;
+        (0..self.abstracts.len()).for_each(|number| self.write_abstract(number));
     }
 
     /// Writes a root field that does not use the store.
@@ -124,7 +130,7 @@ impl ResponseBuilder {
         let ResponseBuilder { plan, writer, pending, open_root, resolved, .. } = self;
         let pending = &pending[number];
         let root = &plan.roots[pending.root_position];
-        let RootAction::Builtin(builtin) = &root.action else { return };
+        let RootAction::Builtin(builtin) = &root.action else { return self.add_abstract_row(number, row) };
         let open = OpenRoot::get_or_open(open_root, number, writer, root);
         let path = ResponsePath::root(&root.label.response_key);
         match &builtin.shape {
@@ -152,7 +158,9 @@ impl ResponseBuilder {
         let plan = self.plan.clone();
         let pending = &self.pending[number];
         let (position, root) = (pending.root_position, &plan.roots[pending.root_position]);
-        let RootAction::Builtin(builtin) = &root.action else { return };
+        let RootAction::Builtin(builtin) = &root.action else {
+            return self.add_abstract_outcome(number, outcome);
+        };
         OpenRoot::get_or_open(&mut self.open_root, number, &mut self.writer, root);
         let Some(mut open) = self.open_root.take() else { return };
         let path = ResponsePath::root(&root.label.response_key);
@@ -396,7 +404,7 @@ impl RootFinish<'_> {
                 };
                 let connection_writer = std::mem::take(&mut open.connection);
                 let page = PageInfo { has_next: has_more, has_previous: pending.has_previous, total };
-                let cursors = pending.cursors.as_ref();
+                let cursors = [pending.cursors.as_ref(); 2];
                 writer.stop_null(root.required, |writer| {
                     connection_writer.finish(connection, writer, at.path, &page, cursors, resolved)
                 })
@@ -434,6 +442,7 @@ impl RowSink for ResponseBuilder {
         for pending in &mut self.pending {
             pending.failed_early = self.spans[pending.root_position].is_some();
         }
+        self.abstracts.iter_mut().for_each(AbstractResults::set_checkpoint);
     }
 
     fn reset(&mut self) {
@@ -442,6 +451,7 @@ impl RowSink for ResponseBuilder {
         for pending in self.pending.iter().filter(|pending| !pending.failed_early) {
             self.spans[pending.root_position] = None;
         }
+        self.abstracts.iter_mut().for_each(AbstractResults::reset);
         self.changed = self.checkpoint.changed;
         self.open_root = None;
     }

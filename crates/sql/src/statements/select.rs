@@ -4,7 +4,7 @@
 //! come first. In the SQL, `t` is the record's table, `l` a link table, `p` a parent, and `o` the record's table
 //! again where `t` occurs only in a subquery that selects ids.
 
-use trefoil_engine::cursor::CursorPosition;
+use trefoil_engine::cursor::{CursorKey, CursorPosition};
 use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection, Predicate};
 use trefoil_engine::{CountMode, SortKey};
 use trefoil_model::error::{Error, Result};
@@ -86,9 +86,11 @@ impl<'a> SqlParameter<'a> {
 /// Appends the parameters of a listing, in the order in which the statements number them.
 pub fn listing_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlParameter<'a>>) {
     condition_parameters(listing, into);
-    if let Some(CursorPosition { values, id }) = &listing.after {
+    if let Some(CursorPosition { values, key }) = &listing.after {
         into.extend(values.iter().map(|value| SqlParameter::Cell(value.stored().as_cell())));
-        into.push(SqlParameter::id(id));
+        if let CursorKey::After(id) = key {
+            into.push(SqlParameter::id(id));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The WHERE clause of a listing: its predicates, and the records after a cursor.
 
-use trefoil_engine::cursor::CursorValue;
+use trefoil_engine::cursor::{CursorKey, CursorValue};
 use trefoil_engine::plan::{PlannedListing, Predicate};
 use trefoil_engine::{ComparisonOp, SortKey};
 use trefoil_model::naming::names::VERSION_COLUMN;
@@ -44,15 +44,20 @@ impl<'m> WhereBuilder<'m> {
         self.add_predicates(&listing.predicates);
         if let Some(position) = &listing.after {
             let values: Vec<String> = position.values.iter().map(|_| self.next_parameter()).collect();
-            let id = self.next_parameter();
+            let id = matches!(position.key, CursorKey::After(_)).then(|| self.next_parameter());
             let values = listing.sort_keys.iter().zip(&position.values).zip(values);
             let values: Vec<String> = values
                 .map(|((key, cursor), value)| match cursor {
                     CursorValue::Full(_) => value,
-                    CursorValue::Prefix(_) => self.full_cursor_value(key, &value, &id),
+                    CursorValue::Prefix(_) => self.full_cursor_value(key, &value, id.as_deref()),
                 })
                 .collect();
-            let term = self.after_cursor(&listing.sort_keys, &values, &id);
+            let tie = match (&position.key, id) {
+                (CursorKey::After(_), Some(id)) => format!("t.\"id\" > {id}"),
+                (CursorKey::All, _) => "1 = 1".to_owned(),
+                (CursorKey::None | CursorKey::After(_), _) => "1 = 0".to_owned(),
+            };
+            let term = self.after_cursor(&listing.sort_keys, &values, &tie);
             self.terms.push(term);
         }
     }
@@ -60,11 +65,12 @@ impl<'m> WhereBuilder<'m> {
     /// A cursor holds only the beginning of a long text: this reads the whole value from the record itself. If the record
     /// is gone, not in the list or has another value by now, it is a bound that skips nothing; records with the same
     /// beginning are then listed again. The subquery repeats all terms so far, so that a forged cursor cannot reveal the
-    /// value of a record that the list does not contain.
-    fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: &str) -> String {
+    /// value of a record that the list does not contain. The bound also stands for a record of another type.
+    fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: Option<&str>) -> String {
         let own = qualified_column(self.dialect, self.owner.field(key.field));
         let end = self.dialect.prefix_upper_bound(prefix);
         let fallback = if key.descending { &end } else { prefix };
+        let Some(id) = id else { return fallback.to_owned() };
         let terms: String = self.terms.iter().map(|term| format!(" AND {term}")).collect();
         format!(
             "COALESCE((SELECT {own} FROM {} WHERE t.\"id\" = {id} AND {own} >= {prefix} \
@@ -135,17 +141,17 @@ impl<'m> WhereBuilder<'m> {
         }
     }
 
-    /// True if a record sorts after the one with these values and this id: by the first sort key or, where that is
-    /// equal, by the rest.
-    fn after_cursor(&self, sort_keys: &[SortKey], values: &[String], id: &str) -> String {
+    /// True if a record sorts after the one with these values: by the first sort key or, where that is equal, by the
+    /// rest. `tie` decides where all are equal.
+    fn after_cursor(&self, sort_keys: &[SortKey], values: &[String], tie: &str) -> String {
         let ([first, sort_keys @ ..], [value, values @ ..]) = (sort_keys, values) else {
-            return format!("t.\"id\" > {id}");
+            return tie.to_owned();
         };
         let field = self.owner.field(first.field);
         let key = |value: &str| self.dialect.sort_key(ValueComparison::for_field(field), value);
         let (own, other) = (key(&qualified_column(self.dialect, field)), key(value));
         let sign = if first.descending { "<" } else { ">" };
-        let rest = self.after_cursor(sort_keys, values, id);
+        let rest = self.after_cursor(sort_keys, values, tie);
         if is_nullable(field) {
             let same = self.dialect.null_safe_equal(&own, &other);
             format!(
