@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Model, RecordId, Value};
+use trefoil_model::{KeySource, Model, RecordId, RecordType, Value};
 
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 use crate::cursor;
+use crate::global_id;
 use crate::operation::{ListSlice, Operation};
 use crate::plan::{PlanLimits, PreparedSelection};
 use crate::record_merge::{RecordMerge, RecordPlaces};
@@ -70,24 +71,8 @@ impl AbstractOperation {
         };
         let given = arguments.iter().find(|(position, value)| is_id(*position) && !value.is_null());
         let Some((position, value)) = given else { return Ok(None) };
-        let places = |value: &Value| {
-            let forms = self.members.iter().map(|member| model.record(member.record).key_form());
-            let mut error = None;
-            let mut places = Vec::new();
-            for (number, form) in forms.enumerate() {
-                match RecordId::from_value(form, value) {
-                    Ok(id) => places.push((number, id)),
-                    Err(help) => error = error.or(Some(help)),
-                }
-            }
-            match error.filter(|_| places.is_empty()) {
-                Some(help) => {
-                    let name = &first.argument_roles[*position].0;
-                    Err(Error::invalid(name, "TYPE", format!("argument `{name}` {help}")))
-                }
-                None => Ok(places),
-            }
-        };
+        let name = &first.argument_roles[*position].0;
+        let places = |value: &Value| self.id_places(model, name, value);
         let places = match value {
             Value::List(items) => items.iter().map(places).collect::<Result<_>>()?,
             Value::Null
@@ -98,6 +83,39 @@ impl AbstractOperation {
             | Value::Object(_) => vec![places(value)?],
         };
         Ok(Some((*position, places)))
+    }
+}
+
+impl AbstractOperation {
+    /// The members that may have the record with this id, and its key there.
+    fn id_places(&self, model: &Model, name: &str, value: &Value) -> Result<Vec<(usize, RecordId)>> {
+        let violation = |help: &str| Error::invalid(name, "TYPE", format!("argument `{name}` {help}"));
+        let records: Vec<&RecordType> =
+            self.members.iter().map(|member| model.record(member.record)).collect();
+        if let Some((type_name, key)) =
+            value.as_str().filter(|_| model.global_ids).and_then(global_id::decode)
+        {
+            let position = records.iter().position(|record| record.name == type_name);
+            let number = position.ok_or_else(|| {
+                Error::Invalid(vec![global_id::wrong_type(name, &type_name, &self.type_name)])
+            })?;
+            let id = RecordId::from_text(records[number].key_form(), &key).map_err(violation)?;
+            return Ok(vec![(number, id)]);
+        }
+        let mut error = "must be an id as GraphQL shows it, with the name of its type in it";
+        let mut places = Vec::new();
+        for (number, record) in records.iter().enumerate() {
+            // The plain key of one type is that of a record of another, too, if both are counted.
+            if records.len() > 1 && record.key_source == KeySource::Counter {
+                continue;
+            }
+            match RecordId::from_value(record.key_form(), value) {
+                Ok(id) => places.push((number, id)),
+                Err(help) if !model.global_ids => error = help,
+                Err(_) => {}
+            }
+        }
+        if places.is_empty() { Err(violation(error)) } else { Ok(places) }
     }
 }
 

@@ -26,6 +26,7 @@ mod abstract_operation;
 pub mod arguments;
 pub mod binding;
 mod builtin_operation;
+pub mod global_id;
 pub mod list_window;
 mod record_merge;
 

@@ -2,7 +2,7 @@
 
 use apollo_compiler::schema::ExtendedType;
 
-use crate::{Model, RecordTypeId};
+use crate::{Argument, Model, RecordTypeId, RootKind};
 
 impl Model {
     /// True for an interface or a union.
@@ -37,6 +37,32 @@ impl Model {
     pub fn abstract_types(&self) -> impl Iterator<Item = &str> {
         let types = self.schema.types.iter().filter(|(_, ty)| is_interface_or_union(ty));
         types.map(|(name, _)| name.as_str())
+    }
+
+    /// Shows plain keys in GraphQL.
+    pub fn drop_global_ids(&mut self) {
+        self.global_ids = false;
+        self.records.iter_mut().for_each(|record| record.has_global_ids = false);
+    }
+
+    /// Makes the ids of all types with `Node` global, if the schema has both `interface Node { id: ID! }` and the query
+    /// `node(id: ID!): Node`.
+    pub(crate) fn mark_global_ids(&mut self) {
+        let id_type = self.schema.get_interface("Node").and_then(|node| node.fields.get("id"));
+        let has_id = id_type.is_some_and(|field| field.ty.to_string() == "ID!");
+        let is_id = |argument: &Argument| argument.name == "id" && argument.ty.to_string() == "ID!";
+        let root = self.find_root_field(RootKind::Query, "node");
+        let has_query = root.is_some_and(|root| {
+            root.ty.inner_name() == "Node" && !root.ty.is_list() && root.arguments.iter().any(is_id)
+        });
+        if !has_id || !has_query || self.abstract_records("Node").is_none() {
+            return;
+        }
+        let schema = &self.schema;
+        for record in &mut self.records {
+            record.has_global_ids = schema.is_subtype("Node", &record.name);
+        }
+        self.global_ids = true;
     }
 
     fn possible_types<'m>(&'m self, type_name: &str) -> impl Iterator<Item = &'m str> {

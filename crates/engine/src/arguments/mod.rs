@@ -9,6 +9,7 @@ mod conditions;
 mod filter_operator;
 mod implied_values;
 mod parse;
+mod plain_keys;
 pub mod sort_keys;
 mod unique_fields;
 mod values;

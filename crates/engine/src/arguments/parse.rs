@@ -7,6 +7,7 @@ use trefoil_model::{FieldId, Model, RecordId, RecordType, RootKind, Value};
 
 use crate::arguments::conditions::parse_conditions;
 use crate::arguments::implied_values::number_for_field;
+use crate::arguments::plain_keys;
 use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
@@ -137,22 +138,36 @@ impl BuiltinOperation {
                 violations.extend(violation);
             }
         }
+        if model.global_ids && violations.is_empty() {
+            parsed.replace_global_ids(model, record)?;
+        }
         if violations.is_empty() { Ok(parsed) } else { Err(Error::Invalid(violations)) }
     }
 }
 
 /// The listing for the arguments of a relation field.
 pub fn listing_from_arguments(
+    model: &Model,
     record: &RecordType,
     limits: &PlanLimits,
     arguments: Vec<(String, Value)>,
 ) -> Result<Listing> {
     let mut parsed = ParsedArguments::default();
     parsed.accept_named(record, OperationVerb::List, arguments).map_err(Error::Invalid)?;
+    if model.global_ids {
+        parsed.replace_global_ids(model, record)?;
+    }
     parsed.listing(limits)
 }
 
 impl ParsedArguments {
+    fn replace_global_ids(&mut self, model: &Model, record: &RecordType) -> Result<()> {
+        let lists = std::iter::once(&mut self.fields).chain(&mut self.items);
+        let fields = lists.flatten().map(|(field, value)| (*field, value));
+        let conditions = self.conditions.iter_mut().map(|condition| (condition.field, &mut condition.value));
+        plain_keys::replace_global_ids(model, record, fields.chain(conditions)).map_err(Error::Invalid)
+    }
+
     fn accept(
         &mut self,
         record: &RecordType,

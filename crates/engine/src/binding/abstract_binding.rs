@@ -171,6 +171,14 @@ impl AbstractBinder<'_> {
         })
     }
 
+    /// How ids become unique over several types.
+    fn unique_ids_hint(&self) -> &'static str {
+        match self.type_name {
+            "Node" if self.root.name == "node" => "`global-ids = true` in trefoil.toml makes them unique",
+            _ => "`id: ID! @key(kind: UUID)` in each of its types makes them unique",
+        }
+    }
+
     /// Refuses ids that could be those of several records.
     fn check_ids(&self, records: &[RecordTypeId], members: &[BuiltinOperation]) -> Result<(), String> {
         let takes_ids = members
@@ -200,14 +208,15 @@ impl AbstractBinder<'_> {
         let counted: Vec<&str> = records
             .iter()
             .map(|record| self.model.record(*record))
-            .filter(|record| record.key_source == KeySource::Counter)
+            .filter(|record| record.key_source == KeySource::Counter && !record.has_global_ids)
             .map(|record| record.name.as_str())
             .collect();
         match counted.as_slice() {
             [first, ..] if takes_ids && records.len() > 1 => Err(format!(
-                "`{}` cannot tell which record of `{}` an id means, because the ids of `{first}` are counted; \
-                 `id: ID! @key(kind: UUID)` in each of its types makes them unique",
-                self.root.name, self.type_name
+                "`{}` cannot tell which record of `{}` an id means, because the ids of `{first}` are counted; {}",
+                self.root.name,
+                self.type_name,
+                self.unique_ids_hint()
             )),
             _ => Ok(()),
         }

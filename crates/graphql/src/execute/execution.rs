@@ -45,7 +45,6 @@ impl From<Error> for ExecutionError {
 }
 
 /// The operations for the store, and what is needed to write their results.
-#[derive(Default)]
 pub struct StoreCalls {
     pub operations: Vec<Result<Operation>>,
     /// By operation.
@@ -80,7 +79,12 @@ impl OperationExecution<'_> {
 
     /// The store operations of the root fields that `include` selects.
     pub fn store_operations(&self, include: impl Fn(usize) -> bool) -> StoreCalls {
-        let mut calls = StoreCalls::default();
+        let count = self.plan.roots.len();
+        let mut calls = StoreCalls {
+            operations: Vec::with_capacity(count),
+            pending: Vec::with_capacity(count),
+            abstracts: Vec::new(),
+        };
         for (position, root) in self.plan.roots.iter().enumerate().filter(|(position, _)| include(*position))
         {
             match &root.action {

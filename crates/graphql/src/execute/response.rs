@@ -8,12 +8,11 @@ use apollo_compiler::executable::OperationType;
 
 use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_model::error::{Error, MissingItem, Result};
-use trefoil_model::values::json_text;
 
 use crate::execute::abstract_results::AbstractResults;
 use crate::execute::connection::{ConnectionWriter, NodeWriter, PageInfo, ResolvedFields};
 use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::payload::{PayloadFacts, PayloadWriter};
+use crate::execute::payload::{PayloadFacts, PayloadWriter, write_id};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
@@ -355,7 +354,7 @@ impl RootFinish<'_> {
                 RootShape::Id,
                 Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
             ) => {
-                json_text::write_id(&mut writer.out, &id);
+                write_id(&mut writer.out, &id, builtin.global_type());
                 Ok(())
             }
             (
@@ -363,14 +362,14 @@ impl RootFinish<'_> {
                 Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
             ) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let facts = PayloadFacts { id: Some(&id), change: None };
+                let facts = PayloadFacts { id: Some(&id), global_type: builtin.global_type(), change: None };
                 writer.stop_null(root.required, |writer| {
                     payload_writer.finish(payload, writer, at.path, facts, resolved)
                 })
             }
             (RootShape::Payload(payload), Outcome::Found) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let facts = PayloadFacts { id: None, change: pending.change.as_ref() };
+                let facts = PayloadFacts { id: None, global_type: None, change: pending.change.as_ref() };
                 writer.stop_null(root.required, |writer| {
                     payload_writer.finish(payload, writer, at.path, facts, resolved)
                 })

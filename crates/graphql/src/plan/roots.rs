@@ -69,9 +69,18 @@ pub enum RootAction {
 pub struct BuiltinRoot {
     pub builtin: Arc<BuiltinOperation>,
     pub record_name: String,
+    /// Its ids are global.
+    pub has_global_ids: bool,
     pub arguments: FieldArguments,
     pub shape: RootShape,
     pub selection: Arc<PreparedSelection>,
+}
+
+impl BuiltinRoot {
+    /// The record type, if its ids are global.
+    pub fn global_type(&self) -> Option<&str> {
+        self.has_global_ids.then_some(self.record_name.as_str())
+    }
 }
 
 /// The result of a built-in operation.
@@ -254,7 +263,9 @@ impl<'a> OperationPlanner<'a> {
         };
         debug_assert!(builtin.result_shape != ResultShape::Connection || builtin.verb == OperationVerb::List);
         let arguments = self.read_arguments(first);
-        BuiltinRoot { builtin, record_name, arguments, shape, selection: PreparedSelection::new(selection) }
+        let has_global_ids = self.engine.model().record(builtin.record).has_global_ids;
+        let selection = PreparedSelection::new(selection);
+        BuiltinRoot { builtin, record_name, has_global_ids, arguments, shape, selection }
     }
 
     pub fn read_arguments(&self, field: &Field) -> FieldArguments {

@@ -96,6 +96,11 @@ pub enum FieldSource {
         position: usize,
         value_type: ValueType,
     },
+    /// The key of a record of a type, in a column of the row, as a global id.
+    GlobalId {
+        position: usize,
+        type_name: String,
+    },
     /// Related records, read together with the row; an index into its children.
     Relation(usize),
     /// A property of the parent value.

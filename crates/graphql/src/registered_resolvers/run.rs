@@ -277,6 +277,7 @@ impl<'a> ResolverExecution<'a> {
                 values.map(|value| Ok(ResolverResult::Value(value))).collect()
             }
             FieldSource::Property
+            | FieldSource::GlobalId { .. }
             | FieldSource::Typename(_)
             | FieldSource::Introspection(_)
             | FieldSource::Missing(_)
