@@ -31,6 +31,7 @@ pub mod list_window;
 mod record_merge;
 
 // Operations written as GraphQL documents.
+pub mod abstract_document;
 pub mod graphql_document;
 
 // The change log, for subscriptions.
