@@ -22,6 +22,8 @@ const TYPES: &str = "
     union SearchResult = Dog | Teacher
     union DogResult = Dog | Mistake
     union OnlyDog = Dog
+    type Note { id: ID! text: String }
+    union NoteResult = Dog | Note
     type AnimalConnection { edges: [AnimalEdge] }
     type AnimalEdge { node: Animal cursor: String }
     input AnimalFilter { name: String }
@@ -58,6 +60,8 @@ fn names_of_interfaces_and_unions_are_bound() {
         ("animalExists(name: String!): Boolean", "Exists Animal"),
         ("search(text: String!): [SearchResult!]!", "List SearchResult"),
         ("search(query: String!, first: Int): [SearchResult]", "List SearchResult"),
+        ("search(name: String!): [SearchResult!]!", "List SearchResult"),
+        ("search(text: String!): [NoteResult!]!", "List NoteResult"),
         ("person(id: ID!): Person", "Get Person"),
         ("personById(id: UUID!): Person!", "Get Person"),
         ("persons(ids: [ID!]!): [Person]!", "List Person"),

@@ -134,7 +134,7 @@ impl AbstractBinder<'_> {
         };
         let members: Option<Vec<BuiltinOperation>> =
             records.iter().map(|record| self.member(*record, verb, shape)).collect();
-        let members = members.filter(|members| mean_the_same(members));
+        let members = members.map(search_in_all).filter(|members| mean_the_same(members));
         Some(match members {
             None if self.root.arguments.is_empty() => {
                 Err(format!("`{name}` has no argument that identifies the {type_name}"))
@@ -173,8 +173,9 @@ impl AbstractBinder<'_> {
 
     /// How ids become unique over several types.
     fn unique_ids_hint(&self) -> &'static str {
+        let has_node = self.model.find_root_field(RootKind::Query, "node").is_some();
         match self.type_name {
-            "Node" if self.root.name == "node" => "`global-ids = true` in trefoil.toml makes them unique",
+            "Node" if has_node => "`global-ids = true` in trefoil.toml makes them unique",
             _ => "`id: ID! @key(kind: UUID)` in each of its types makes them unique",
         }
     }
@@ -221,6 +222,22 @@ impl AbstractBinder<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// A text to search for is not a field in some types only: `search(text: String)`, where one of them has a field `text`.
+fn search_in_all(mut members: Vec<BuiltinOperation>) -> Vec<BuiltinOperation> {
+    for position in 0..members.first().map_or(0, |member| member.argument_roles.len()) {
+        let role = |member: &BuiltinOperation| member.argument_roles[position].1.clone();
+        let is_field =
+            |role: ArgumentRole| matches!(role, ArgumentRole::Field(_) | ArgumentRole::Compare(..));
+        let is_search = |member: &BuiltinOperation| role(member) == ArgumentRole::Search;
+        if members.iter().any(is_search)
+            && members.iter().all(|member| is_search(member) || is_field(role(member)))
+        {
+            members.iter_mut().for_each(|member| member.argument_roles[position].1 = ArgumentRole::Search);
+        }
+    }
+    members
 }
 
 /// True if each argument has the same role in all members.
