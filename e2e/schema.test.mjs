@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { buildClientSchema, buildSchema, getIntrospectionQuery, lexicographicSortSchema, printSchema } from 'graphql'
+import { buildClientSchema, buildSchema, getIntrospectionQuery, lexicographicSortSchema, parse, printSchema, validate } from 'graphql'
 import { binary, start } from './server.mjs'
 
 // Every kind of field, relation and key, and nothing but types.
@@ -31,28 +31,60 @@ const TYPES = `
   enum Genre { NOVEL OTHER }
 `
 
-let folder
+// Interfaces, a union, a connection over an interface, and Relay's node.
+const ABSTRACT_TYPES = `
+  interface Node { id: ID! }
+  interface Animal implements Node { id: ID! name: String! }
+  type Dog implements Animal & Node { id: ID! name: String! age: Int barks: Boolean }
+  type Cat implements Animal & Node { id: ID! name: String! age: Float lives: Int! }
+  type Owner implements Node { id: ID! name: String }
+  union SearchResult = Dog | Cat | Owner
+  type AnimalConnection { edges: [AnimalEdge!]! pageInfo: PageInfo! }
+  type AnimalEdge { cursor: String! node: Animal! }
+  type PageInfo { hasNextPage: Boolean! endCursor: String }
+  type Query {
+    node(id: ID!): Node
+    nodes(ids: [ID!]!): [Node]!
+    animals: [Animal!]!
+    animalsConnection(first: Int, after: String): AnimalConnection!
+    search(text: String!): [SearchResult!]!
+    searchResultCount: Int!
+  }
+`
+
+let folder, abstractFolder
 before(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trefoil-e2e-schema-'))
-  mkdirSync(join(folder, 'graphql'))
-  writeFileSync(join(folder, 'graphql/types.graphqls'), TYPES)
+  folder = applicationFolder(TYPES)
+  abstractFolder = applicationFolder(ABSTRACT_TYPES)
 })
-after(() => rmSync(folder, { recursive: true, force: true }))
+after(() => [folder, abstractFolder].forEach((path) => rmSync(path, { recursive: true, force: true })))
+
+function applicationFolder(types) {
+  const path = mkdtempSync(join(tmpdir(), 'trefoil-e2e-schema-'))
+  mkdirSync(join(path, 'graphql'))
+  writeFileSync(join(path, 'graphql/types.graphqls'), types)
+  return path
+}
 
 const run = (...args) => execFileSync(binary(), args, { encoding: 'utf8' })
 const sorted = (schema) => printSchema(lexicographicSortSchema(schema))
 
-async function introspected() {
-  const server = await start(binary(), [folder])
-  try {
-    const body = JSON.stringify({ query: getIntrospectionQuery() })
+async function withServer(path, use) {
+  const server = await start(binary(), [path])
+  const request = async (query) => {
     const headers = { 'content-type': 'application/json' }
-    const response = await fetch(`${server.url}/graphql`, { method: 'POST', headers, body })
-    return sorted(buildClientSchema((await response.json()).data))
+    const response = await fetch(`${server.url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) })
+    return response.json()
+  }
+  try {
+    return await use(request, server.url)
   } finally {
     await server.stop()
   }
 }
+
+const introspected = (path = folder) =>
+  withServer(path, async (request) => sorted(buildClientSchema((await request(getIntrospectionQuery())).data)))
 
 test('the printed schema is the introspected one, before and after it is written', async () => {
   const printed = sorted(buildSchema(run('schema', folder)))
@@ -63,4 +95,20 @@ test('the printed schema is the introspected one, before and after it is written
   run('schema', folder, '--write')
   assert.equal(sorted(buildSchema(run('schema', folder))), printed)
   assert.equal(await introspected(), printed)
+})
+
+test('interfaces and unions are introspected, and the tabs of GraphiQL for them are valid and answered', async () => {
+  const printed = buildSchema(run('schema', abstractFolder))
+  assert.equal(await introspected(abstractFolder), sorted(printed))
+  await withServer(abstractFolder, async (request, url) => {
+    const tabs = await (await fetch(`${url}/_/graphiql/tabs.json`)).json()
+    assert.equal(tabs.length, 3, 'for Node, Animal and SearchResult')
+    for (const { query } of tabs) {
+      const document = parse(query)
+      assert.deepEqual(validate(printed, document), [], query)
+      for (const { loc } of document.definitions) {
+        assert.equal((await request(query.slice(loc.start, loc.end))).errors, undefined, query)
+      }
+    }
+  })
 })

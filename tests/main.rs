@@ -14,6 +14,7 @@ mod forms;
 mod graphql;
 mod hostile;
 mod http;
+mod interfaces;
 mod json_values;
 mod live;
 mod locked;

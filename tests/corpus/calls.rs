@@ -141,7 +141,9 @@ impl OperationCaller {
         let mut positions: Vec<usize> = (0..self.bindings.len()).collect();
         let is_deletion = |position: &usize| match &self.bindings[*position] {
             ResolverBinding::Builtin(builtin) => builtin.verb == OperationVerb::Delete,
-            ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => false,
+            ResolverBinding::Abstract(_) | ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => {
+                false
+            }
         };
         positions.sort_by_key(is_deletion);
         let mut called = 0;

@@ -96,12 +96,19 @@ impl App {
         self.views.iter().filter_map(|view| view.name.strip_prefix("views/")?.strip_suffix(".html"))
     }
 
-    /// The resource settings that do not fit the schema.
+    /// What `trefoil.toml` says that does not fit the schema.
     pub fn schema_mismatches(&self, model: &Model) -> Vec<Diagnostic> {
         let file = self.other_files.iter().find(|file| file.name == MANIFEST_FILE);
         let text = file.map_or("", |file| file.text.as_str());
         let resources = self.manifest.resources.iter();
-        resources.filter_map(|resource| resource.schema_mismatch(text, model)).collect()
+        let mut mistakes: Vec<Diagnostic> =
+            resources.filter_map(|resource| resource.schema_mismatch(text, model)).collect();
+        if self.manifest.global_ids == Some(true) && !model.global_ids {
+            let message =
+                "`global-ids` needs `interface Node { id: ID! }` and `node(id: ID!): Node` in Query";
+            mistakes.push(Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", message));
+        }
+        mistakes
     }
 
     /// The settings from flags, the environment and `trefoil.toml`, or one line per mistake.

@@ -15,13 +15,15 @@ use crate::resource_settings::{self, ResourceSettings};
 pub struct Manifest {
     /// The name of the application.
     pub name: Option<String>,
+    /// Whether ids in GraphQL are global; without it, as the store was created.
+    pub global_ids: Option<bool>,
     pub settings: Vec<FileSetting>,
     pub text_endpoints: Vec<TextEndpoint>,
     pub plain_lists: Vec<PlainList>,
     pub resources: Vec<ResourceSettings>,
 }
 
-const TOP_LEVEL_TABLES: [&str; 5] = ["name", "limits", "text", "list", "resource"];
+const TOP_LEVEL_TABLES: [&str; 6] = ["name", "global-ids", "limits", "text", "list", "resource"];
 
 impl Manifest {
     /// The manifest as far as it can be read, and every mistake in it.
@@ -40,6 +42,7 @@ impl Manifest {
         }
         let manifest = Manifest {
             name: reader.string(&root, "name").map(toml::Spanned::into_inner),
+            global_ids: reader.boolean(&root, "global-ids"),
             settings,
             text_endpoints: endpoints::read_text_endpoints(&mut reader, &root),
             plain_lists: endpoints::read_plain_lists(&mut reader, &root),

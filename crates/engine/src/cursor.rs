@@ -25,7 +25,18 @@ const _: () = assert!(decimal::MAX_DIGITS + "-0.".len() < MAX_TEXT_BYTES);
 pub struct CursorPosition {
     /// The values of the sort keys.
     pub values: Vec<CursorValue>,
-    pub id: RecordId,
+    pub key: CursorKey,
+}
+
+/// Which of the records with the same sort keys come after the position.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CursorKey {
+    /// Those with a greater id.
+    After(RecordId),
+    /// All: the position is that of a record of an earlier type of the list.
+    All,
+    /// None: it is that of a record of a later type.
+    None,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -81,8 +92,31 @@ pub fn decode(record: &RecordType, order: &[SortKey], name: &str, text: &str) ->
             .ok_or_else(invalid_cursor)
     };
     let values = values.iter().zip(order).map(cursor_value).collect::<Result<_>>()?;
-    let id = id_from_json(record.key_form(), id).ok_or_else(invalid_cursor)?;
-    Ok(CursorPosition { values, id })
+    let key = match id.as_bool() {
+        Some(true) => CursorKey::All,
+        Some(false) => CursorKey::None,
+        None => CursorKey::After(id_from_json(record.key_form(), id).ok_or_else(invalid_cursor)?),
+    };
+    Ok(CursorPosition { values, key })
+}
+
+/// The cursors for the members of a list of several types, given that of a record of one of them. Ties are in the order
+/// of the members.
+pub fn cursors_for_members(members: &[(&RecordType, &[SortKey])], text: &str) -> Result<Vec<String>> {
+    let is_own = |(record, order): &(&RecordType, &[SortKey])| decode(record, order, "after", text).is_ok();
+    let invalid_cursor = || invalid_cursor("after");
+    let own = members.iter().position(is_own).ok_or_else(invalid_cursor)?;
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid_cursor())?;
+    let parts: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|_| invalid_cursor())?;
+    let cursor = |(number, (record, order)): (usize, &(&RecordType, &[SortKey]))| {
+        let mut parts = parts.clone();
+        if let ([signature, .., id], false) = (parts.as_mut_slice(), number == own) {
+            *signature = order_signature(record, order).into();
+            *id = (number > own).into();
+        }
+        URL_SAFE_NO_PAD.encode(serde_json::Value::from(parts).to_string())
+    };
+    Ok(members.iter().enumerate().map(cursor).collect())
 }
 
 fn invalid_cursor(name: &str) -> Error {
@@ -108,13 +142,18 @@ fn fits(kind: &FieldKind, value: &CursorValue) -> bool {
 }
 
 impl CursorPosition {
-    /// The part that changes the SQL text: for each value, whether it is complete.
+    /// The part that changes the SQL text: the kind of key and, for each value, whether it is complete.
     pub fn statement_shape(&self) -> Vec<u8> {
+        let key = match self.key {
+            CursorKey::After(_) => 1,
+            CursorKey::All => 2,
+            CursorKey::None => 3,
+        };
         let shape = |value: &CursorValue| match value {
             CursorValue::Full(_) => 1,
             CursorValue::Prefix(_) => 2,
         };
-        std::iter::once(1).chain(self.values.iter().map(shape)).collect()
+        std::iter::once(key).chain(self.values.iter().map(shape)).collect()
     }
 }
 

@@ -11,6 +11,7 @@ use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{Model, RecordId, Value};
 
+use crate::abstract_operation::AbstractOperation;
 use crate::builtin_operation::BuiltinOperation;
 use crate::changes::{ChangeFeed, ImageRow};
 use crate::operation::{Operation, Outcome};
@@ -166,6 +167,8 @@ pub fn downcast_sink<T: RowSink>(sink: Box<dyn RowSink>) -> Result<Box<T>> {
 #[derive(Clone)]
 pub enum ResolverBinding {
     Builtin(Arc<BuiltinOperation>),
+    /// An operation on each type of an interface or union.
+    Abstract(Arc<AbstractOperation>),
     Registered(ResolverFn),
     /// No resolver; requests get an error with this explanation.
     Missing(String),
@@ -225,6 +228,9 @@ impl fmt::Debug for ResolverBinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ResolverBinding::Builtin(builtin) => write!(f, "{:?} of {:?}", builtin.verb, builtin.record),
+            ResolverBinding::Abstract(operation) => {
+                write!(f, "{:?} of {}", operation.verb, operation.type_name)
+            }
             ResolverBinding::Registered(_) => f.write_str("registered"),
             ResolverBinding::Missing(why) => write!(f, "missing: {why}"),
         }

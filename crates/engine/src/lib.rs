@@ -22,12 +22,16 @@ mod bulk_write;
 mod owned_records;
 
 // Root fields of the schema and their arguments.
+mod abstract_operation;
 pub mod arguments;
 pub mod binding;
 mod builtin_operation;
+pub mod global_id;
 pub mod list_window;
+mod record_merge;
 
 // Operations written as GraphQL documents.
+pub mod abstract_document;
 pub mod graphql_document;
 
 // The change log, for subscriptions.
@@ -36,6 +40,7 @@ pub mod changes;
 // Reloading the schema while requests run.
 mod schema_swap_gate;
 
+pub use crate::abstract_operation::{AbstractOperation, AbstractRequest};
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
@@ -52,6 +57,7 @@ pub use crate::operation::{
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};
 pub use crate::plan::{ImportRecord, Plan, PlanLimits, PreparedSelection};
+pub use crate::record_merge::{MergedCells, MergedOrder, RecordMerge};
 pub use crate::row::{Row, RowSink};
 pub use crate::schema_swap_gate::{ClosedGate, SchemaGate, SchemaLease};
 pub use crate::store::{

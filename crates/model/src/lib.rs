@@ -20,6 +20,7 @@ mod filter_operator;
 mod scalar;
 
 // Queries on the finished model.
+mod abstract_type;
 mod change_wrapper;
 mod list_wrapper;
 mod payload;
@@ -68,6 +69,8 @@ pub struct Model {
     pub sdl: String,
     /// Hash of `sdl`: equal for equal schemas, however they are split into files.
     pub hash: u64,
+    /// Ids in GraphQL are global, as Relay wants them: unique over all types that implement `Node`.
+    pub global_ids: bool,
     /// The part of the schema that was generated from its types, as a file of its own; empty without one.
     pub generated: String,
 }
@@ -85,6 +88,8 @@ pub struct RecordType {
     /// The schema has no field for the key.
     pub(crate) is_key_hidden: bool,
     pub key_source: KeySource,
+    /// GraphQL shows its ids together with the name of the type, see [`Model::global_ids`].
+    pub has_global_ids: bool,
     /// The fields of each `@index`.
     pub indexes: Vec<Vec<FieldId>>,
     pub renamed_from: Option<String>,

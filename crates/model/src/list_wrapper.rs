@@ -19,17 +19,29 @@ pub enum PageField {
 impl Model {
     /// The record type whose records the type wraps, or `None` if it is neither a connection nor a page.
     pub fn connection_node(&self, type_name: &str) -> Option<RecordTypeId> {
-        self.edge_node(type_name).or_else(|| self.page_list(type_name).map(|(_, record)| record))
+        self.wrapped_type(type_name).and_then(|name| self.find_record(name))
+    }
+
+    /// The interface or union whose records the type wraps.
+    pub fn connection_abstract(&self, type_name: &str) -> Option<&str> {
+        self.wrapped_type(type_name).filter(|name| self.is_abstract(name))
+    }
+
+    /// The type of the records that the type wraps: a record type, else an interface or union of record types.
+    fn wrapped_type(&self, type_name: &str) -> Option<&str> {
+        let page_node = self.page_list(type_name).map(|(_, node)| node);
+        let nodes = || [self.edge_node(type_name), page_node].into_iter().flatten();
+        nodes().find(|name| self.find_record(name).is_some()).or_else(|| nodes().next())
     }
 
     /// What a field of a connection or a page holds, by its name and its type.
     pub fn page_field(&self, type_name: &str, field: &str) -> Option<PageField> {
-        let record = self.connection_node(type_name)?;
+        let node = self.wrapped_type(type_name)?;
         let page_list = self.page_list(type_name).map(|(list, _)| list);
         let ty = self.field_type(type_name, field)?;
         let inner = ty.inner_named_type().as_str();
         if Some(field) == page_list || (field == "nodes" && is_single_list(ty)) {
-            return (self.find_record(inner) == Some(record)).then_some(PageField::Records);
+            return (inner == node).then_some(PageField::Records);
         }
         let words = snake_words(field);
         let is_flag = inner == "Boolean" && !ty.is_list();
@@ -54,26 +66,33 @@ impl Model {
         }
     }
 
-    fn edge_node(&self, type_name: &str) -> Option<RecordTypeId> {
+    fn edge_node(&self, type_name: &str) -> Option<&str> {
         let edges = self.field_type(type_name, "edges")?;
         let node = self.field_type(edges.inner_named_type(), "node")?;
         if !edges.is_list() || node.is_list() {
             return None;
         }
-        self.find_record(node.inner_named_type())
+        let node = node.inner_named_type().as_str();
+        (self.find_record(node).is_some() || self.abstract_records(node).is_some()).then_some(node)
     }
 
-    /// The one list of records of a type that holds no other record.
-    fn page_list(&self, type_name: &str) -> Option<(&str, RecordTypeId)> {
+    /// The one list of records of a type that holds no other record. One of several types counts if there is no other.
+    fn page_list(&self, type_name: &str) -> Option<(&str, &str)> {
         let ExtendedType::Object(object) = self.schema.types.get(type_name)? else { return None };
         if self.find_record(type_name).is_some() {
             return None;
         }
-        let mut records = object.fields.iter().filter_map(|(name, field)| {
-            Some((name.as_str(), &field.ty, self.find_record(field.ty.inner_named_type())?))
-        });
-        let (name, ty, record) = records.next()?;
-        (records.next().is_none() && is_single_list(ty)).then_some((name, record))
+        let only = |is_kind: &dyn Fn(&str) -> bool| {
+            let mut fields =
+                object.fields.iter().filter(|(_, field)| is_kind(field.ty.inner_named_type().as_str()));
+            let (name, field) = fields.next()?;
+            Some(
+                (fields.next().is_none() && is_single_list(&field.ty))
+                    .then(|| (name.as_str(), field.ty.inner_named_type().as_str())),
+            )
+        };
+        let of_records = only(&|name| self.find_record(name).is_some());
+        of_records.or_else(|| only(&|name| self.abstract_records(name).is_some())).flatten()
     }
 
     /// True for numbers, and for scalars that we do not know.

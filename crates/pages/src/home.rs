@@ -110,7 +110,10 @@ fn example_query(resources: &ServedResources) -> Option<String> {
             let title = title_field(record).map(|id| format!(" {}", record.field(id).name));
             Some(format!("{{ {} {{ id{} }} }}", root.name, title.unwrap_or_default()))
         }
-        ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => None,
+        ResolverBinding::Builtin(_)
+        | ResolverBinding::Abstract(_)
+        | ResolverBinding::Registered(_)
+        | ResolverBinding::Missing(_) => None,
     })
 }
 

@@ -91,6 +91,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     let (lock, store) = open_store(&config).await?;
     let store = Arc::new(store);
     let report = migrate_store(&store, &application, &app, MigrationMode::Start).await?;
+    let application = adapt_to_store(application, &app, &registry, &report)?;
     let feed = ChangeFeed::with_cache_bytes(store.clone(), config.limits.event_cache / 2);
     let engine = build_engine(&application, &registry, &feed, &config);
     if report.needs_seed {
@@ -169,7 +170,7 @@ pub async fn open_engine(
     let application = load_application(app, registry)
         .map_err(|diagnostics| StartError::from_diagnostics(app, &diagnostics))?;
     let (lock, store) = open_store(config).await?;
-    Ok((lock, prepare_engine(Arc::new(store), app, config, registry, &application).await?))
+    Ok((lock, prepare_engine(Arc::new(store), app, config, registry, application).await?))
 }
 
 async fn prepare_engine(
@@ -177,12 +178,13 @@ async fn prepare_engine(
     app: &App,
     config: &Config,
     registry: &ResolverRegistry,
-    application: &LoadedApplication,
+    application: LoadedApplication,
 ) -> Result<Engine, StartError> {
-    let report = migrate_store(&store, application, app, MigrationMode::Start).await?;
-    let engine = build_engine(application, registry, &ChangeFeed::new(store.clone()), config);
+    let report = migrate_store(&store, &application, app, MigrationMode::Start).await?;
+    let application = adapt_to_store(application, app, registry, &report)?;
+    let engine = build_engine(&application, registry, &ChangeFeed::new(store.clone()), config);
     if report.needs_seed {
-        load_seed_once(&store, &engine, application, app).await?;
+        load_seed_once(&store, &engine, &application, app).await?;
     }
     Ok(engine)
 }
@@ -202,7 +204,7 @@ pub async fn recreate_store(
     let store = SqlStore::open_sqlite(Some(partial.path()), SqliteOptions::default())
         .map_err(StartError::from_store_error)?;
     // Dropping the last owner closes the file.
-    drop(prepare_engine(Arc::new(store), app, config, registry, &application).await?);
+    drop(prepare_engine(Arc::new(store), app, config, registry, application).await?);
     partial.replace_store(path).map_err(store_error)
 }
 
@@ -343,6 +345,17 @@ pub async fn migrate_store(
         .map_err(|error| StartError::Migrate(error.text(app.origin.argument().as_deref())))
 }
 
+/// The application with ids as the store shows them.
+fn adapt_to_store(
+    application: LoadedApplication,
+    app: &App,
+    registry: &ResolverRegistry,
+    report: &MigrationReport,
+) -> Result<LoadedApplication, StartError> {
+    let adapted = application.for_store(app, registry, report.global_ids);
+    adapted.map_err(|diagnostics| StartError::from_diagnostics(app, &diagnostics))
+}
+
 pub(crate) fn build_engine(
     application: &LoadedApplication,
     registry: &ResolverRegistry,
@@ -452,7 +465,7 @@ impl ReloadContext {
         if migrated.is_err() && changes_tables {
             closed_gate.restore_plans();
         }
-        migrated?;
+        let application = adapt_to_store(application, &app, &self.registry, &migrated?)?;
         log_warnings(&application, &app);
         let engine = build_engine(&application, &self.registry, &self.feed, &self.config);
         let (config, streams) = (&self.config, self.streams.clone());

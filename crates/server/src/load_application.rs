@@ -16,12 +16,26 @@ pub struct LoadedApplication {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Parses the schema and binds its resolvers. Paths of the manifest take precedence over those of record types.
+/// Parses the schema and binds its resolvers. Paths of the manifest take precedence over those of record types. Ids are as
+/// in a new store, see [`LoadedApplication::for_store`].
 pub fn load_application(
     app: &App,
     registry: &ResolverRegistry,
 ) -> Result<LoadedApplication, Vec<Diagnostic>> {
-    let (model, mut warnings) = parse_schema(&app.schema, &reserved_paths(app))?;
+    // A program that answers `node` itself has ids of its own.
+    let is_answered = registry.get("Query", "node").is_some();
+    load_with_ids(app, registry, app.manifest.global_ids.unwrap_or(!is_answered))
+}
+
+fn load_with_ids(
+    app: &App,
+    registry: &ResolverRegistry,
+    global_ids: bool,
+) -> Result<LoadedApplication, Vec<Diagnostic>> {
+    let (mut model, mut warnings) = parse_schema(&app.schema, &reserved_paths(app))?;
+    if !global_ids {
+        model.drop_global_ids();
+    }
     let mistakes = app.schema_mismatches(&model);
     if !mistakes.is_empty() {
         return Err(mistakes);
@@ -70,11 +84,25 @@ fn reserved_paths(app: &App) -> Vec<ReservedPath> {
 }
 
 impl LoadedApplication {
+    /// The application on a store: without global ids if the store was created without them and `trefoil.toml` does not
+    /// ask for them.
+    pub fn for_store(
+        self,
+        app: &App,
+        registry: &ResolverRegistry,
+        store_has_global_ids: bool,
+    ) -> Result<LoadedApplication, Vec<Diagnostic>> {
+        let keeps_ids = !self.model.global_ids || store_has_global_ids || app.manifest.global_ids.is_some();
+        if keeps_ids { Ok(self) } else { load_with_ids(app, registry, false) }
+    }
+
     /// The operations without a resolver, each with an explanation.
     pub fn unanswered_operations(&self) -> impl Iterator<Item = (&str, &str)> {
         self.model.root_fields.iter().zip(&self.bindings).filter_map(|(root, binding)| match binding {
             ResolverBinding::Missing(reason) => Some((root.name.as_str(), reason.as_str())),
-            ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) => None,
+            ResolverBinding::Builtin(_) | ResolverBinding::Abstract(_) | ResolverBinding::Registered(_) => {
+                None
+            }
         })
     }
 }

@@ -165,6 +165,9 @@ fn report_operations(application: &LoadedApplication) -> Vec<OperationReport> {
             ResolverBinding::Builtin(builtin) => {
                 Ok(describe_operation(builtin.verb, &model.record(builtin.record).name))
             }
+            ResolverBinding::Abstract(operation) => {
+                Ok(describe_operation(operation.verb, &operation.type_name))
+            }
             ResolverBinding::Registered(_) => Ok("registered resolver".to_owned()),
             ResolverBinding::Missing(reason) => Err(reason.clone()),
         },

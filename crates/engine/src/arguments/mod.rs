@@ -8,6 +8,7 @@ pub mod warnings;
 mod conditions;
 mod digit_texts;
 mod parse;
+mod plain_keys;
 pub mod sort_keys;
 mod unique_fields;
 mod values;

@@ -8,6 +8,7 @@ use trefoil_model::{FieldId, Model, RecordId, RecordType, RootKind, Value};
 
 use crate::arguments::conditions::parse_conditions;
 use crate::arguments::digit_texts::number_for_role;
+use crate::arguments::plain_keys;
 use crate::arguments::roles::member_role;
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
@@ -137,6 +138,9 @@ impl BuiltinOperation {
                 violations.extend(violation);
             }
         }
+        if model.global_ids && violations.is_empty() {
+            parsed.replace_global_ids(model, record)?;
+        }
         if violations.is_empty() { Ok(parsed) } else { Err(Error::Invalid(violations)) }
     }
 }
@@ -150,10 +154,20 @@ pub fn listing_from_arguments(
 ) -> Result<Listing> {
     let mut parsed = ParsedArguments::default();
     parsed.accept_named(model, record, OperationVerb::List, arguments).map_err(Error::Invalid)?;
+    if model.global_ids {
+        parsed.replace_global_ids(model, record)?;
+    }
     parsed.listing(limits)
 }
 
 impl ParsedArguments {
+    fn replace_global_ids(&mut self, model: &Model, record: &RecordType) -> Result<()> {
+        let lists = std::iter::once(&mut self.fields).chain(&mut self.items);
+        let fields = lists.flatten().map(|(field, value)| (*field, value));
+        plain_keys::replace_in_fields(model, record, fields).map_err(Error::Invalid)?;
+        plain_keys::replace_in_conditions(model, record, &mut self.conditions).map_err(Error::Invalid)
+    }
+
     fn accept(
         &mut self,
         model: &Model,

@@ -4,6 +4,8 @@ use trefoil_model::error::Violation;
 use trefoil_model::naming::names;
 use trefoil_model::{KeyForm, RecordId, RecordType, Value};
 
+use crate::global_id;
+
 pub(super) fn expect_integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
     let violation = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
     value.as_i64().ok_or_else(|| vec![violation()])
@@ -11,6 +13,14 @@ pub(super) fn expect_integer(name: &str, value: &Value) -> Result<i64, Vec<Viola
 
 pub(super) fn expect_id(record: &RecordType, name: &str, value: &Value) -> Result<RecordId, Vec<Violation>> {
     let form = record.key_form();
+    if record.has_global_ids {
+        let plain = global_id::plain_keys(record, name, value.clone())?;
+        return expect_key(form, name, &plain);
+    }
+    expect_key(form, name, value)
+}
+
+fn expect_key(form: KeyForm, name: &str, value: &Value) -> Result<RecordId, Vec<Violation>> {
     if form.is_integer() {
         return expect_integer(name, value).map(RecordId::Number);
     }

@@ -20,6 +20,13 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
             checked.check_arguments(record, builtin.verb, &root.arguments, roles, &mut warnings);
             warnings.extend(checked.impossible_create_warning(record, builtin, root));
         }
+        if let ResolverBinding::Abstract(operation) = binding
+            && let Some(member) = operation.members.first()
+        {
+            let checked = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
+            let (record, roles) = (model.record(member.record), &member.argument_roles);
+            checked.check_arguments(record, member.verb, &root.arguments, roles, &mut warnings);
+        }
     }
     for owner in &model.records {
         for field in &owner.fields {

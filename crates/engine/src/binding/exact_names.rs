@@ -7,6 +7,7 @@ use trefoil_model::naming::names;
 use trefoil_model::{Model, RecordTypeId, RootField, RootKind};
 
 use crate::arguments::roles::UNIQUE_FIELDS_ARGUMENT;
+use crate::binding::abstract_binding::bind_abstract;
 use crate::binding::explanation::{explain_arguments, explain_missing, explain_wrong_type};
 use crate::binding::filled_fields::filled_fields;
 use crate::binding::named_arguments::NamedArguments;
@@ -72,6 +73,9 @@ fn bind_root_field(
             WordMatch::Several(explanation) => return ResolverBinding::Missing(explanation),
             WordMatch::None => {}
         }
+    }
+    if let Some(binding) = bind_abstract(model, words, root) {
+        return binding;
     }
     ResolverBinding::Missing(match (fitting, candidates.first()) {
         (Some((record, verb, _)), _) => explain_arguments(model, root, record, verb),

@@ -9,6 +9,9 @@ mod named_arguments;
 mod result_type;
 mod word_binding;
 
+// Over interfaces and unions.
+mod abstract_binding;
+
 // What a create operation fills in by itself.
 mod filled_fields;
 

@@ -51,6 +51,39 @@ pub(super) fn find_result_shape(
     }
 }
 
+/// The shape of the result of an operation on an interface or union, or `None` if the declared type does not fit.
+pub(super) fn find_abstract_shape(
+    model: &Model,
+    root: &RootField,
+    type_name: &str,
+    verb: OperationVerb,
+) -> Option<ResultShape> {
+    let name = root.ty.inner_name();
+    let is_own = name == type_name;
+    match verb {
+        OperationVerb::List if is_own && root.ty.is_single_list() => Some(ResultShape::List),
+        OperationVerb::List if !root.ty.is_list() && model.connection_abstract(name) == Some(type_name) => {
+            Some(ResultShape::Connection)
+        }
+        OperationVerb::Get => (is_own && !root.ty.is_list()).then_some(ResultShape::Record),
+        OperationVerb::Count => {
+            is_plain(&root.ty, &[Scalar::Int, Scalar::Long]).then_some(ResultShape::Count)
+        }
+        OperationVerb::Exists => is_plain(&root.ty, &[Scalar::Boolean]).then_some(ResultShape::Boolean),
+        OperationVerb::List
+        | OperationVerb::Create
+        | OperationVerb::CreateMany
+        | OperationVerb::Update
+        | OperationVerb::UpdateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert
+        | OperationVerb::Delete
+        | OperationVerb::DeleteMany
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => None,
+    }
+}
+
 /// True for one value of these scalars.
 fn is_plain(ty: &TypeRef, scalars: &[Scalar]) -> bool {
     !ty.is_list() && Scalar::from_name(ty.inner_name()).is_some_and(|scalar| scalars.contains(&scalar))

@@ -115,6 +115,11 @@ impl<'m> WordBinder<'m> {
         roles_fit.then_some(BindingCandidate { record, verb, shape, roles: arguments.roles, fit })
     }
 
+    /// True if a part of a type's name may stand for the type: it is not the name of another.
+    pub fn is_part_of_name(&self, noun: &str) -> bool {
+        !self.type_nouns.contains(noun) && !has_preposition(noun)
+    }
+
     /// How the noun names the record type, or `None` if it says something else.
     fn noun_fit(
         &self,
@@ -127,11 +132,7 @@ impl<'m> WordBinder<'m> {
             NounFit::Exact | NounFit::Stripped => reading.verb != NamedVerb::Set,
             NounFit::Qualified => false,
             NounFit::Empty => reading.has_verb && reading.verb != NamedVerb::Set,
-            NounFit::Part => {
-                !self.type_nouns.contains(&reading.noun)
-                    && !has_preposition(&reading.noun)
-                    && reading.verb != NamedVerb::Set
-            }
+            NounFit::Part => self.is_part_of_name(&reading.noun) && reading.verb != NamedVerb::Set,
         });
         let is_qualified = || {
             let is_other_type = self.object_nouns.contains(&reading.noun);

@@ -103,9 +103,10 @@ impl DocumentRequest<'_> {
             {
                 Some((root, builtin.as_ref()))
             }
-            ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => {
-                None
-            }
+            ResolverBinding::Builtin(_)
+            | ResolverBinding::Abstract(_)
+            | ResolverBinding::Registered(_)
+            | ResolverBinding::Missing(_) => None,
         });
         fitting.min_by_key(|(root, builtin)| {
             let order = match self.verb == OperationVerb::Update {

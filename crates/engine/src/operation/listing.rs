@@ -58,3 +58,23 @@ pub enum ListSlice {
     /// Some records after the first `offset` ones, or all of them.
     Range { offset: i64, limit: Option<i64> },
 }
+
+impl ListSlice {
+    /// The cursor after which the records begin.
+    pub fn after(&self) -> Option<&str> {
+        match self {
+            ListSlice::First { after, .. } | ListSlice::Between { after, .. } => after.as_deref(),
+            ListSlice::All | ListSlice::Page { .. } | ListSlice::Range { .. } => None,
+        }
+    }
+
+    /// True if there are records before this slice.
+    pub fn has_preceding(&self) -> bool {
+        match self {
+            ListSlice::All => false,
+            ListSlice::Page { page, .. } => *page > 1,
+            ListSlice::First { after, .. } | ListSlice::Between { after, .. } => after.is_some(),
+            ListSlice::Range { offset, .. } => *offset > 0,
+        }
+    }
+}

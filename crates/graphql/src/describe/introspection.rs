@@ -135,6 +135,7 @@ impl<'a> Introspection<'a> {
                 }
             }),
             FieldSource::Column { .. }
+            | FieldSource::GlobalId { .. }
             | FieldSource::Relation(_)
             | FieldSource::Property
             | FieldSource::Resolver { .. }

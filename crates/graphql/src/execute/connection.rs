@@ -134,18 +134,21 @@ impl ConnectionWriter {
         self.last_position = position;
     }
 
-    /// Writes the connection object.
+    /// Writes the connection object; `cursors` are the formats of its first and last record.
     pub fn finish(
         self,
         connection: &ConnectionShape,
         writer: &mut ResponseWriter,
         path: &ResponsePath,
         page: &PageInfo,
-        cursors: Option<&CursorFormat>,
+        cursors: [Option<&CursorFormat>; 2],
         resolved: &ResolvedFields,
     ) -> WriteResult {
         let ConnectionWriter { lists, first_position, last_position, .. } = self;
-        let cursor = |position: &Option<RowPosition>| Some(cursors?.encode(position.as_ref().cloned()?));
+        let cursor = |format: Option<&CursorFormat>, position: &Option<RowPosition>| {
+            Some(format?.encode(position.as_ref().cloned()?))
+        };
+        let [first_format, last_format] = cursors;
         let mut lists = lists.into_iter();
         write_entries(writer, &connection.entries, path, |writer, entry, at| match &entry.field {
             ConnectionField::Typename(name) => write_literal(writer, name),
@@ -166,12 +169,18 @@ impl ConnectionWriter {
                     PageInfoField::Resolver(field) => resolved.write(writer, field, 0, at),
                     PageInfoField::HasNextPage => write_bool(writer, page.has_next),
                     PageInfoField::HasPreviousPage => write_bool(writer, page.has_previous),
-                    PageInfoField::StartCursor => {
-                        write_cursor(writer, entry.required, cursor(&first_position).as_deref(), at)
-                    }
-                    PageInfoField::EndCursor => {
-                        write_cursor(writer, entry.required, cursor(&last_position).as_deref(), at)
-                    }
+                    PageInfoField::StartCursor => write_cursor(
+                        writer,
+                        entry.required,
+                        cursor(first_format, &first_position).as_deref(),
+                        at,
+                    ),
+                    PageInfoField::EndCursor => write_cursor(
+                        writer,
+                        entry.required,
+                        cursor(last_format, &last_position).as_deref(),
+                        at,
+                    ),
                     PageInfoField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
                 })
             }),

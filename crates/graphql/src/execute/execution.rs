@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, RecordChange};
+use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, RecordChange, RecordMerge};
 use trefoil_model::error::{Error, Result};
 
 use crate::describe::introspection::Introspection;
+use crate::execute::abstract_results::AbstractResults;
 use crate::execute::payload::ChangeFacts;
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::response::ResponseBuilder;
+use crate::plan::abstract_root::{AbstractRoot, MemberShape};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
@@ -42,6 +44,15 @@ impl From<Error> for ExecutionError {
     }
 }
 
+/// The operations for the store, and what is needed to write their results.
+pub struct StoreCalls {
+    pub operations: Vec<Result<Operation>>,
+    /// By operation.
+    pub pending: Vec<PendingRoot>,
+    /// By root field over several types.
+    pub abstracts: Vec<AbstractResults>,
+}
+
 impl OperationExecution<'_> {
     /// Writes root fields that need neither the store nor a resolver.
     pub fn write_constants(&self, builder: &mut ResponseBuilder) {
@@ -61,33 +72,68 @@ impl OperationExecution<'_> {
                         introspection.write(writer, slot, arguments, at)
                     });
                 }
-                RootAction::Builtin(_) | RootAction::Registered { .. } => {}
+                RootAction::Builtin(_) | RootAction::Abstract(_) | RootAction::Registered { .. } => {}
             }
         }
     }
 
     /// The store operations of the root fields that `include` selects.
-    pub fn store_operations(
-        &self,
-        include: impl Fn(usize) -> bool,
-    ) -> (Vec<Result<Operation>>, Vec<PendingRoot>) {
-        let roots = self.plan.roots.iter().enumerate().filter(|(position, _)| include(*position));
-        let operations = roots.filter_map(|(position, root)| match &root.action {
-            RootAction::Builtin(builtin) => {
-                let operation = self.store_operation(builtin);
-                let model = self.engine.model();
-                let mut pending = PendingRoot::new(model, position, &operation);
-                if let (Some(change), RootShape::Payload(_)) = (self.change, &builtin.shape) {
-                    pending.change = Some(ChangeFacts::new(model.record(builtin.builtin.record), change));
+    pub fn store_operations(&self, include: impl Fn(usize) -> bool) -> StoreCalls {
+        let count = self.plan.roots.len();
+        let mut calls = StoreCalls {
+            operations: Vec::with_capacity(count),
+            pending: Vec::with_capacity(count),
+            abstracts: Vec::new(),
+        };
+        for (position, root) in self.plan.roots.iter().enumerate().filter(|(position, _)| include(*position))
+        {
+            match &root.action {
+                RootAction::Builtin(builtin) => {
+                    let operation = self.store_operation(builtin);
+                    let model = self.engine.model();
+                    let mut pending = PendingRoot::new(model, position, &operation);
+                    if let (Some(change), RootShape::Payload(_)) = (self.change, &builtin.shape) {
+                        pending.change = Some(ChangeFacts::new(model.record(builtin.builtin.record), change));
+                    }
+                    calls.operations.push(operation);
+                    calls.pending.push(pending);
                 }
-                Some((operation, pending))
+                RootAction::Abstract(root) => self.add_abstract(position, root, &mut calls),
+                RootAction::Typename(_)
+                | RootAction::Introspection { .. }
+                | RootAction::Registered { .. }
+                | RootAction::Missing(_) => {}
             }
-            RootAction::Typename(_)
-            | RootAction::Introspection { .. }
-            | RootAction::Registered { .. }
-            | RootAction::Missing(_) => None,
-        });
-        operations.unzip()
+        }
+        calls
+    }
+
+    /// Adds an operation for each record type of a root field over several.
+    fn add_abstract(&self, position: usize, root: &AbstractRoot, calls: &mut StoreCalls) {
+        let (model, limits) = (self.engine.model(), self.engine.limits());
+        let values = root.arguments.values_by_position(&self.variables);
+        let request = values
+            .and_then(|values| root.operation.build_request(model, limits, &values, &root.selections()));
+        let (operations, merge) = match request {
+            Ok(request) => {
+                let operations = request.operations.into_iter();
+                (operations.map(|(member, operation)| (member, Ok(operation))).collect(), request.merge)
+            }
+            Err(error) => (vec![(0, Err(error))], RecordMerge::default()),
+        };
+        let mut results = AbstractResults::new(position, operations.len(), merge);
+        for (member, mut operation) in operations {
+            if let (Ok(Operation::List { listing, .. }), MemberShape::Connection(connection)) =
+                (&mut operation, &root.members[member].shape)
+            {
+                listing.count = if connection.needs_total { CountMode::Exact } else { CountMode::Skip };
+            }
+            let mut pending = PendingRoot { member, ..PendingRoot::new(model, position, &operation) };
+            results.set_cursors(member, pending.cursors.take());
+            calls.operations.push(operation);
+            calls.pending.push(pending);
+        }
+        calls.abstracts.push(results);
     }
 
     fn store_operation(&self, root: &BuiltinRoot) -> Result<Operation> {

@@ -1,6 +1,8 @@
 //! Runs a planned operation and writes its JSON response from the rows of the store.
 
 // The run, and the response that collects the results of its root fields.
+mod abstract_response;
+pub(crate) mod abstract_results;
 pub(crate) mod execution;
 pub(crate) mod pending_root;
 pub(crate) mod response;

@@ -1,7 +1,7 @@
 //! Writes a payload: the record of a write or a change, and what else its type says about it.
 
 use trefoil_engine::changes::image_cell;
-use trefoil_engine::{ChangeKind, RecordChange};
+use trefoil_engine::{ChangeKind, RecordChange, global_id};
 use trefoil_model::values::json_text;
 use trefoil_model::{ChangePart, PayloadPart, RecordId, RecordType, Value};
 
@@ -17,6 +17,8 @@ pub struct PayloadFacts<'a> {
     pub is_done: bool,
     /// The written record, if it is the payload of a write.
     pub id: Option<&'a RecordId>,
+    /// Its type, if ids are global.
+    pub global_type: Option<&'a str>,
     pub change: Option<&'a ChangeFacts>,
 }
 
@@ -37,6 +39,12 @@ impl ChangeFacts {
             .kind
             .value_type()
             .is_some_and(|value_type| json_text::write_cell(&mut id_json, value_type, cell).is_ok());
+        if record.has_global_ids
+            && let Some(id) = RecordId::from_cell(image_cell(&change.image, &key.column))
+        {
+            id_json.clear();
+            write_id(&mut id_json, &id, Some(&record.name));
+        }
         ChangeFacts {
             kind: match change.kind {
                 ChangeKind::Created => "CREATED",
@@ -57,6 +65,14 @@ impl PayloadShape {
             entry.required && matches!(entry.field, PayloadField::Record(_))
         };
         self.entries.list.iter().any(is_required)
+    }
+}
+
+/// Writes the id of a record; `global_type` is its type, if ids are global.
+pub fn write_id(out: &mut Vec<u8>, id: &RecordId, global_type: Option<&str>) {
+    match global_type {
+        Some(type_name) => json_text::write_text(out, &global_id::encode(type_name, &id.to_string())),
+        None => json_text::write_id(out, id),
     }
 }
 
@@ -101,7 +117,7 @@ impl PayloadWriter {
             PayloadField::Part(part) => {
                 match part {
                     PayloadPart::Id => match facts.id {
-                        Some(id) => json_text::write_id(&mut writer.out, id),
+                        Some(id) => write_id(&mut writer.out, id, facts.global_type),
                         None => writer.out.extend_from_slice(b"null"),
                     },
                     PayloadPart::True => writer.out.extend_from_slice(done(b"true", b"false")),

@@ -16,6 +16,8 @@ pub struct PendingRoot {
     pub cursors: Option<CursorFormat>,
     /// The part of the list that is read.
     pub slice: ListSlice,
+    /// The number of its record type, for a root field over several.
+    pub member: usize,
     /// The change, for a subscription that tells about it.
     pub change: Option<ChangeFacts>,
     /// It failed before the store started, so `reset` keeps its error.
@@ -29,6 +31,7 @@ impl PendingRoot {
             record_id: None,
             cursors: None,
             slice: ListSlice::All,
+            member: 0,
             change: None,
             failed_early: false,
         };

@@ -11,9 +11,10 @@ use trefoil_model::RecordId;
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::values::json_text;
 
+use crate::execute::abstract_results::AbstractResults;
 use crate::execute::connection::{ConnectionWriter, NodeWriter, PageInfo, ResolvedFields};
 use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::payload::{PayloadFacts, PayloadWriter};
+use crate::execute::payload::{PayloadFacts, PayloadWriter, write_id};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
@@ -26,13 +27,15 @@ const RESPONSE_START: &[u8] = b"{\"data\":{";
 
 /// Receives rows and outcomes of store operations and writes them under their root fields.
 pub struct ResponseBuilder {
-    plan: Arc<OperationPlan>,
+    pub(super) plan: Arc<OperationPlan>,
     writer: ResponseWriter,
     spans: Vec<Option<RootOutputRange>>,
     /// The operations passed to the store, by number.
-    pending: Vec<PendingRoot>,
+    pub(super) pending: Vec<PendingRoot>,
+    /// The root fields over several types.
+    pub(super) abstracts: Vec<AbstractResults>,
     open_root: Option<OpenRoot>,
-    resolved: ResolvedFields,
+    pub(super) resolved: ResolvedFields,
     /// A record was changed, so the response must be stored under the idempotency key.
     changed: bool,
     checkpoint: BuilderCheckpoint,
@@ -79,6 +82,7 @@ impl ResponseBuilder {
             plan,
             writer: ResponseWriter { out, errors: Vec::new() },
             pending: Vec::new(),
+            abstracts: Vec::new(),
             open_root: None,
             resolved: ResolvedFields::default(),
             changed: false,
@@ -92,8 +96,10 @@ impl ResponseBuilder {
     }
 
     /// Sets the next operations of the store, numbered from 0.
-    pub fn set_pending(&mut self, pending: Vec<PendingRoot>) {
+    pub fn set_pending(&mut self, pending: Vec<PendingRoot>, abstracts: Vec<AbstractResults>) {
         self.pending = pending;
+        self.abstracts = abstracts;
+        (0..self.abstracts.len()).for_each(|number| self.write_abstract(number));
     }
 
     /// Writes a root field that does not use the store.
@@ -125,7 +131,7 @@ impl ResponseBuilder {
         let ResponseBuilder { plan, writer, pending, open_root, resolved, .. } = self;
         let pending = &pending[number];
         let root = &plan.roots[pending.root_position];
-        let RootAction::Builtin(builtin) = &root.action else { return };
+        let RootAction::Builtin(builtin) = &root.action else { return self.add_abstract_row(number, row) };
         let open = OpenRoot::get_or_open(open_root, number, writer, root);
         let path = ResponsePath::root(&root.label.response_key);
         match &builtin.shape {
@@ -153,7 +159,9 @@ impl ResponseBuilder {
         let plan = self.plan.clone();
         let pending = &self.pending[number];
         let (position, root) = (pending.root_position, &plan.roots[pending.root_position]);
-        let RootAction::Builtin(builtin) = &root.action else { return };
+        let RootAction::Builtin(builtin) = &root.action else {
+            return self.add_abstract_outcome(number, outcome);
+        };
         OpenRoot::get_or_open(&mut self.open_root, number, &mut self.writer, root);
         let Some(mut open) = self.open_root.take() else { return };
         let path = ResponsePath::root(&root.label.response_key);
@@ -345,7 +353,7 @@ impl RootFinish<'_> {
                 if payload.requires_record() {
                     return writer.write_null(root.required, at);
                 }
-                let facts = PayloadFacts { is_done: false, id: None, change: None };
+                let facts = PayloadFacts { is_done: false, id: None, global_type: None, change: None };
                 writer.stop_null(root.required, |writer| {
                     PayloadWriter::default().finish(payload, writer, at.path, facts, resolved)
                 })
@@ -366,7 +374,9 @@ impl RootFinish<'_> {
             ) => {
                 match id {
                     RecordId::Number(number) if *is_number => json_text::write_int(&mut writer.out, number),
-                    RecordId::Number(_) | RecordId::Text(_) => json_text::write_id(&mut writer.out, &id),
+                    RecordId::Number(_) | RecordId::Text(_) => {
+                        write_id(&mut writer.out, &id, builtin.global_type());
+                    }
                 }
                 Ok(())
             }
@@ -375,7 +385,12 @@ impl RootFinish<'_> {
                 Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
             ) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let facts = PayloadFacts { is_done: true, id: Some(&id), change: None };
+                let facts = PayloadFacts {
+                    is_done: true,
+                    id: Some(&id),
+                    global_type: builtin.global_type(),
+                    change: None,
+                };
                 writer.stop_null(root.required, |writer| {
                     payload_writer.finish(payload, writer, at.path, facts, resolved)
                 })
@@ -383,7 +398,8 @@ impl RootFinish<'_> {
             // A get operation that is not by id lists the first match.
             (RootShape::Payload(payload), Outcome::Found | Outcome::Listed { .. }) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let facts = PayloadFacts { is_done: true, id: None, change: pending.change.as_ref() };
+                let change = pending.change.as_ref();
+                let facts = PayloadFacts { is_done: true, id: None, global_type: None, change };
                 writer.stop_null(root.required, |writer| {
                     payload_writer.finish(payload, writer, at.path, facts, resolved)
                 })
@@ -417,7 +433,7 @@ impl RootFinish<'_> {
                 };
                 let connection_writer = std::mem::take(&mut open.connection);
                 let page = PageInfo::new(&pending.slice, has_more, total);
-                let cursors = pending.cursors.as_ref();
+                let cursors = [pending.cursors.as_ref(); 2];
                 writer.stop_null(root.required, |writer| {
                     connection_writer.finish(connection, writer, at.path, &page, cursors, resolved)
                 })
@@ -455,6 +471,7 @@ impl RowSink for ResponseBuilder {
         for pending in &mut self.pending {
             pending.failed_early = self.spans[pending.root_position].is_some();
         }
+        self.abstracts.iter_mut().for_each(AbstractResults::set_checkpoint);
     }
 
     fn reset(&mut self) {
@@ -463,6 +480,7 @@ impl RowSink for ResponseBuilder {
         for pending in self.pending.iter().filter(|pending| !pending.failed_early) {
             self.spans[pending.root_position] = None;
         }
+        self.abstracts.iter_mut().for_each(AbstractResults::reset);
         self.changed = self.checkpoint.changed;
         self.open_root = None;
     }

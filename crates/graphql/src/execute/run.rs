@@ -6,7 +6,7 @@ use apollo_compiler::executable::OperationType;
 
 use trefoil_engine::{EngineRequest, JobResult, downcast_sink};
 
-use crate::execute::execution::{ExecutionError, OperationExecution};
+use crate::execute::execution::{ExecutionError, OperationExecution, StoreCalls};
 use crate::execute::response::ResponseBuilder;
 use crate::registered_resolvers::run::ResolverExecution;
 use crate::reply::ExecutedResponse;
@@ -35,11 +35,11 @@ impl OperationExecution<'_> {
         if self.plan.uses_resolvers {
             return self.run_with_resolvers(builder).await;
         }
-        let (operations, pending) = self.store_operations(|_| true);
+        let StoreCalls { operations, pending, abstracts } = self.store_operations(|_| true);
+        builder.set_pending(pending, abstracts);
         if operations.is_empty() {
             return Ok(builder.finish());
         }
-        builder.set_pending(pending);
         let request =
             EngineRequest { sink: Box::new(builder), idempotency_key: self.key.take(), atomic: false };
         match self.engine.run(operations, request).await? {

@@ -1,9 +1,9 @@
 //! Writes objects as JSON straight from rows and values, and propagates nulls out of non-null fields.
 
-use trefoil_engine::Row;
+use trefoil_engine::{Row, global_id};
 use trefoil_model::error::Error;
 use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, Value, ValueType};
+use trefoil_model::{CellValue, RecordId, Value, ValueType};
 
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, OutputShape, ValueSlot};
@@ -86,6 +86,9 @@ impl ResponseWriter {
             FieldSource::Column { position, value_type } => {
                 self.write_column(&field.slot, value_type, row.cell(*position), at)
             }
+            FieldSource::GlobalId { position, type_name } => {
+                self.write_global_id(&field.slot, type_name, row.cell(*position), at)
+            }
             FieldSource::Relation(position) => self.write_children(&field.slot, row, *position, at),
             FieldSource::Missing(why) => self.fail_missing_resolver(field.slot.required, why, at),
             FieldSource::Invalid(error) => self.fail_with(field.slot.required, error, at),
@@ -119,6 +122,26 @@ impl ResponseWriter {
             OutputShape::List(_) | OutputShape::Object(_) | OutputShape::Abstract(_) => {
                 self.write_value(slot, &json_text::cell_to_value(value_type, cell), at)
             }
+        }
+    }
+
+    fn write_global_id(
+        &mut self,
+        slot: &ValueSlot,
+        type_name: &str,
+        cell: CellValue,
+        at: FieldPosition,
+    ) -> WriteResult {
+        if cell == CellValue::Null {
+            return self.write_null(slot.required, at);
+        }
+        match RecordId::from_cell(cell) {
+            Some(id) => {
+                let text = global_id::encode(type_name, &id.to_string());
+                json_text::write_text(&mut self.out, &text);
+                Ok(())
+            }
+            None => self.fail_with(slot.required, &unreadable_value(at), at),
         }
     }
 

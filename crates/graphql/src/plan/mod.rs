@@ -1,6 +1,7 @@
 //! Plans an operation: root fields, object shapes, arguments and variables.
 
 // Root fields and the objects below them.
+pub(crate) mod abstract_root;
 pub(crate) mod collect;
 pub(crate) mod objects;
 pub(crate) mod planner;

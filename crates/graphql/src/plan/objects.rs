@@ -9,7 +9,7 @@ use apollo_compiler::schema::ExtendedType;
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
 use trefoil_model::{
-    ChangePart, FieldId, KeyForm, PageField, RecordType, RecordTypeId, Relation, Scalar, ValueType,
+    ChangePart, FieldId, KeyForm, Model, PageField, RecordType, RecordTypeId, Relation, Scalar, ValueType,
 };
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
@@ -143,6 +143,10 @@ impl<'a> OperationPlanner<'a> {
             };
         }
         let shown = owner.find_shown_reference(&first.name).filter(|_| field.kind.is_unstored());
+        if let Some(type_name) = global_key_type(&model, owner, shown.unwrap_or(id), ty) {
+            let position = reads.add_column(shown.unwrap_or(id));
+            return (self.plan_slot(ty, group), FieldSource::GlobalId { position, type_name });
+        }
         let source = match (field.kind.value_type(), shown) {
             (Some(value_type), _) => {
                 FieldSource::Column { position: reads.add_column(id), value_type: value_type.clone() }
@@ -444,6 +448,15 @@ fn leaf_type(name: &str) -> LeafType {
             _ => LeafType::Custom,
         },
     }
+}
+
+/// The type whose key the field holds, if that is shown as a global id.
+fn global_key_type(model: &Model, owner: &RecordType, field: FieldId, ty: &Type) -> Option<String> {
+    let kind = &owner.field(field).kind;
+    let target =
+        kind.relation().filter(|_| kind.is_reference()).map(|relation| model.record(relation.target()));
+    let record = target.or_else(|| kind.is_id().then_some(owner))?;
+    (record.has_global_ids && ty.inner_named_type() == "ID").then(|| record.name.clone())
 }
 
 /// The key of a reference, as a field `userId` beside `user` shows it.

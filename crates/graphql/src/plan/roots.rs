@@ -11,13 +11,15 @@ use trefoil_engine::{
     BuiltinOperation, Engine, OperationVerb, PreparedSelection, ResolverBinding, ResolverFn, ResultShape,
     Selection,
 };
-use trefoil_model::{JsonForm, RootKind, Scalar};
+use trefoil_model::RootKind;
 
+use crate::plan::abstract_root::AbstractRoot;
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
     ConnectionShape, ObjectShape, OutputShape, PayloadShape, RecordReads, ResponseLabel, ValueSlot,
+    is_number_as_text,
 };
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
@@ -55,6 +57,7 @@ pub enum RootAction {
         slot: ValueSlot,
     },
     Builtin(BuiltinRoot),
+    Abstract(AbstractRoot),
     Registered {
         resolver: ResolverFn,
         arguments: FieldArguments,
@@ -66,9 +69,18 @@ pub enum RootAction {
 pub struct BuiltinRoot {
     pub builtin: Arc<BuiltinOperation>,
     pub record_name: String,
+    /// Its ids are global.
+    pub has_global_ids: bool,
     pub arguments: FieldArguments,
     pub shape: RootShape,
     pub selection: Arc<PreparedSelection>,
+}
+
+impl BuiltinRoot {
+    /// The record type, if its ids are global.
+    pub fn global_type(&self) -> Option<&str> {
+        self.has_global_ids.then_some(self.record_name.as_str())
+    }
 }
 
 /// The result of a built-in operation.
@@ -105,6 +117,7 @@ impl PlannedRoot {
         match &self.action {
             RootAction::Registered { .. } => true,
             RootAction::Builtin(root) => root.shape.uses_resolvers(),
+            RootAction::Abstract(root) => root.uses_resolvers(),
             RootAction::Typename(_) | RootAction::Introspection { .. } | RootAction::Missing(_) => false,
         }
     }
@@ -117,6 +130,7 @@ fn is_cacheable(roots: &[PlannedRoot]) -> bool {
             matches!(root.builtin.verb, OperationVerb::List | OperationVerb::Count)
                 || !root.selection.children.is_empty()
         }
+        RootAction::Abstract(root) => root.operation.verb != OperationVerb::Get,
         RootAction::Introspection { .. } => true,
         RootAction::Typename(_) | RootAction::Registered { .. } | RootAction::Missing(_) => false,
     };
@@ -202,6 +216,9 @@ impl<'a> OperationPlanner<'a> {
             ResolverBinding::Builtin(builtin) => {
                 RootAction::Builtin(self.plan_builtin(builtin, first, group))
             }
+            ResolverBinding::Abstract(operation) => {
+                RootAction::Abstract(self.plan_abstract(operation, first, group))
+            }
         }
     }
 
@@ -246,14 +263,15 @@ impl<'a> OperationPlanner<'a> {
             }
             ResultShape::Boolean => (RootShape::Boolean, Selection::default()),
             ResultShape::Count => {
-                let scalar = Scalar::from_name(first.ty().inner_named_type());
-                let is_text = scalar.is_some_and(|scalar| scalar.json_form() == JsonForm::Text);
+                let is_text = is_number_as_text(first.ty().inner_named_type());
                 (RootShape::Count { is_text }, Selection::default())
             }
         };
         debug_assert!(builtin.result_shape != ResultShape::Connection || builtin.verb == OperationVerb::List);
         let arguments = self.read_arguments(first);
-        BuiltinRoot { builtin, record_name, arguments, shape, selection: PreparedSelection::new(selection) }
+        let has_global_ids = self.engine.model().record(builtin.record).has_global_ids;
+        let selection = PreparedSelection::new(selection);
+        BuiltinRoot { builtin, record_name, has_global_ids, arguments, shape, selection }
     }
 
     pub fn read_arguments(&self, field: &Field) -> FieldArguments {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
-use trefoil_model::{ChangePart, FieldId, PayloadPart, RecordTypeId, ValueType};
+use trefoil_model::{ChangePart, FieldId, JsonForm, PayloadPart, RecordTypeId, Scalar, ValueType};
 
 use crate::plan::input::FieldArguments;
 use crate::response_error::{DocumentLocation, ResponseError};
@@ -82,6 +82,11 @@ pub enum LeafType {
     Custom,
 }
 
+/// True for numbers that are written as text, like `Long`.
+pub fn is_number_as_text(type_name: &str) -> bool {
+    Scalar::from_name(type_name).is_some_and(|scalar| scalar.json_form() == JsonForm::Text)
+}
+
 /// The source of a field's value.
 pub enum FieldSource {
     /// The type name as JSON.
@@ -90,6 +95,11 @@ pub enum FieldSource {
     Column {
         position: usize,
         value_type: ValueType,
+    },
+    /// The key of a record of a type, in a column of the row, as a global id.
+    GlobalId {
+        position: usize,
+        type_name: String,
     },
     /// Related records, read together with the row; an index into its children.
     Relation(usize),

@@ -17,7 +17,8 @@ use trefoil_model::error::{Error, Result, panic_text};
 use trefoil_model::values::json_text;
 use trefoil_model::{RecordId, Value};
 
-use crate::execute::execution::OperationExecution;
+use crate::execute::abstract_results::AbstractResults;
+use crate::execute::execution::{OperationExecution, StoreCalls};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::response::ResponseBuilder;
 use crate::plan::input::FieldArguments;
@@ -70,16 +71,20 @@ impl<'a> ResolverExecution<'a> {
             self.read_records(positions),
             join_all(positions.iter().map(|i| self.run_root_resolver(*i)))
         );
-        let (pending, records) = records?;
+        let (pending, abstracts, records) = records?;
         for (pending, (rows, outcome)) in pending.iter().zip(&records) {
             // Without a record there is no payload, so its resolvers have nothing to say.
             if outcome.as_ref().is_ok_and(|outcome| *outcome != Outcome::NotFound) {
                 self.resolve_wrapper(builder, pending.root_position, rows).await;
             }
         }
-        builder.set_pending(pending);
+        builder.set_pending(pending, abstracts);
         for (number, (rows, outcome)) in records.into_iter().enumerate() {
             for (row, nodes) in rows {
+                if builder.is_abstract(number) {
+                    builder.add_abstract(number, row, nodes);
+                    continue;
+                }
                 builder.write_record(number, &row, &mut |writer, object, path| match nodes
                     .iter()
                     .find(|node| Arc::ptr_eq(&node.shape, object))
@@ -111,10 +116,14 @@ impl<'a> ResolverExecution<'a> {
     }
 
     /// Runs the store operations. Each record is returned with a node for each shape in which it is written.
-    async fn read_records(&self, positions: &[usize]) -> Result<(Vec<PendingRoot>, Vec<ResolvedRecords>)> {
-        let (operations, pending) = self.execution.store_operations(|position| positions.contains(&position));
+    async fn read_records(
+        &self,
+        positions: &[usize],
+    ) -> Result<(Vec<PendingRoot>, Vec<AbstractResults>, Vec<ResolvedRecords>)> {
+        let StoreCalls { operations, pending, abstracts } =
+            self.execution.store_operations(|position| positions.contains(&position));
         if operations.is_empty() {
-            return Ok((pending, Vec::new()));
+            return Ok((pending, abstracts, Vec::new()));
         }
         let sink = Box::new(RootRowCollector::new(&operations));
         let collector = match self.execution.engine.run(operations, EngineRequest::new(sink)).await? {
@@ -125,7 +134,7 @@ impl<'a> ResolverExecution<'a> {
         };
         let mut all = Vec::new();
         for (pending, collected) in pending.iter().zip(collector.operations) {
-            let shapes = self.record_shapes(pending.root_position);
+            let shapes = self.record_shapes(pending);
             let columns = shapes.iter().map(|shape| {
                 self.resolve_objects(shape, collected.rows.iter().cloned().map(NodeSource::Row).collect())
             });
@@ -140,7 +149,7 @@ impl<'a> ResolverExecution<'a> {
                 collected.outcome.unwrap_or_else(|| Err(Error::internal("the store returned no outcome"))),
             ));
         }
-        Ok((pending, all))
+        Ok((pending, abstracts, all))
     }
 
     /// Calls the resolvers of the type around the records of a root field. Those of edges and payloads get the record as
@@ -181,9 +190,14 @@ impl<'a> ResolverExecution<'a> {
     }
 
     /// The shapes in which the records of a root field are written.
-    fn record_shapes(&self, position: usize) -> Vec<Arc<ObjectShape>> {
-        let RootAction::Builtin(root) = &self.execution.plan.roots[position].action else {
-            return Vec::new();
+    fn record_shapes(&self, pending: &PendingRoot) -> Vec<Arc<ObjectShape>> {
+        let root = match &self.execution.plan.roots[pending.root_position].action {
+            RootAction::Builtin(root) => root,
+            RootAction::Abstract(root) => return root.members[pending.member].record_shapes(),
+            RootAction::Typename(_)
+            | RootAction::Introspection { .. }
+            | RootAction::Registered { .. }
+            | RootAction::Missing(_) => return Vec::new(),
         };
         match &root.shape {
             RootShape::Record(object) | RootShape::List(_, object) => vec![object.clone()],
@@ -265,6 +279,7 @@ impl<'a> ResolverExecution<'a> {
                 values.map(|value| Ok(ResolverResult::Value(value))).collect()
             }
             FieldSource::Property
+            | FieldSource::GlobalId { .. }
             | FieldSource::Typename(_)
             | FieldSource::Introspection(_)
             | FieldSource::Missing(_)

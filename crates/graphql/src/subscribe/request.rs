@@ -110,6 +110,9 @@ fn change_filter(
                 refuse("RESOLVER_NOT_FOUND", format!("`{name}` is not bound to a subscription"))
             }
         },
+        RootAction::Abstract(_) => {
+            refuse("RESOLVER_NOT_FOUND", format!("`{name}` is not bound to a subscription"))
+        }
         RootAction::Missing(why) => refuse("RESOLVER_NOT_FOUND", why.clone()),
         RootAction::Registered { .. } => {
             let message =

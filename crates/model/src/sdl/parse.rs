@@ -52,7 +52,19 @@ pub fn parse_schema(
             let sdl = schema.to_string();
             let hash = xxhash_rust::xxh3::xxh3_64(sdl.as_bytes());
             let PartialModel { records, enums, embedded, .. } = partial_model;
-            Ok((Model { records, enums, embedded, root_fields, schema, sdl, hash, generated }, diagnostics))
+            let mut model = Model {
+                records,
+                enums,
+                embedded,
+                root_fields,
+                schema,
+                sdl,
+                hash,
+                global_ids: false,
+                generated,
+            };
+            model.mark_global_ids();
+            Ok((model, diagnostics))
         }
         _ => Err(diagnostics),
     }

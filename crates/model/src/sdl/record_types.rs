@@ -204,6 +204,7 @@ impl<'a> RecordTypeReader<'a> {
             key_form: key.form,
             is_key_hidden: key.field.is_none(),
             key_source: key.source,
+            has_global_ids: false,
             indexes: Vec::new(),
             renamed_from,
         });

@@ -135,7 +135,8 @@ fn create_store(
             true
         }
     };
-    Ok(MigrationReport { steps, index_rebuilds: Vec::new(), needs_seed: true, is_applied })
+    let global_ids = stored_model.global_ids;
+    Ok(MigrationReport { steps, index_rebuilds: Vec::new(), needs_seed: true, global_ids, is_applied })
 }
 
 fn refuse_taken_names(
@@ -162,6 +163,8 @@ fn migrate_store(
     if let Some(missing) = missing_object(database, &old)? {
         return Err(MigrateError::Damaged(missing));
     }
+    let global_ids = old.global_ids;
+    let stored_model = &StoredModel { global_ids, ..stored_model.clone() };
     let pairs = ModelPairs::match_models(&old, stored_model);
     if *mode != MigrationMode::Plan && !diff::diff_models(&pairs).is_empty() {
         database.lock_tables(&pairs)?;
@@ -170,7 +173,8 @@ fn migrate_store(
     let index_rebuilds = database.index_rebuilds(&old, stored_model)?;
     match mode {
         MigrationMode::Plan => {
-            return Ok(MigrationReport { steps, index_rebuilds, needs_seed: false, is_applied: false });
+            let is_applied = false;
+            return Ok(MigrationReport { steps, index_rebuilds, needs_seed: false, global_ids, is_applied });
         }
         MigrationMode::Start => {
             refuse_steps(&steps, |step| step.safety == StepSafety::Safe, MigrateError::NeedsMigration)?
@@ -190,6 +194,7 @@ fn migrate_store(
         steps,
         index_rebuilds,
         needs_seed: database.is_unused(stored_model)?,
+        global_ids,
         is_applied: true,
     })
 }

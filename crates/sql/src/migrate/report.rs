@@ -14,6 +14,8 @@ pub struct MigrationReport {
     pub index_rebuilds: Vec<String>,
     /// True if the store never held a record, so that it is to be seeded.
     pub needs_seed: bool,
+    /// True if the store was created with global ids.
+    pub global_ids: bool,
     /// True if the steps were applied, false if they are only planned.
     pub is_applied: bool,
 }

@@ -24,6 +24,9 @@ pub struct StoredModel {
     pub enums: BTreeMap<String, Vec<String>>,
     /// The fields of every embedded type.
     pub embedded: BTreeMap<String, Vec<EmbeddedField>>,
+    /// The store was created for clients that get global ids. It stays as it was created.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub global_ids: bool,
 }
 
 /// The table of one record type. Every table also has `id` and `_version`.
@@ -199,6 +202,7 @@ impl StoredModel {
                 .iter()
                 .map(|(name, found)| (name.clone(), embedded_fields(found)))
                 .collect(),
+            global_ids: model.global_ids,
         }
     }
 

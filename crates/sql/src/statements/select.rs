@@ -4,7 +4,7 @@
 //! come first. In the SQL, `t` is the record's table, `l` a link table, `p` a parent, and `o` the record's table
 //! again where `t` occurs only in a subquery that selects ids.
 
-use trefoil_engine::cursor::CursorPosition;
+use trefoil_engine::cursor::{CursorKey, CursorPosition};
 use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{CountMode, SortKey};
 use trefoil_model::error::{Error, Result};
@@ -60,9 +60,11 @@ impl SelectLevel {
 /// Appends the parameters of a listing, in the order in which the statements number them.
 pub fn listing_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlParameter<'a>>) {
     condition_parameters(listing, into);
-    for CursorPosition { values, id } in [&listing.after, &listing.before].into_iter().flatten() {
+    for CursorPosition { values, key } in [&listing.after, &listing.before].into_iter().flatten() {
         into.extend(values.iter().map(|value| SqlParameter::Cell(value.stored().as_cell())));
-        into.push(SqlParameter::id(id));
+        if let CursorKey::After(id) = key {
+            into.push(SqlParameter::id(id));
+        }
     }
 }
 

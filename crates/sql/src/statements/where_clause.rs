@@ -1,7 +1,7 @@
 //! The WHERE clause of a listing: its predicates, and the records after a cursor and before another.
 
 use trefoil_engine::SortKey;
-use trefoil_engine::cursor::{CursorPosition, CursorValue};
+use trefoil_engine::cursor::{CursorKey, CursorPosition, CursorValue};
 use trefoil_engine::plan::{PlannedListing, Predicate};
 use trefoil_model::{Field, Model, RecordType};
 
@@ -23,6 +23,10 @@ impl CursorSide {
     /// True if the wanted values are greater than that of the cursor.
     fn follows(self, descending: bool) -> bool {
         (self == CursorSide::After) != descending
+    }
+
+    fn sign(self, descending: bool) -> &'static str {
+        if self.follows(descending) { ">" } else { "<" }
     }
 }
 
@@ -61,26 +65,32 @@ impl<'m> WhereBuilder<'m> {
 
     fn add_cursor(&mut self, sort_keys: &[SortKey], position: &CursorPosition, side: CursorSide) {
         let values: Vec<String> = position.values.iter().map(|_| self.next_parameter()).collect();
-        let id = self.next_parameter();
+        let id = matches!(position.key, CursorKey::After(_)).then(|| self.next_parameter());
         let values = sort_keys.iter().zip(&position.values).zip(values);
         let values: Vec<String> = values
             .map(|((key, cursor), value)| match cursor {
                 CursorValue::Full(_) => value,
-                CursorValue::Prefix(_) => self.full_cursor_value(key, &value, &id, side),
+                CursorValue::Prefix(_) => self.full_cursor_value(key, &value, id.as_deref(), side),
             })
             .collect();
-        let term = self.beside_cursor(sort_keys, &values, &id, side);
+        let tie = match (&position.key, id) {
+            (CursorKey::After(_), Some(id)) => format!("t.\"id\" {} {id}", side.sign(false)),
+            (CursorKey::All, _) => "1 = 1".to_owned(),
+            (CursorKey::None | CursorKey::After(_), _) => "1 = 0".to_owned(),
+        };
+        let term = self.beside_cursor(sort_keys, &values, &tie, side);
         self.terms.push(term);
     }
 
     /// A cursor holds only the beginning of a long text: this reads the whole value from the record itself. If the record
     /// is gone, not in the list or has another value by now, it is a bound that skips nothing; records with the same
     /// beginning are then listed again. The subquery repeats all terms so far, so that a forged cursor cannot reveal the
-    /// value of a record that the list does not contain.
-    fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: &str, side: CursorSide) -> String {
+    /// value of a record that the list does not contain. The bound also stands for a record of another type.
+    fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: Option<&str>, side: CursorSide) -> String {
         let own = qualified_column(self.dialect, self.owner.field(key.field));
         let end = self.dialect.prefix_upper_bound(prefix);
         let fallback = if side.follows(key.descending) { prefix } else { &end };
+        let Some(id) = id else { return fallback.to_owned() };
         let terms: String = self.terms.iter().map(|term| format!(" AND {term}")).collect();
         format!(
             "COALESCE((SELECT {own} FROM {} WHERE t.\"id\" = {id} AND {own} >= {prefix} \
@@ -97,18 +107,17 @@ impl<'m> WhereBuilder<'m> {
         }
     }
 
-    /// True if a record sorts after (or before) the one with these values and this id: by the first sort key or, where
-    /// that is equal, by the rest.
-    fn beside_cursor(&self, sort_keys: &[SortKey], values: &[String], id: &str, side: CursorSide) -> String {
-        let sign = |descending| if side.follows(descending) { ">" } else { "<" };
+    /// True if a record sorts after (or before) the one with these values: by the first sort key or, where that is
+    /// equal, by the rest. `tie` decides where all are equal.
+    fn beside_cursor(&self, sort_keys: &[SortKey], values: &[String], tie: &str, side: CursorSide) -> String {
         let ([first, sort_keys @ ..], [value, values @ ..]) = (sort_keys, values) else {
-            return format!("t.\"id\" {} {id}", sign(false));
+            return tie.to_owned();
         };
         let field = self.owner.field(first.field);
         let key = |value: &str| self.dialect.sort_key(ValueComparison::for_field(field), value);
         let (own, other) = (key(&qualified_column(self.dialect, field)), key(value));
-        let sign = sign(first.descending);
-        let rest = self.beside_cursor(sort_keys, values, id, side);
+        let sign = side.sign(first.descending);
+        let rest = self.beside_cursor(sort_keys, values, tie, side);
         if is_nullable(field) {
             let same = self.dialect.null_safe_equal(&own, &other);
             // Nulls are last in both directions.
