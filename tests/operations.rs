@@ -136,7 +136,7 @@ fn unused_arguments_are_reported() {
     let schema = "
         type User { id: ID! name: String orders(latest: Int, first: Int, item: String): [Order!]! }
         type Order { id: ID! user: User item: String }
-        input UserWhere { name_like: String name_contains: String and: [UserWhere!] }
+        input UserWhere { name_like: String name_contains: String and: [UserWhere!] xor: [UserWhere!] }
         input UserInput { id: ID name: String nmae: String }
         schema { query: Questions mutation: Orders }
         type Questions { users(where: UserWhere, nme: String, name: String): [User] user(id: ID!, lang: String): User order: Order custom(x: Int): Int }
@@ -158,7 +158,7 @@ fn unused_arguments_are_reported() {
         said,
         [
             "where `where.name_like` of `users` has no effect: User has no field `name_like` to filter by",
-            "where `where.and` of `users` has no effect: User has no field `and` to filter by",
+            "where `where.xor` of `users` has no effect: User has no field `xor` to filter by",
             "nme `nme` of `users` has no effect: User has no field `nme` to filter by; did you mean `name`?",
             "lang `lang` of `user` has no effect: `lang` does not identify a User; use `id`",
             "data `data.nmae` of `createUser` has no effect: User has no field `nmae` that can be set; did you mean `name`?",
