@@ -52,7 +52,7 @@ pub use crate::engine::{
 };
 pub use crate::operation::{
     ChildSelection, Comparison, Condition, CountMode, FillValue, FilledField, ListSlice, Listing,
-    MissingFields, Operation, Outcome, Selection, SortKey, ValuePath,
+    MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, Selection, SortKey, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

@@ -1,7 +1,7 @@
 //! Query parameters that filter a list: `price.gte=9`, `user.name=Ada`, `lines.some=(price.gte=5,quantity=2)`,
 //! `or=(status=NEW,price.gte=9)`.
 
-use trefoil_engine::{Comparison, Condition, ValuePath};
+use trefoil_engine::{Comparison, Condition, MAX_CONDITION_DEPTH, ValuePath};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{
     ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Scalar, Value,
@@ -21,9 +21,11 @@ pub fn operators_for(field: &Field) -> impl Iterator<Item = String> {
 /// Reads filter parameters of one list.
 #[derive(Clone, Copy)]
 pub struct FilterParser<'m> {
-    pub model: &'m Model,
+    model: &'m Model,
     /// On a page the date of a day stands for a time at its start or end.
-    pub is_page: bool,
+    is_page: bool,
+    /// The number of relations, embedded values and parentheses around the current name.
+    depth: usize,
 }
 
 /// Why a parameter is not a filter.
@@ -45,6 +47,21 @@ enum FilterText<'t> {
 }
 
 impl<'m> FilterParser<'m> {
+    pub fn new(model: &'m Model, is_page: bool) -> FilterParser<'m> {
+        FilterParser { model, is_page, depth: 0 }
+    }
+
+    /// For what is inside.
+    fn deeper(self) -> Result<FilterParser<'m>, FilterMistake> {
+        match self.depth < MAX_CONDITION_DEPTH {
+            true => Ok(FilterParser { depth: self.depth + 1, ..self }),
+            false => {
+                let message = format!("is nested more than {MAX_CONDITION_DEPTH} levels deep");
+                Err(FilterMistake::Value(message))
+            }
+        }
+    }
+
     pub fn parse(self, record: &'m RecordType, name: &str, text: &str) -> Result<Condition, FilterMistake> {
         let (first, rest) = split_name(name);
         let is_known = LOGICAL_WORDS.contains(&name) || find_field(record, first).is_some();
@@ -87,7 +104,7 @@ impl<'m> FilterParser<'m> {
             if find_operator(rest).is_some() {
                 return self.value_condition(id.into(), field, rest, text);
             }
-            let conditions = vec![self.record_condition(target, rest, text)?];
+            let conditions = vec![self.deeper()?.record_condition(target, rest, text)?];
             return Ok(Condition::Related { relation: id, conditions });
         }
         let some = |conditions| Condition::Related { relation: id, conditions };
@@ -100,7 +117,7 @@ impl<'m> FilterParser<'m> {
             "some" => Ok(some(self.group(target, text)?)),
             "none" => Ok(some(self.group(target, text)?).negated()),
             "every" => Ok(some(vec![Condition::All(self.group(target, text)?).negated()]).negated()),
-            _ => Ok(some(vec![self.record_condition(target, rest, text)?])),
+            _ => Ok(some(vec![self.deeper()?.record_condition(target, rest, text)?])),
         }
     }
 
@@ -118,7 +135,7 @@ impl<'m> FilterParser<'m> {
             find_operator(rest).filter(|operator| field.kind.is_comparable() || operator.fits(field));
         match (operator, embedded) {
             (Some(operator), _) => self.comparison(path, field, operator, text),
-            (None, Some(embedded)) => self.member_condition(path, embedded, rest, text),
+            (None, Some(embedded)) => self.deeper()?.member_condition(path, embedded, rest, text),
             (None, None) => Err(unknown_operator(field, rest)),
         }
     }
@@ -173,6 +190,7 @@ impl<'m> FilterParser<'m> {
                 "must be conditions in parentheses, such as (name=value), not {text}"
             ))
         })?;
+        let parser = self.deeper()?;
         let condition = |item: &str| {
             let Some((name, value)) = item.split_once('=') else {
                 return Err(FilterMistake::Value(format!(
@@ -180,7 +198,7 @@ impl<'m> FilterParser<'m> {
                 )));
             };
             let name = name.trim();
-            self.record_condition(record, name, FilterText::Item(value.trim())).map_err(|mistake| {
+            parser.record_condition(record, name, FilterText::Item(value.trim())).map_err(|mistake| {
                 match mistake {
                     FilterMistake::Name(hint) => {
                         FilterMistake::Value(format!("has the unknown name `{name}`{hint}"))

@@ -206,7 +206,7 @@ fn slice_problem(error: Error) -> Problem {
 
 /// A filter value of a page as the API expects it: a day stands for a time on pages only.
 pub fn api_value(model: &Model, record: &RecordType, name: &str, text: &str) -> String {
-    let parser = FilterParser { model, is_page: true };
+    let parser = FilterParser::new(model, true);
     let condition = parser.parse(record, name, text).ok().filter(|_| !LIST_PARAMS.contains(&name));
     match condition.as_ref().and_then(single_comparison).map(|comparison| &comparison.operand) {
         Some(Value::String(value)) => value.clone(),

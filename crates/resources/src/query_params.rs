@@ -172,7 +172,7 @@ impl<'r> QueryReader<'r> {
     }
 
     fn filters(&self) -> FilterParser<'r> {
-        FilterParser { model: self.model, is_page: self.params == ParamSet::Page }
+        FilterParser::new(self.model, self.params == ParamSet::Page)
     }
 
     fn unknown_param(&self, name: &str) -> Violation {

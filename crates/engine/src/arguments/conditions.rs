@@ -6,7 +6,7 @@ use trefoil_model::{EmbeddedType, Field, FieldId, FilterOperator, Model, RecordT
 
 use crate::arguments::digit_texts::number_for_field;
 use crate::arguments::roles;
-use crate::operation::{Comparison, Condition, ValuePath};
+use crate::operation::{Comparison, Condition, MAX_CONDITION_DEPTH, ValuePath};
 
 /// Parses the value of the argument `argument`.
 pub(super) fn parse_conditions(
@@ -98,7 +98,10 @@ impl<'m> ConditionParser<'m> {
             return Ok(owner.null_condition(key));
         }
         self.path.push(PathSegment::Field(name.to_owned()));
-        let condition = self.parse_nested(owner, key, value);
+        let condition = match self.path.len() > MAX_CONDITION_DEPTH {
+            true => Err(self.violation("DEPTH", depth_message(name))),
+            false => self.parse_nested(owner, key, value),
+        };
         self.path.pop();
         condition.map(Some)
     }
@@ -268,6 +271,10 @@ impl<'m> ConditionOwner<'m> {
         let hint = names::nearest_name(key, known).map(|name| format!("; did you mean `{name}`?"));
         format!("{name} has no field `{key}` to filter by{}", hint.unwrap_or_default())
     }
+}
+
+fn depth_message(name: &str) -> String {
+    format!("the conditions in `{name}` are nested more than {MAX_CONDITION_DEPTH} levels deep")
 }
 
 /// What the name of a field alone means.

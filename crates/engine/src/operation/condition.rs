@@ -2,6 +2,10 @@
 
 use trefoil_model::{Field, FieldId, FilterOperator, Model, RecordType, Value};
 
+/// Conditions are nested at most this deep. SQLite allows expressions of depth 1,000; each relation takes about 20 of it,
+/// and each of the conditions on one level one.
+pub const MAX_CONDITION_DEPTH: usize = 20;
+
 /// A test of a record.
 #[derive(Debug, Clone)]
 pub enum Condition {

@@ -59,11 +59,13 @@ pub(super) struct PredicateWriter<'m> {
     parameter_count: usize,
     /// The number of tables in subqueries so far.
     table_count: usize,
+    /// Within a negation.
+    is_negated: bool,
 }
 
 impl<'m> PredicateWriter<'m> {
     pub(super) fn new(dialect: Dialect, model: &'m Model) -> PredicateWriter<'m> {
-        PredicateWriter { dialect, model, parameter_count: 0, table_count: 0 }
+        PredicateWriter { dialect, model, parameter_count: 0, table_count: 0, is_negated: false }
     }
 
     pub(super) fn next_parameter(&mut self) -> String {
@@ -110,7 +112,12 @@ impl<'m> PredicateWriter<'m> {
             Predicate::All(predicates) => format!("({})", self.joined_sql(scope, predicates, " AND ")),
             Predicate::Any(predicates) => format!("({})", self.joined_sql(scope, predicates, " OR ")),
             // A comparison with null is unknown in SQL.
-            Predicate::Not(inner) => format!("({}) IS NOT TRUE", self.predicate_sql(scope, inner)),
+            Predicate::Not(inner) => {
+                let was_negated = std::mem::replace(&mut self.is_negated, true);
+                let term = self.predicate_sql(scope, inner);
+                self.is_negated = was_negated;
+                format!("({term}) IS NOT TRUE")
+            }
             Predicate::Related { relation, predicates } => self.related_sql(scope, *relation, predicates),
             Predicate::Never => "1 = 0".to_owned(),
         }
@@ -185,20 +192,31 @@ impl<'m> PredicateWriter<'m> {
         let dialect = self.dialect;
         let (own_id, other_id) = (scope.column(dialect, "id"), inner.column(dialect, "id"));
         let mut from = format!("{} AS {}", dialect.quote_name(&target.table), inner.alias);
-        let join = match relation {
-            Relation::Reference(_) => format!("{other_id} = {}", scope.column(dialect, &field.column)),
+        // A record is related if these are equal.
+        let (own, other) = match relation {
+            Relation::Reference(_) => (scope.column(dialect, &field.column), other_id),
             Relation::Inverse(inverse) => {
-                format!("{} = {own_id}", inner.column(dialect, &target.field(inverse.field).column))
+                (own_id, inner.column(dialect, &target.field(inverse.field).column))
             }
             Relation::Link(link) => {
                 let [table, own, other] =
                     [&link.table, &link.own_column, &link.other_column].map(|name| dialect.quote_name(name));
                 from = format!("{table} AS {link_alias} JOIN {from} ON {other_id} = {link_alias}.{other}");
-                format!("{link_alias}.{own} = {own_id}")
+                (own_id, format!("{link_alias}.{own}"))
             }
         };
+        // SQLite starts from the inner records, which are few as a rule, only if they are a list. Without the few, most
+        // records remain: it finds the first ones soon.
+        let is_list = dialect == Dialect::Sqlite && !self.is_negated;
+        let was_negated = std::mem::replace(&mut self.is_negated, false);
         let terms = predicates.iter().map(|predicate| self.predicate_sql(&inner, predicate));
-        let terms: String = terms.map(|term| format!(" AND {term}")).collect();
-        format!("EXISTS (SELECT 1 FROM {from} WHERE {join}{terms})")
+        let mut terms: Vec<String> = terms.collect();
+        self.is_negated = was_negated;
+        if is_list {
+            terms.push(format!("{other} IS NOT NULL"));
+            return format!("{own} IN (SELECT {other} FROM {from} WHERE {})", terms.join(" AND "));
+        }
+        terms.insert(0, format!("{other} = {own}"));
+        format!("EXISTS (SELECT 1 FROM {from} WHERE {})", terms.join(" AND "))
     }
 }
