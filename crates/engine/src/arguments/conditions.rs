@@ -98,7 +98,9 @@ impl<'m> ConditionParser<'m> {
             return Ok(owner.null_condition(key));
         }
         self.path.push(PathSegment::Field(name.to_owned()));
-        let condition = match self.path.len() > MAX_CONDITION_DEPTH {
+        // The first name is that of the argument; positions in lists are not levels.
+        let levels = self.path.iter().skip(1).filter(|segment| matches!(segment, PathSegment::Field(_)));
+        let condition = match levels.count() > MAX_CONDITION_DEPTH {
             true => Err(self.violation("DEPTH", depth_message(name))),
             false => self.parse_nested(owner, key, value),
         };
