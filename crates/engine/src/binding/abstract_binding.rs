@@ -182,32 +182,14 @@ impl AbstractBinder<'_> {
 
     /// Refuses ids that could be those of several records.
     fn check_ids(&self, records: &[RecordTypeId], members: &[BuiltinOperation]) -> Result<(), String> {
-        let takes_ids = members
-            .iter()
-            .flat_map(|member| &member.argument_roles)
-            .zip(&self.root.arguments)
-            .any(|((_, role), argument)| match role {
-                ArgumentRole::Id | ArgumentRole::Ids => true,
-                ArgumentRole::Input => argument.fields.iter().any(|inner| snake_words(&inner.name) == "id"),
-                ArgumentRole::Field(_)
-                | ArgumentRole::Compare(..)
-                | ArgumentRole::UniqueFields
-                | ArgumentRole::ExpectedVersion
-                | ArgumentRole::Page
-                | ArgumentRole::PageFromZero
-                | ArgumentRole::Size
-                | ArgumentRole::Limit
-                | ArgumentRole::Offset
-                | ArgumentRole::First
-                | ArgumentRole::After
-                | ArgumentRole::Last
-                | ArgumentRole::Before
-                | ArgumentRole::OrderBy
-                | ArgumentRole::SortDirection
-                | ArgumentRole::Where
-                | ArgumentRole::Search
-                | ArgumentRole::Unknown => false,
-            });
+        let takes_ids =
+            members.iter().flat_map(|member| &member.argument_roles).zip(&self.root.arguments).any(
+                |((_, role), argument)| {
+                    let has_id = || argument.fields.iter().any(|inner| snake_words(&inner.name) == "id");
+                    let is_id = matches!(role, ArgumentRole::Id | ArgumentRole::Ids);
+                    is_id || (*role == ArgumentRole::Input && has_id())
+                },
+            );
         let counted: Vec<&str> = records
             .iter()
             .map(|record| self.model.record(*record))

@@ -26,7 +26,7 @@ pub struct OperationWeight {
     pub aliases: u64,
     /// Nesting of type lists in introspection.
     pub introspection_lists: u64,
-    cost: Cost,
+    cost: SelectionCost,
     /// The costs that depend on variables. Each uses only those before it.
     steps: Vec<CostStep>,
     lengths: Vec<VariableLength>,
@@ -35,7 +35,7 @@ pub struct OperationWeight {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cost {
+enum SelectionCost {
     Fixed(u64),
     /// A position in [`OperationWeight::steps`].
     Step(usize),
@@ -49,15 +49,15 @@ enum CostStep {
     },
     /// A field with what is selected of each of its records.
     List {
-        own_length: Option<Length>,
-        inherited: Option<Length>,
-        children: Cost,
+        own_length: Option<ListLength>,
+        inherited: Option<ListLength>,
+        children: SelectionCost,
     },
 }
 
 /// The maximum length of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Length {
+enum ListLength {
     Fixed(u64),
     /// A position in [`OperationWeight::lengths`].
     Variable(usize),
@@ -102,7 +102,7 @@ impl OperationWeight {
     }
 
     pub fn depends_on_variables(&self) -> bool {
-        matches!(self.cost, Cost::Step(_))
+        matches!(self.cost, SelectionCost::Step(_))
     }
 
     /// Without `variables`, lists whose length is a variable count once.
@@ -114,7 +114,7 @@ impl OperationWeight {
                     steps.iter().fold(*fixed, |sum, step| sum.saturating_add(costs[*step]))
                 }
                 CostStep::List { own_length, inherited, children } => {
-                    let length = |length: &Option<Length>| self.length((*length)?, variables);
+                    let length = |length: &Option<ListLength>| self.length((*length)?, variables);
                     let length = length(own_length).or_else(|| length(inherited));
                     list_cost(length, cost_value(&costs, *children))
                 }
@@ -124,10 +124,10 @@ impl OperationWeight {
         cost_value(&costs, self.cost)
     }
 
-    fn length(&self, length: Length, variables: Option<&VariableValues>) -> Option<u64> {
+    fn length(&self, length: ListLength, variables: Option<&VariableValues>) -> Option<u64> {
         let position = match length {
-            Length::Fixed(length) => return Some(length),
-            Length::Variable(position) => position,
+            ListLength::Fixed(length) => return Some(length),
+            ListLength::Variable(position) => position,
         };
         let VariableLength { fixed, variables: sources } = &self.lengths[position];
         let given = sources.iter().filter_map(|source| match variables {
@@ -138,10 +138,10 @@ impl OperationWeight {
     }
 }
 
-fn cost_value(costs: &[u64], cost: Cost) -> u64 {
+fn cost_value(costs: &[u64], cost: SelectionCost) -> u64 {
     match cost {
-        Cost::Fixed(cost) => cost,
-        Cost::Step(position) => costs[position],
+        SelectionCost::Fixed(cost) => cost,
+        SelectionCost::Step(position) => costs[position],
     }
 }
 
@@ -167,11 +167,12 @@ struct SelectionWeight {
     depth: u64,
     aliases: u64,
     lists: u64,
-    cost: Cost,
+    cost: SelectionCost,
 }
 
 impl SelectionWeight {
-    const NOTHING: SelectionWeight = SelectionWeight { depth: 0, aliases: 0, lists: 0, cost: Cost::Fixed(0) };
+    const NOTHING: SelectionWeight =
+        SelectionWeight { depth: 0, aliases: 0, lists: 0, cost: SelectionCost::Fixed(0) };
 }
 
 struct WeightCalculator<'a> {
@@ -182,12 +183,12 @@ struct WeightCalculator<'a> {
     steps: Vec<CostStep>,
     lengths: Vec<VariableLength>,
     /// Weights of fragments by name and inherited length; `None` while a weight is being computed.
-    fragment_weights: HashMap<(&'a Name, Option<Length>), Option<SelectionWeight>>,
+    fragment_weights: HashMap<(&'a Name, Option<ListLength>), Option<SelectionWeight>>,
 }
 
 impl<'a> WeightCalculator<'a> {
     /// `inherited` is the maximum length of the lists of a connection, from the arguments of the connection field.
-    fn weigh_set(&mut self, set: &'a SelectionSet, inherited: Option<Length>) -> SelectionWeight {
+    fn weigh_set(&mut self, set: &'a SelectionSet, inherited: Option<ListLength>) -> SelectionWeight {
         let mut sum = SelectionWeight::NOTHING;
         let (mut fixed, mut steps) = (0_u64, Vec::new());
         for selection in &set.selections {
@@ -200,23 +201,23 @@ impl<'a> WeightCalculator<'a> {
             sum.aliases = sum.aliases.saturating_add(part.aliases);
             sum.lists = sum.lists.max(part.lists);
             match part.cost {
-                Cost::Fixed(cost) => fixed = fixed.saturating_add(cost),
-                Cost::Step(step) => steps.push(step),
+                SelectionCost::Fixed(cost) => fixed = fixed.saturating_add(cost),
+                SelectionCost::Step(step) => steps.push(step),
             }
         }
         sum.cost = match steps.is_empty() {
-            true => Cost::Fixed(fixed),
+            true => SelectionCost::Fixed(fixed),
             false => self.add_step(CostStep::Sum { fixed, steps }),
         };
         sum
     }
 
-    fn add_step(&mut self, step: CostStep) -> Cost {
+    fn add_step(&mut self, step: CostStep) -> SelectionCost {
         self.steps.push(step);
-        Cost::Step(self.steps.len() - 1)
+        SelectionCost::Step(self.steps.len() - 1)
     }
 
-    fn weigh_fragment(&mut self, name: &'a Name, inherited: Option<Length>) -> SelectionWeight {
+    fn weigh_fragment(&mut self, name: &'a Name, inherited: Option<ListLength>) -> SelectionWeight {
         if let Some(known) = self.fragment_weights.get(&(name, inherited)) {
             return known.unwrap_or(SelectionWeight::NOTHING);
         }
@@ -227,7 +228,12 @@ impl<'a> WeightCalculator<'a> {
         weight
     }
 
-    fn weigh_field(&mut self, parent: &str, field: &'a Field, inherited: Option<Length>) -> SelectionWeight {
+    fn weigh_field(
+        &mut self,
+        parent: &str,
+        field: &'a Field,
+        inherited: Option<ListLength>,
+    ) -> SelectionWeight {
         let own_length = self.list_length(field);
         let is_list = field.ty().is_list();
         let children = self.weigh_set(&field.selection_set, if is_list { None } else { own_length });
@@ -236,31 +242,38 @@ impl<'a> WeightCalculator<'a> {
             + u64::from(parent == "__Type" && INTROSPECTION_LIST_FIELDS.contains(&field.name.as_str()));
         // Introspection is limited only by its nesting of lists.
         if field.name.starts_with("__") {
-            return SelectionWeight { depth: 0, aliases, lists, cost: Cost::Fixed(0) };
+            return SelectionWeight { depth: 0, aliases, lists, cost: SelectionCost::Fixed(0) };
         }
         let cost = match is_list {
             true => self.list_cost(own_length, inherited, children.cost),
-            false => self.list_cost(Some(Length::Fixed(1)), None, children.cost),
+            false => self.list_cost(Some(ListLength::Fixed(1)), None, children.cost),
         };
         SelectionWeight { depth: children.depth.saturating_add(1), aliases, lists, cost }
     }
 
-    fn list_cost(&mut self, own_length: Option<Length>, inherited: Option<Length>, children: Cost) -> Cost {
+    fn list_cost(
+        &mut self,
+        own_length: Option<ListLength>,
+        inherited: Option<ListLength>,
+        children: SelectionCost,
+    ) -> SelectionCost {
         match (own_length, inherited, children) {
             // Nothing is selected of the records.
-            (_, _, Cost::Fixed(0)) => Cost::Fixed(1),
-            (Some(Length::Fixed(length)), _, Cost::Fixed(children))
-            | (None, Some(Length::Fixed(length)), Cost::Fixed(children)) => {
-                Cost::Fixed(list_cost(Some(length), children))
+            (_, _, SelectionCost::Fixed(0)) => SelectionCost::Fixed(1),
+            (Some(ListLength::Fixed(length)), _, SelectionCost::Fixed(children))
+            | (None, Some(ListLength::Fixed(length)), SelectionCost::Fixed(children)) => {
+                SelectionCost::Fixed(list_cost(Some(length), children))
             }
-            (None, None, Cost::Fixed(children)) => Cost::Fixed(list_cost(None, children)),
-            (_, _, Cost::Step(_)) | (Some(Length::Variable(_)), _, _) | (_, Some(Length::Variable(_)), _) => {
+            (None, None, SelectionCost::Fixed(children)) => SelectionCost::Fixed(list_cost(None, children)),
+            (_, _, SelectionCost::Step(_))
+            | (Some(ListLength::Variable(_)), _, _)
+            | (_, Some(ListLength::Variable(_)), _) => {
                 self.add_step(CostStep::List { own_length, inherited, children })
             }
         }
     }
 
-    fn list_length(&mut self, field: &Field) -> Option<Length> {
+    fn list_length(&mut self, field: &Field) -> Option<ListLength> {
         if field.definition.arguments.is_empty() {
             return None;
         }
@@ -273,11 +286,11 @@ impl<'a> WeightCalculator<'a> {
             }
         }
         if length.variables.is_empty() {
-            return length.fixed.map(|fixed| Length::Fixed(fixed.min(self.max_length)));
+            return length.fixed.map(|fixed| ListLength::Fixed(fixed.min(self.max_length)));
         }
         // Equal lengths are the same one, so that a fragment is weighed once for each length that differs.
         let known = self.lengths.iter().position(|known| *known == length);
-        Some(Length::Variable(known.unwrap_or_else(|| {
+        Some(ListLength::Variable(known.unwrap_or_else(|| {
             self.lengths.push(length);
             self.lengths.len() - 1
         })))
