@@ -51,7 +51,7 @@ pub use crate::engine::{
     ResolverResult, downcast_sink,
 };
 pub use crate::operation::{
-    ChildSelection, Comparison, Condition, CountMode, FillValue, FilledField, ListSlice, Listing,
+    ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSlice, Listing,
     MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, Selection, SortKey, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;

@@ -1,7 +1,7 @@
 //! Query parameters that filter a list: `price.gte=9`, `user.name=Ada`, `lines.some=(price.gte=5,quantity=2)`,
 //! `or=(status=NEW,price.gte=9)`.
 
-use trefoil_engine::{Comparison, Condition, MAX_CONDITION_DEPTH, ValuePath};
+use trefoil_engine::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{
     ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Scalar, Value,
@@ -105,19 +105,21 @@ impl<'m> FilterParser<'m> {
                 return self.value_condition(id.into(), field, rest, text);
             }
             let conditions = vec![self.deeper()?.record_condition(target, rest, text)?];
-            return Ok(Condition::Related { relation: id, conditions });
+            return Ok(Condition::some_related(id, conditions));
         }
-        let some = |conditions| Condition::Related { relation: id, conditions };
         match rest {
             "" | "in" => {
                 let key = target.id_field();
                 let condition = self.value_condition(key.into(), target.field(key), rest, text)?;
-                Ok(some(vec![condition]))
+                Ok(Condition::some_related(id, vec![condition]))
             }
-            "some" => Ok(some(self.group(target, text)?)),
-            "none" => Ok(some(self.group(target, text)?).negated()),
-            "every" => Ok(some(vec![Condition::All(self.group(target, text)?).negated()]).negated()),
-            _ => Ok(some(vec![self.deeper()?.record_condition(target, rest, text)?])),
+            "some" => Ok(Condition::some_related(id, self.group(target, text)?)),
+            "none" => Ok(Condition::none_related(id, self.group(target, text)?)),
+            "every" => Ok(Condition::every_related(id, self.group(target, text)?)),
+            _ => {
+                let condition = self.deeper()?.record_condition(target, rest, text)?;
+                Ok(Condition::some_related(id, vec![condition]))
+            }
         }
     }
 
@@ -180,7 +182,7 @@ impl<'m> FilterParser<'m> {
                 typed(&text.single()?)
             }
         };
-        Ok(Condition::Compare(Comparison { path, operator, operand }))
+        Ok(Condition::Compare(FieldComparison { path, operator, operand }))
     }
 
     /// The conditions in parentheses.

@@ -2,7 +2,9 @@
 
 use http::Uri;
 
-use trefoil_engine::{Comparison, Condition, CountMode, ListSlice, Listing, PlanLimits, list_window, plan};
+use trefoil_engine::{
+    Condition, CountMode, FieldComparison, ListSlice, Listing, PlanLimits, list_window, plan,
+};
 use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_http::negotiation::format::ResponseFormat;
@@ -215,7 +217,7 @@ pub fn api_value(model: &Model, record: &RecordType, name: &str, text: &str) -> 
 }
 
 /// The comparison of a condition that is no more than one, perhaps of a related record.
-fn single_comparison(condition: &Condition) -> Option<&Comparison> {
+fn single_comparison(condition: &Condition) -> Option<&FieldComparison> {
     match condition {
         Condition::Compare(comparison) => Some(comparison),
         Condition::Related { conditions, .. } => match conditions.as_slice() {

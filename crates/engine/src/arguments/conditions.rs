@@ -6,7 +6,7 @@ use trefoil_model::{EmbeddedType, Field, FieldId, FilterOperator, Model, RecordT
 
 use crate::arguments::digit_texts::number_for_field;
 use crate::arguments::roles;
-use crate::operation::{Comparison, Condition, MAX_CONDITION_DEPTH, ValuePath};
+use crate::operation::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 
 /// Parses the value of the argument `argument`.
 pub(super) fn parse_conditions(
@@ -35,12 +35,12 @@ enum ConditionKey {
     Compare(FieldId, FilterOperator),
     /// The conditions of an embedded value.
     Embedded(FieldId),
-    Related(FieldId, Quantifier),
+    Related(FieldId, RelationQuantifier),
 }
 
 /// Which of the records of a relation meet the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quantifier {
+enum RelationQuantifier {
     Some,
     Every,
     None,
@@ -92,7 +92,7 @@ impl<'m> ConditionParser<'m> {
         {
             let path = owner.value_path(field);
             let operand = number_for_field(owner.field(field), value);
-            return Ok(Some(Condition::Compare(Comparison { path, operator, operand })));
+            return Ok(Some(Condition::Compare(FieldComparison { path, operator, operand })));
         }
         if value.is_null() {
             return Ok(owner.null_condition(key));
@@ -126,7 +126,9 @@ impl<'m> ConditionParser<'m> {
                 let owner = ConditionOwner::Embedded(embedded, owner.value_path(field));
                 Ok(Condition::All(self.parse_object(&owner, value)?))
             }
-            ConditionKey::Compare(field, _) => self.parse_related(owner, field, Quantifier::Some, value),
+            ConditionKey::Compare(field, _) => {
+                self.parse_related(owner, field, RelationQuantifier::Some, value)
+            }
             ConditionKey::Related(field, quantifier) => self.parse_related(owner, field, quantifier, value),
         }
     }
@@ -154,7 +156,7 @@ impl<'m> ConditionParser<'m> {
         &mut self,
         owner: &ConditionOwner<'m>,
         field: FieldId,
-        quantifier: Quantifier,
+        quantifier: RelationQuantifier,
         value: Value,
     ) -> Result<Condition, Vec<Violation>> {
         let target = owner.field(field).kind.relation().map(|relation| self.model.record(relation.target()));
@@ -170,17 +172,18 @@ impl<'m> ConditionParser<'m> {
     }
 }
 
-impl Quantifier {
-    const NAMES: [(&'static str, Quantifier); 3] =
-        [("some", Quantifier::Some), ("every", Quantifier::Every), ("none", Quantifier::None)];
+impl RelationQuantifier {
+    const NAMES: [(&'static str, RelationQuantifier); 3] = [
+        ("some", RelationQuantifier::Some),
+        ("every", RelationQuantifier::Every),
+        ("none", RelationQuantifier::None),
+    ];
 
     fn apply(self, relation: FieldId, conditions: Vec<Condition>) -> Condition {
-        let some = |conditions| Condition::Related { relation, conditions };
         match self {
-            Quantifier::Some => some(conditions),
-            Quantifier::None => some(conditions).negated(),
-            // No record that does not meet them.
-            Quantifier::Every => some(vec![Condition::All(conditions).negated()]).negated(),
+            RelationQuantifier::Some => Condition::some_related(relation, conditions),
+            RelationQuantifier::None => Condition::none_related(relation, conditions),
+            RelationQuantifier::Every => Condition::every_related(relation, conditions),
         }
     }
 }
@@ -229,7 +232,7 @@ impl<'m> ConditionOwner<'m> {
             let (id, field) = find(suffix)?;
             field.kind.value_type().map(|_| ConditionKey::Compare(id, operator))
         });
-        let quantifiers = Quantifier::NAMES.into_iter().filter_map(|(suffix, quantifier)| {
+        let quantifiers = RelationQuantifier::NAMES.into_iter().filter_map(|(suffix, quantifier)| {
             let (id, field) = find(suffix)?;
             let is_list = field.kind.relation().is_some() && !field.kind.is_reference();
             is_list.then_some(ConditionKey::Related(id, quantifier))
@@ -257,7 +260,7 @@ impl<'m> ConditionOwner<'m> {
     fn null_condition(&self, key: ConditionKey) -> Option<Condition> {
         let ConditionKey::Embedded(field) = key else { return None };
         let (path, operand) = (self.value_path(field), Value::Bool(true));
-        Some(Condition::Compare(Comparison { path, operator: FilterOperator::IsNull, operand }))
+        Some(Condition::Compare(FieldComparison { path, operator: FilterOperator::IsNull, operand }))
     }
 
     fn embedded_type(&self, model: &'m Model, field: FieldId) -> Option<&'m EmbeddedType> {
@@ -287,7 +290,7 @@ fn plain_key(id: FieldId, field: &Field) -> Option<ConditionKey> {
     let is_embedded = field.kind.value_type().is_some_and(|ty| ty.embedded_name().is_some());
     match is_embedded {
         true => Some(ConditionKey::Embedded(id)),
-        false => field.kind.relation().map(|_| ConditionKey::Related(id, Quantifier::Some)),
+        false => field.kind.relation().map(|_| ConditionKey::Related(id, RelationQuantifier::Some)),
     }
 }
 

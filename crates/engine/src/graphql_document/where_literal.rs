@@ -3,7 +3,7 @@
 use trefoil_model::{ComparisonOp, Field, FilterOperator, Model, RecordType};
 
 use crate::graphql_document::literals::graphql_literal;
-use crate::operation::{Comparison, Condition};
+use crate::operation::{Condition, FieldComparison};
 
 /// Writes conditions as members of input objects.
 pub(super) struct WhereWriter<'m> {
@@ -63,7 +63,7 @@ impl WhereWriter<'_> {
         Some((name.to_owned(), format!("[{}]", objects.collect::<Option<Vec<_>>>()?.join(", "))))
     }
 
-    fn comparison(&self, record: &RecordType, input: &str, comparison: &Comparison) -> Option<Member> {
+    fn comparison(&self, record: &RecordType, input: &str, comparison: &FieldComparison) -> Option<Member> {
         let fields: Vec<&Field> = comparison.path.fields(self.model, record).collect();
         let (target, outer) = fields.split_last()?;
         let mut types = vec![input];

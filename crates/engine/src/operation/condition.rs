@@ -9,7 +9,7 @@ pub const MAX_CONDITION_DEPTH: usize = 20;
 /// A test of a record.
 #[derive(Debug, Clone)]
 pub enum Condition {
-    Compare(Comparison),
+    Compare(FieldComparison),
     /// True if all are.
     All(Vec<Condition>),
     /// True if at least one is.
@@ -24,7 +24,7 @@ pub enum Condition {
 
 /// A test of one value.
 #[derive(Debug, Clone)]
-pub struct Comparison {
+pub struct FieldComparison {
     pub path: ValuePath,
     pub operator: FilterOperator,
     /// What the value is compared with.
@@ -41,7 +41,7 @@ pub struct ValuePath {
 
 impl Condition {
     pub fn compare(field: FieldId, operator: FilterOperator, operand: Value) -> Condition {
-        Condition::Compare(Comparison { path: field.into(), operator, operand })
+        Condition::Compare(FieldComparison { path: field.into(), operator, operand })
     }
 
     pub fn equals(field: FieldId, value: Value) -> Condition {
@@ -51,6 +51,20 @@ impl Condition {
     /// `values` is a list.
     pub fn one_of(field: FieldId, values: Value) -> Condition {
         Condition::compare(field, FilterOperator::In, values)
+    }
+
+    /// True if at least one record that the relation leads to meets all conditions.
+    pub fn some_related(relation: FieldId, conditions: Vec<Condition>) -> Condition {
+        Condition::Related { relation, conditions }
+    }
+
+    pub fn none_related(relation: FieldId, conditions: Vec<Condition>) -> Condition {
+        Condition::some_related(relation, conditions).negated()
+    }
+
+    /// True if no record that the relation leads to fails a condition.
+    pub fn every_related(relation: FieldId, conditions: Vec<Condition>) -> Condition {
+        Condition::none_related(relation, vec![Condition::All(conditions).negated()])
     }
 
     pub fn negated(self) -> Condition {
@@ -64,7 +78,7 @@ impl Condition {
     }
 
     /// The comparison of a field of the record itself; `None` for any other condition.
-    pub fn field_comparison(&self) -> Option<(FieldId, &Comparison)> {
+    pub fn field_comparison(&self) -> Option<(FieldId, &FieldComparison)> {
         if let Condition::Compare(comparison) = self
             && comparison.path.members.is_empty()
         {

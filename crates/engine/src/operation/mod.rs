@@ -13,7 +13,7 @@ use crate::changes::RecordImage;
 use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 
-pub use crate::operation::condition::{Comparison, Condition, MAX_CONDITION_DEPTH, ValuePath};
+pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 pub use crate::operation::listing::{CountMode, ListSlice, Listing, SortKey};
 pub use crate::operation::outcome::Outcome;
 pub use crate::operation::selection::{ChildSelection, Selection};

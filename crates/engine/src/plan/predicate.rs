@@ -6,7 +6,7 @@ use trefoil_model::{
     ComparisonOp, Field, FieldId, FilterOperator, Model, RecordType, StoredValue, TextMatch, TextPart, Value,
 };
 
-use crate::operation::{Comparison, Condition, ValuePath};
+use crate::operation::{Condition, FieldComparison, ValuePath};
 use crate::plan::statement_shape::StatementShape;
 use crate::plan::text_search;
 
@@ -135,9 +135,9 @@ fn plan_predicate(
 fn plan_comparison(
     model: &Model,
     record: &RecordType,
-    comparison: &Comparison,
+    comparison: &FieldComparison,
 ) -> Result<Predicate, Vec<Violation>> {
-    let Comparison { path, operator, operand } = comparison;
+    let FieldComparison { path, operator, operand } = comparison;
     plan_value_test(model, path, path.target(model, record), *operator, operand).map_err(|mut violations| {
         for field in path.fields(model, record).collect::<Vec<_>>().into_iter().rev() {
             violations = under_field(field, violations);
