@@ -30,7 +30,7 @@ use crate::manifest_reader::MANIFEST_FILE;
 
 pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoint};
 pub use crate::manifest::Manifest;
-pub use crate::resource_settings::{ResourceSettings, TextList};
+pub use crate::resource_settings::{DefaultFormat, ResourceSettings, TextList};
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
 
 /// An application as read from its files; the schema is not parsed yet.

@@ -8,7 +8,7 @@ use trefoil_model::naming::names::nearest_name;
 
 use crate::endpoints::{self, PlainList, TextEndpoint};
 use crate::manifest_reader::{ManifestReader, TomlValue};
-use crate::resource_settings::{self, ResourceSettings};
+use crate::resource_settings::{self, DefaultFormat, ResourceSettings};
 
 /// The contents of `trefoil.toml`.
 #[derive(Debug, Default)]
@@ -17,13 +17,15 @@ pub struct Manifest {
     pub name: Option<String>,
     /// Whether ids in GraphQL are global; without it, as the store was created.
     pub global_ids: Option<bool>,
+    pub default_format: DefaultFormat,
     pub settings: Vec<FileSetting>,
     pub text_endpoints: Vec<TextEndpoint>,
     pub plain_lists: Vec<PlainList>,
     pub resources: Vec<ResourceSettings>,
 }
 
-const TOP_LEVEL_TABLES: [&str; 6] = ["name", "global-ids", "limits", "text", "list", "resource"];
+const TOP_LEVEL_KEYS: [&str; 7] =
+    ["name", "global-ids", "default-format", "limits", "text", "list", "resource"];
 
 impl Manifest {
     /// The manifest as far as it can be read, and every mistake in it.
@@ -43,6 +45,7 @@ impl Manifest {
         let manifest = Manifest {
             name: reader.string(&root, "name").map(toml::Spanned::into_inner),
             global_ids: reader.boolean(&root, "global-ids"),
+            default_format: resource_settings::read_default_format(&mut reader, &root).unwrap_or_default(),
             settings,
             text_endpoints: endpoints::read_text_endpoints(&mut reader, &root),
             plain_lists: endpoints::read_plain_lists(&mut reader, &root),
@@ -50,6 +53,15 @@ impl Manifest {
         };
         endpoints::report_path_clashes(&mut reader, &manifest.text_endpoints, &manifest.plain_lists);
         (manifest, reader.into_diagnostics())
+    }
+
+    /// The settings of the collection at this path, without the slash.
+    pub fn resource(&self, collection: &str) -> Option<&ResourceSettings> {
+        self.resources.iter().find(|resource| resource.collection == collection)
+    }
+
+    pub fn default_format_of(&self, resource: Option<&ResourceSettings>) -> DefaultFormat {
+        resource.and_then(|resource| resource.default_format).unwrap_or(self.default_format)
     }
 }
 
@@ -96,7 +108,7 @@ fn setting_text(value: &TomlValue) -> Option<String> {
 
 fn report_unknown_keys(reader: &mut ManifestReader, root: &DeTable) {
     let settings = SETTINGS.iter().filter(|setting| !setting.is_limit()).map(|setting| setting.name);
-    let known: Vec<&str> = settings.chain(TOP_LEVEL_TABLES).collect();
+    let known: Vec<&str> = settings.chain(TOP_LEVEL_KEYS).collect();
     for key in root.keys().filter(|key| !known.contains(&key.as_ref().as_ref())) {
         let name: &str = key.as_ref();
         let limit = limit_keys().find(|limit| name == *limit || name.strip_prefix("limit-") == Some(*limit));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
-use trefoil_model::naming::names::nearest_name;
+use trefoil_model::naming::names::name_suggestion;
 use trefoil_model::values::coerce;
 use trefoil_model::{Diagnostic, Field, FieldId, Model, RecordType, Scalar, Value};
 
@@ -20,7 +20,16 @@ pub struct ResourceSettings {
     pub cache: Option<String>,
     /// `list = "name"`: the field that plain clients see of each record and can create one from.
     pub list: Option<String>,
+    pub default_format: Option<DefaultFormat>,
     span: Range<usize>,
+}
+
+/// The format for clients without a preference: no `Accept`, or `*/*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DefaultFormat {
+    #[default]
+    Json,
+    Page,
 }
 
 /// A collection that plain clients see as a list of texts.
@@ -37,14 +46,33 @@ pub(crate) fn read_resource_settings(reader: &mut ManifestReader, root: &DeTable
     for key in tables.keys() {
         let collection = key.as_ref().to_string();
         let Some(table) = reader.table(tables, &collection) else { continue };
-        reader.refuse_unknown_keys(table, &format!("[resource.{collection}]"), &["cache", "list"]);
+        reader.refuse_unknown_keys(
+            table,
+            &format!("[resource.{collection}]"),
+            &["cache", "list", "default-format"],
+        );
         let cache = endpoints::read_cache_control(reader, table);
+        let default_format = read_default_format(reader, table);
         let list = reader.string(table, "list");
         let span = list.as_ref().map_or(key.span(), toml::Spanned::span);
         let list = list.map(toml::Spanned::into_inner);
-        found.push(ResourceSettings { collection, cache, list, span });
+        found.push(ResourceSettings { collection, cache, list, default_format, span });
     }
     found
+}
+
+/// `default-format` of the application or of one collection.
+pub(crate) fn read_default_format(reader: &mut ManifestReader, table: &DeTable) -> Option<DefaultFormat> {
+    let name = reader.string(table, "default-format")?;
+    match name.as_ref().as_str() {
+        "json" => Some(DefaultFormat::Json),
+        "page" => Some(DefaultFormat::Page),
+        other => {
+            let message = format!("`default-format` must be \"json\" or \"page\", not {other:?}");
+            reader.report(&name.span(), message);
+            None
+        }
+    }
 }
 
 impl ResourceSettings {
@@ -57,9 +85,8 @@ impl ResourceSettings {
 
     fn check(&self, model: &Model) -> Result<(), String> {
         let Some(record) = model.find_record_by_path(&self.collection) else {
-            let nearest =
-                nearest_name(&self.collection, model.records.iter().map(|record| record.path.as_str()));
-            let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+            let paths = model.records.iter().map(|record| record.path.as_str());
+            let hint = name_suggestion(&self.collection, paths);
             return Err(format!("no record type has the path `/{}`{hint}", self.collection));
         };
         self.text_list(model, model.record(record)).map(drop)
@@ -69,8 +96,7 @@ impl ResourceSettings {
     pub fn text_list(&self, model: &Model, record: &RecordType) -> Result<Option<TextList>, String> {
         let Some(name) = &self.list else { return Ok(None) };
         let Some(field) = record.find_field(name) else {
-            let nearest = nearest_name(name, record.fields.iter().map(|field| field.name.as_str()));
-            let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+            let hint = name_suggestion(name, record.fields.iter().map(|field| field.name.as_str()));
             return Err(format!("{} has no field `{name}`{hint}", record.name));
         };
         if !is_string_field(record.field(field)) || !record.field(field).required {
@@ -126,6 +152,28 @@ mod tests {
         assert_eq!(text_list("[resource.users]"), Ok(None));
         let names = TextList { field: FieldId(1), blank_fields: vec![FieldId(2)] };
         assert_eq!(text_list("[resource.users]\nlist = \"name\""), Ok(Some(names)));
+    }
+
+    #[test]
+    fn default_format_is_json_unless_stated() {
+        let format = |text: &str| {
+            let (manifest, mistakes) = Manifest::parse(text);
+            assert_eq!(mistakes, []);
+            ["users", "tags"].map(|path| manifest.default_format_of(manifest.resource(path)))
+        };
+        let (json, page) = (DefaultFormat::Json, DefaultFormat::Page);
+        assert_eq!(format(""), [json, json]);
+        assert_eq!(format("default-format = \"page\""), [page, page]);
+        assert_eq!(format("[resource.tags]\ndefault-format = \"page\""), [json, page]);
+        assert_eq!(
+            format("default-format = \"page\"\n[resource.users]\ndefault-format = \"json\""),
+            [json, page]
+        );
+        let (_, mistakes) = Manifest::parse("default-format = \"html\"");
+        assert!(
+            mistakes[0].to_string().contains("must be \"json\" or \"page\", not \"html\""),
+            "{mistakes:?}"
+        );
     }
 
     #[test]

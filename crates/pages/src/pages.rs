@@ -63,9 +63,7 @@ impl Pages {
             name_selections: types()
                 .map(|record| PreparedSelection::new(record_reading::name_selection(model, &labels, record)))
                 .collect(),
-            detail_layouts: types()
-                .map(|record| DetailLayout::new(model, &labels, &row_readings, record))
-                .collect(),
+            detail_layouts: types().map(|record| DetailLayout::new(model, &labels, record)).collect(),
             row_readings,
             labels,
             custom_views: declared_pages::custom_view_names(app),

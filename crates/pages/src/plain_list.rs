@@ -11,7 +11,7 @@ use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::RecordId;
 use trefoil_model::error::Error;
 use trefoil_resources::ServedResources;
-use trefoil_resources::form_input::KEY_CONTROL;
+use trefoil_resources::forms::form_input::KEY_CONTROL;
 use trefoil_resources::list_query::page_and_size;
 use trefoil_resources::plain_list::{
     PlainListResource, VALUE_CONTROL, cell_text, expected_versions, list_problem,

@@ -60,17 +60,10 @@ impl RecordReading {
         RecordReading { record, selection, fields, has_title: title.is_some() }
     }
 
-    /// The same with the version after the columns and more children after the references.
-    pub fn with_children(self, more: Vec<ChildSelection>) -> RecordReading {
-        let Selection { columns, children, .. } = &**self.selection;
-        let children = children.iter().cloned().chain(more).collect();
-        let selection = PreparedSelection::new(Selection::new(columns.clone(), children).with_version());
+    /// The same with the version after the columns.
+    pub fn with_version(self) -> RecordReading {
+        let selection = PreparedSelection::new(Selection::clone(&self.selection).with_version());
         RecordReading { selection, ..self }
-    }
-
-    /// Number of children that are references; other children follow them.
-    pub fn reference_count(&self) -> usize {
-        self.fields.iter().filter(|(_, source)| matches!(source, CellSource::Reference(..))).count()
     }
 
     pub fn fields(&self) -> impl Iterator<Item = FieldId> {

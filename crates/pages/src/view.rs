@@ -257,8 +257,8 @@ pub struct RelatedView {
     pub noun: String,
     /// "3", "more than 1,000".
     pub count: String,
-    /// URL of the list of all of them, if there is one.
-    pub href: Option<String>,
+    /// URL of the list of all of them.
+    pub href: String,
     pub new: Option<String>,
     /// The first few records.
     pub table: TableView,

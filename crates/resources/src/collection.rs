@@ -7,14 +7,14 @@ use std::sync::Arc;
 use http::HeaderValue;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use trefoil_application::{ResourceSettings, TextList};
+use trefoil_application::{DefaultFormat, Manifest, TextList};
 use trefoil_engine::{ChangeKind, Condition, Engine, binding};
 use trefoil_http::negotiation::format::{
     COLLECTION_FORMATS, LIVE_COLLECTION_FORMATS, LIVE_TEXT_COLLECTION_FORMATS, OfferedFormats,
-    TEXT_COLLECTION_FORMATS,
+    RECORD_FORMATS, ResponseFormat, TEXT_COLLECTION_FORMATS,
 };
 use trefoil_model::naming::names;
-use trefoil_model::{FieldId, KeyForm, Model, RecordId, RecordType, RecordTypeId};
+use trefoil_model::{FieldId, KeyForm, RecordId, RecordType, RecordTypeId, Relation};
 
 use crate::record_shape::RecordShape;
 
@@ -22,12 +22,17 @@ pub struct Collection {
     pub record: RecordTypeId,
     /// With the slash: `/users`.
     pub path: String,
+    /// All fields with a column: a record in a list.
+    pub stored_shape: Arc<RecordShape>,
+    /// The same with the ids of linked records: a record by itself.
     pub full_shape: Arc<RecordShape>,
     /// The text list that plain clients see instead of records.
     pub texts: Option<CollectionTexts>,
     /// By segment: `orders` in `/users/1/orders`.
     nested: HashMap<String, NestedCollection>,
     pub cache_control: Option<HeaderValue>,
+    /// The format for clients without a preference: HTML or JSON.
+    pub default_format: ResponseFormat,
     /// The kinds of changes that the schema has subscriptions for.
     pub subscribed_changes: Vec<ChangeKind>,
 }
@@ -38,13 +43,44 @@ pub struct CollectionTexts {
     pub shape: Arc<RecordShape>,
 }
 
-/// The records that reference one record.
+/// The records that one record has a list of.
+#[derive(Debug, Clone)]
 pub struct NestedCollection {
     pub segment: String,
-    /// Their record type.
+    /// The list.
+    pub field: FieldId,
+    /// The record type of its records.
     pub record: RecordTypeId,
-    /// Their reference field.
-    pub reference: FieldId,
+    pub relation: NestedRelation,
+}
+
+/// The way from a record to the records of its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NestedRelation {
+    /// This field of theirs refers to it.
+    Reference(FieldId),
+    /// A link table.
+    Link,
+}
+
+impl NestedCollection {
+    /// The condition that a record is in the list of the record `parent_id` of type `parent`.
+    pub fn condition(&self, parent: RecordTypeId, parent_id: &RecordId) -> Condition {
+        match self.relation {
+            NestedRelation::Reference(reference) => equals_id(reference, parent_id),
+            NestedRelation::Link => {
+                Condition::LinkedFrom { owner: parent, field: self.field, id: parent_id.clone() }
+            }
+        }
+    }
+
+    /// The field that refers to the parent, if there is one.
+    pub fn reference(&self) -> Option<FieldId> {
+        match self.relation {
+            NestedRelation::Reference(reference) => Some(reference),
+            NestedRelation::Link => None,
+        }
+    }
 }
 
 /// The condition that an id or reference field equals `id`.
@@ -94,39 +130,57 @@ pub enum SubPath<'p> {
 }
 
 impl Collection {
-    pub fn new(
-        engine: &Engine,
-        store_id: &str,
-        record: RecordTypeId,
-        settings: Option<&ResourceSettings>,
-    ) -> Collection {
+    pub fn new(engine: &Engine, store_id: &str, record: RecordTypeId, manifest: &Manifest) -> Collection {
         let model = engine.model();
         let owner = model.record(record);
+        let settings = manifest.resource(&owner.path);
         // An invalid text list has failed the start already.
         let list = settings.and_then(|settings| settings.text_list(model, owner).ok().flatten());
         let texts = list.map(|list| {
-            let shape = Arc::new(RecordShape::with_fields(model, store_id, record, vec![list.field]));
+            let shape = Arc::new(RecordShape::new(model, store_id, record, &[list.field], &[]));
             CollectionTexts { list, shape }
         });
+        let stored_shape = Arc::new(RecordShape::stored_fields(model, store_id, record));
+        let shown: Vec<FieldId> = readable_fields(owner).collect();
+        let has_links = shown.iter().any(|field| owner.field(*field).kind.is_link());
+        let full_shape = match has_links {
+            true => Arc::new(RecordShape::new(model, store_id, record, &shown, &[])),
+            false => stored_shape.clone(),
+        };
         let cache = settings.and_then(|settings| settings.cache.as_deref());
         Collection {
             record,
             path: format!("/{}", owner.path),
-            full_shape: Arc::new(RecordShape::all_fields(model, store_id, record)),
+            stored_shape,
+            full_shape,
             texts,
-            nested: nested_collections(model, record),
+            nested: nested_collections(owner).map(|nested| (nested.segment.clone(), nested)).collect(),
             cache_control: cache.and_then(|cache| HeaderValue::from_str(cache).ok()),
+            default_format: match manifest.default_format_of(settings) {
+                DefaultFormat::Json => ResponseFormat::Json,
+                DefaultFormat::Page => ResponseFormat::Html,
+            },
             subscribed_changes: subscribed_changes(engine, record),
         }
     }
 
-    pub fn offered_formats(&self) -> OfferedFormats {
+    /// The formats of its list. A list of texts has its own default.
+    pub fn list_formats(&self) -> OfferedFormats {
         match (self.texts.is_some(), self.subscribed_changes.is_empty()) {
             (true, true) => TEXT_COLLECTION_FORMATS,
             (true, false) => LIVE_TEXT_COLLECTION_FORMATS,
-            (false, true) => COLLECTION_FORMATS,
-            (false, false) => LIVE_COLLECTION_FORMATS,
+            (false, true) => COLLECTION_FORMATS.with_default(self.default_format),
+            (false, false) => LIVE_COLLECTION_FORMATS.with_default(self.default_format),
         }
+    }
+
+    /// The formats of lists below one of its records.
+    pub fn nested_list_formats(&self) -> OfferedFormats {
+        COLLECTION_FORMATS.with_default(self.default_format)
+    }
+
+    pub fn record_formats(&self) -> OfferedFormats {
+        RECORD_FORMATS.with_default(self.default_format)
     }
 
     /// Parses the rest of a path after the collection's own path.
@@ -177,23 +231,32 @@ impl SubPath<'_> {
     }
 }
 
+/// The fields that a record shows by itself: those with a column, and links.
+pub fn readable_fields(record: &RecordType) -> impl Iterator<Item = FieldId> {
+    let fields = record.fields.iter().enumerate();
+    fields
+        .filter(|(_, field)| field.is_stored() || field.kind.is_link())
+        .map(|(position, _)| FieldId(position))
+}
+
 fn subscribed_changes(engine: &Engine, record: RecordTypeId) -> Vec<ChangeKind> {
     let changes = binding::subscribed_changes(engine.bindings());
     changes.into_iter().filter(|(owner, _)| *owner == record).map(|(_, kind)| kind).collect()
 }
 
-fn nested_collections(model: &Model, record: RecordTypeId) -> HashMap<String, NestedCollection> {
-    inverse_relations(model.record(record))
-        .map(|(segment, record, reference)| {
-            (segment.clone(), NestedCollection { segment, record, reference })
+/// The lists below each record of a type, in the order of its fields.
+pub fn nested_collections(record: &RecordType) -> impl Iterator<Item = NestedCollection> {
+    record.fields.iter().enumerate().filter_map(|(position, field)| {
+        let (record, relation) = match field.kind.relation()? {
+            Relation::Inverse(inverse) => (inverse.target, NestedRelation::Reference(inverse.field)),
+            Relation::Link(link) => (link.target, NestedRelation::Link),
+            Relation::Reference(_) => return None,
+        };
+        Some(NestedCollection {
+            segment: names::path_segment(&field.name),
+            field: FieldId(position),
+            record,
+            relation,
         })
-        .collect()
-}
-
-/// The nested collections of a record type: segment, record type, reference field.
-pub fn inverse_relations(record: &RecordType) -> impl Iterator<Item = (String, RecordTypeId, FieldId)> {
-    record.fields.iter().filter_map(|field| {
-        let inverse = field.kind.inverse()?;
-        Some((names::path_segment(&field.name), inverse.target, inverse.field))
     })
 }

@@ -7,7 +7,7 @@ use trefoil_model::{
     ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Scalar, Value,
 };
 
-use crate::typed_values;
+use crate::forms::typed_values;
 
 /// Words that join conditions, if no field has the name.
 const LOGICAL_WORDS: [&str; 3] = ["and", "or", "not"];

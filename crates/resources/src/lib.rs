@@ -8,6 +8,7 @@ pub mod request;
 mod served_resources;
 
 // The query of a list.
+mod included_relations;
 pub mod list_query;
 mod query_params;
 
@@ -17,10 +18,7 @@ pub mod field_values;
 mod filter_params;
 pub mod parsed_body;
 
-// Forms: controls as a tree, and their text as typed values.
-pub mod form_input;
-pub mod form_tree;
-pub mod typed_values;
+pub mod forms;
 
 // Writes, and records as JSON or CSV.
 pub mod record_shape;

@@ -12,7 +12,9 @@ use trefoil_model::error::{Error, Violation};
 use trefoil_model::{FieldId, Model, RecordType, Value};
 
 use crate::filter_params::FilterParser;
+use crate::included_relations;
 use crate::query_params::{QueryReader, parse_integer};
+use crate::record_shape::IncludedRelation;
 
 pub use crate::filter_params::operators_for;
 pub use crate::query_params::{LIST_PARAMS, ParamSet};
@@ -24,6 +26,10 @@ pub struct ListQuery {
     /// The selected fields in the order of the query; `None` for all.
     pub fields: Option<Vec<FieldId>>,
     pub chose_fields: bool,
+    /// Without `fields`, links are shown too.
+    pub all_fields: bool,
+    /// The relations whose records are included.
+    pub included: Vec<IncludedRelation>,
     /// The parameter `format`.
     pub format: Option<ResponseFormat>,
     /// A stream starts with the current list.
@@ -58,6 +64,9 @@ impl ListQuery {
         pairs.retain(|(name, value)| reader.take_param(name, value));
         let values = reader.finish().map_err(|violations| query_problem(Error::Invalid(violations)))?;
         let slice = values.slice(limits, params).map_err(slice_problem)?;
+        let parents = if params == ParamSet::Fields { 1 } else { slice.max_count().unwrap_or(1) };
+        included_relations::check_cost(model, record, &values.included, parents, limits)
+            .map_err(query_problem)?;
         let is_sliced = values.page.is_some() || values.size.is_some() || values.after.is_some();
         let conditions = list_window::limited_conditions(limits, values.conditions).map_err(query_problem)?;
         let count = if values.count.unwrap_or(false) { CountMode::Exact } else { CountMode::Skip };
@@ -71,8 +80,10 @@ impl ListQuery {
                 with_cursors: false,
             },
             fields: values.fields,
+            all_fields: values.all_fields || params == ParamSet::Fields,
             // A `format` is one of records, also for a collection that plain clients see as texts.
-            chose_fields: values.chose_fields || values.format.is_some(),
+            chose_fields: values.chose_fields || values.format.is_some() || !values.included.is_empty(),
+            included: values.included,
             format: values.format,
             snapshot: values.snapshot.unwrap_or(false),
             is_sliced,
@@ -224,7 +235,7 @@ fn single_comparison(condition: &Condition) -> Option<&FieldComparison> {
             [inner] => single_comparison(inner),
             _ => None,
         },
-        Condition::All(_) | Condition::Any(_) | Condition::Not(_) => None,
+        Condition::All(_) | Condition::Any(_) | Condition::Not(_) | Condition::LinkedFrom { .. } => None,
     }
 }
 

@@ -4,13 +4,16 @@ use trefoil_engine::arguments::sort_keys::parse_sort_key;
 use trefoil_engine::{Condition, ListSlice, PlanLimits, SortKey, list_window};
 use trefoil_http::negotiation::format::{self, ResponseFormat};
 use trefoil_model::error::{Error, Violation};
-use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{FieldId, Model, RecordType};
+use trefoil_model::naming::names::name_suggestion;
+use trefoil_model::{Field, FieldId, Model, RecordType};
 
 use crate::filter_params::{FilterMistake, FilterParser};
+use crate::included_relations;
+use crate::record_shape::IncludedRelation;
 
 /// Parameters of the list itself. A field of the same name can be filtered with an operator, as in `size.eq=3`.
-pub const LIST_PARAMS: [&str; 8] = ["fields", "q", "sort", "page", "size", "after", "count", "format"];
+pub const LIST_PARAMS: [&str; 9] =
+    ["fields", "include", "q", "sort", "page", "size", "after", "count", "format"];
 
 /// The parameters that a path accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub enum ParamSet {
     List,
     /// The same for a page, which ignores unknown parameters.
     Page,
-    /// Only `fields`.
+    /// Only `fields` and `include`.
     Fields,
     /// Only `fields` and `snapshot`.
     Stream,
@@ -34,6 +37,8 @@ pub(crate) struct QueryParams {
     pub sort_keys: Vec<SortKey>,
     pub fields: Option<Vec<FieldId>>,
     pub chose_fields: bool,
+    pub all_fields: bool,
+    pub included: Vec<IncludedRelation>,
     pub format: Option<ResponseFormat>,
     pub page: Option<i64>,
     pub size: Option<i64>,
@@ -82,13 +87,14 @@ impl<'r> QueryReader<'r> {
     /// Reads a parameter; false if it is ignored.
     pub fn take_param(&mut self, name: &str, value: &str) -> bool {
         let result = match (self.params, name) {
-            (ParamSet::Page, "fields" | "count") => return false,
+            (ParamSet::Page, "fields" | "include" | "count") => return false,
             (ParamSet::Page, name) if LIST_PARAMS.contains(&name) => self.take_list_param(name, value),
             (ParamSet::Page, name) => match self.filters().is_filter(self.record, name) {
                 true => self.take_condition(name, value),
                 false => return false,
             },
             (ParamSet::List | ParamSet::Fields | ParamSet::Stream, "fields") => self.take_fields(value),
+            (ParamSet::Fields, "include") => self.take_list_param(name, value),
             (ParamSet::Stream, "snapshot") => self.take_list_param(name, value),
             (ParamSet::List, name) if LIST_PARAMS.contains(&name) => self.take_list_param(name, value),
             (ParamSet::List, name) => self.take_condition(name, value),
@@ -104,6 +110,7 @@ impl<'r> QueryReader<'r> {
         match name {
             "q" => set_once(name, &mut self.values.search, value.to_owned()),
             "sort" => self.take_sort(value),
+            "include" => self.take_include(value),
             "page" => set_once(name, &mut self.values.page, parse_integer(name, value)?),
             "size" => set_once(name, &mut self.values.size, parse_integer(name, value)?),
             "after" => set_once(name, &mut self.values.after, value.to_owned()),
@@ -133,15 +140,26 @@ impl<'r> QueryReader<'r> {
         Ok(())
     }
 
+    fn take_include(&mut self, value: &str) -> Result<(), Violation> {
+        for path in split_names("include", value)? {
+            included_relations::add_path(self.model, self.record, path, &mut self.values.included)?;
+        }
+        Ok(())
+    }
+
     fn take_fields(&mut self, value: &str) -> Result<(), Violation> {
         self.values.chose_fields = true;
         let names = split_names("fields", value)?;
         let is_all = names.contains(&"*");
         for name in names.into_iter().filter(|name| *name != "*") {
-            let found = self.record.find_input_field(name).filter(|id| self.record.field(*id).is_stored());
+            // The events of a stream have the columns of a record, without its links.
+            let is_readable = |field: &Field| {
+                field.is_stored() || (field.kind.is_link() && self.params != ParamSet::Stream)
+            };
+            let found = self.record.find_input_field(name).filter(|id| is_readable(self.record.field(*id)));
             let Some(field) = found else {
-                let stored = self.record.fields.iter().filter(|field| field.is_stored());
-                let hint = suggestion(name, stored.map(|field| field.input_name.as_str()));
+                let readable = self.record.fields.iter().filter(|field| is_readable(field));
+                let hint = name_suggestion(name, readable.map(|field| field.input_name.as_str()));
                 let message = format!("{} has no readable field `{name}`{hint}", self.record.name);
                 return Err(Violation::new("fields", "UNKNOWN_FIELD", message));
             };
@@ -151,7 +169,7 @@ impl<'r> QueryReader<'r> {
             }
         }
         if is_all {
-            self.values.fields = None;
+            (self.values.fields, self.values.all_fields) = (None, self.params != ParamSet::Stream);
         }
         Ok(())
     }
@@ -180,7 +198,9 @@ impl<'r> QueryReader<'r> {
             ParamSet::Empty | ParamSet::List | ParamSet::Page => {
                 format!("unknown parameter `{name}`; no parameters are allowed here")
             }
-            ParamSet::Fields => format!("unknown parameter `{name}`; only `fields` is allowed here"),
+            ParamSet::Fields => {
+                format!("unknown parameter `{name}`; only `fields` and `include` are allowed here")
+            }
             ParamSet::Stream => {
                 format!("unknown parameter `{name}`; only `fields` and `snapshot` are allowed for a stream")
             }
@@ -191,13 +211,9 @@ impl<'r> QueryReader<'r> {
     /// The error message for a name that is neither a filter nor a parameter of the list.
     fn unknown_filter_message(&self, name: &str, hint: String) -> String {
         let is_plain = hint.is_empty() && !name.contains('.');
-        let hint = if is_plain { suggestion(name, LIST_PARAMS) } else { hint };
+        let hint = if is_plain { name_suggestion(name, LIST_PARAMS) } else { hint };
         format!("unknown parameter `{name}`{hint}")
     }
-}
-
-fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest_name(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }
 
 /// The names in a comma-separated list; an empty name is an error.

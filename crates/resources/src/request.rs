@@ -15,7 +15,7 @@ use trefoil_model::naming::names;
 use trefoil_model::{KeyForm, RecordId, RecordType, RecordTypeId};
 
 use crate::ServedResources;
-use crate::collection::{Collection, decode_segment, id_from_segment};
+use crate::collection::{Collection, decode_segment, id_from_segment, readable_fields};
 use crate::list_query::{ListQuery, ParamSet};
 use crate::parsed_body::BodyKind;
 use crate::record_shape::RecordShape;
@@ -81,15 +81,20 @@ impl ResourceRequest<'_> {
         )
     }
 
-    /// The shape with the fields of the query, or with all fields.
+    /// The shape with the fields and related records of the query.
     pub fn selected_shape(&self, collection: &Collection, query: &ListQuery) -> Arc<RecordShape> {
-        match &query.fields {
-            None => collection.full_shape.clone(),
-            Some(fields) => {
-                let (model, store) = (self.resources.engine.model(), &self.resources.store_id);
-                Arc::new(RecordShape::with_fields(model, store, collection.record, fields.clone()))
-            }
+        let prepared = if query.all_fields { &collection.full_shape } else { &collection.stored_shape };
+        if query.fields.is_none() && query.included.is_empty() {
+            return prepared.clone();
         }
+        let (model, store) = (self.resources.engine.model(), &self.resources.store_id);
+        let owner = model.record(collection.record);
+        let fields = query.fields.clone().unwrap_or_else(|| {
+            readable_fields(owner)
+                .filter(|field| query.all_fields || owner.field(*field).is_stored())
+                .collect()
+        });
+        Arc::new(RecordShape::new(model, store, collection.record, &fields, &query.included))
     }
 
     /// Runs operations that only read.

@@ -32,13 +32,9 @@ impl ServedResources {
         response_cache: Arc<ResponseCache>,
         store_id: &str,
     ) -> ServedResources {
-        let records = engine.model().records.iter().enumerate();
-        let collections: Vec<Collection> = records
-            .map(|(position, record)| {
-                let settings = manifest.resources.iter().find(|resource| resource.collection == record.path);
-                Collection::new(&engine, store_id, RecordTypeId(position), settings)
-            })
-            .collect();
+        let records = (0..engine.model().records.len()).map(RecordTypeId);
+        let collections: Vec<Collection> =
+            records.map(|record| Collection::new(&engine, store_id, record, manifest)).collect();
         let paths = collections.iter().enumerate();
         let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
         let plain_lists =

@@ -39,13 +39,13 @@ impl ResourceRequest<'_> {
         missing_fields: MissingFields,
         expected_version: Option<i64>,
     ) -> Operation {
-        let (record, selection) = (self.collection.record, self.collection.full_shape.selection.clone());
+        let (record, selection) = (self.collection.record, self.collection.stored_shape.selection.clone());
         let (id, filled_fields) = (id.clone(), Vec::new());
         Operation::Update { record, id, fields, filled_fields, missing_fields, expected_version, selection }
     }
 
     pub fn delete_operation(&self, id: &RecordId, expected_version: Option<i64>) -> Operation {
-        let (record, selection) = (self.collection.record, self.collection.full_shape.selection.clone());
+        let (record, selection) = (self.collection.record, self.collection.stored_shape.selection.clone());
         Operation::Delete { record, id: id.clone(), expected_version, selection }
     }
 
@@ -57,7 +57,7 @@ impl ResourceRequest<'_> {
     ) -> Result<CompletedWrite> {
         self.write_one(
             Ok(operation),
-            RowWriter::new(&self.collection.full_shape, RowEncoding::SingleObject),
+            RowWriter::new(&self.collection.stored_shape, RowEncoding::SingleObject),
             key,
         )
         .await
@@ -80,7 +80,7 @@ impl ResourceRequest<'_> {
 
     /// `None` if there is no such record.
     async fn current_version(&self, id: &RecordId) -> Result<Option<i64>, Problem> {
-        let (record, shape) = (self.collection.record, &self.collection.full_shape);
+        let (record, shape) = (self.collection.record, &self.collection.stored_shape);
         let operation = Operation::Get { record, id: id.clone(), selection: shape.selection.clone() };
         let (encoded, _) =
             self.read_rows(vec![operation], RowWriter::new(shape, RowEncoding::SingleObject)).await?;

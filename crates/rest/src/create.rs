@@ -41,7 +41,7 @@ pub async fn create_one(
         .await
         .map_err(write_problem)?;
     let location = record_path(&request.collection.path, &write.record.id);
-    let tag = shape.etag(write.record.version);
+    let tag = shape.etag(write.record.version, &write.record.bytes);
     let headers = [
         (CONTENT_TYPE, ResponseFormat::Json.content_type()),
         (LOCATION, header_value(&location)),
@@ -106,14 +106,14 @@ pub async fn create_from_text(
     let message = format!("Added: {text}\n");
     let blank = texts.list.blank_fields.iter().map(|field| (*field, Value::from("")));
     let fields = std::iter::once((texts.list.field, Value::from(text))).chain(blank).collect();
-    let operation = request.create_operation(fields, &request.collection.full_shape.selection);
+    let operation = request.create_operation(fields, &request.collection.stored_shape.selection);
     let write =
         request.execute_write(operation, request.idempotency_key(bytes)?).await.map_err(write_problem)?;
     let location = record_path(&request.collection.path, &write.record.id);
     let headers = [
         (CONTENT_TYPE, ResponseFormat::TextLines.content_type()),
         (LOCATION, header_value(&location)),
-        (ETAG, header_value(&request.collection.full_shape.etag(write.record.version))),
+        (ETAG, header_value(&request.collection.stored_shape.etag(write.record.version, &[]))),
     ];
     Ok(write.mark_replayed((StatusCode::CREATED, headers, message).into_response()))
 }

@@ -17,7 +17,7 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_http::response_cache::CacheableAt;
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::{RecordId, RecordTypeId};
 use trefoil_resources::collection::{Collection, NestedCollection, equals_id, record_path};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
@@ -55,7 +55,7 @@ pub async fn read_nested_record(
     let target = request.resources.collection(nested.record);
     let shape = record_shape(request, target)?;
     let own = request.resources.engine.model().record(nested.record).id_field();
-    let conditions = vec![equals_id(own, id), equals_id(nested.reference, parent_id)];
+    let conditions = vec![equals_id(own, id), nested.condition(request.collection.record, parent_id)];
     let slice = ListSlice::First { first: 1, after: None };
     let listing = Listing { conditions, slice, ..Listing::default() };
     let operation = Operation::List { record: nested.record, listing, selection: shape.selection.clone() };
@@ -82,7 +82,7 @@ fn record_response(
         return Err(request.not_found(record, id));
     }
     let version = read.version.ok_or_else(|| Error::internal("a record has no readable version"))?;
-    tagged_response(request, shape.etag(version), ResponseFormat::Json, read.bytes)
+    tagged_response(request, shape.etag(version, &read.bytes), ResponseFormat::Json, read.bytes)
 }
 
 /// The bytes with their tag, or 304 if the client has them.
@@ -107,6 +107,7 @@ pub async fn read_list(
         return stream_changes(request, streams).await;
     }
     let query = request.parse_query(request.collection.record, ParamSet::List)?;
+    check_included_format(&query, format)?;
     let reader = list_reader(request, request.collection, &query, format, Vec::new());
     list_response(request, &request.collection.path, query, format, reader, None).await
 }
@@ -119,10 +120,21 @@ pub async fn read_nested_list(
     format: ResponseFormat,
 ) -> Result<Response, Problem> {
     let query = request.parse_query(nested.record, ParamSet::List)?;
+    check_included_format(&query, format)?;
     let target = request.resources.collection(nested.record);
-    let reader = list_reader(request, target, &query, format, vec![equals_id(nested.reference, parent_id)]);
+    let condition = nested.condition(request.collection.record, parent_id);
+    let reader = list_reader(request, target, &query, format, vec![condition]);
     let path = format!("{}/{}", record_path(&request.collection.path, parent_id), nested.segment);
     list_response(request, &path, query, format, reader, Some(parent_id)).await
+}
+
+/// A line of CSV has no place for related records.
+fn check_included_format(query: &ListQuery, format: ResponseFormat) -> Result<(), Problem> {
+    if format != ResponseFormat::Csv || query.included.is_empty() {
+        return Ok(());
+    }
+    let message = "`include` is for JSON and NDJSON: CSV has no place for related records";
+    Err(query_problem(Error::Invalid(vec![Violation::new("include", "FORMAT", message)])))
 }
 
 fn list_reader(
@@ -163,7 +175,8 @@ async fn list_response(
     let record = reader.record;
     let is_whole = reader.encoding != RowEncoding::Array && !query.is_sliced;
     if is_whole {
-        reader.listing.slice = ListSlice::First { first: 1_000, after: None };
+        let first = if query.included.is_empty() { 1_000 } else { 100 };
+        reader.listing.slice = ListSlice::First { first, after: None };
     }
     let parent = parent_id.map(|id| Operation::Get {
         record: request.collection.record,

@@ -91,11 +91,11 @@ async fn merge_patch_once(
     shape: &Arc<RecordShape>,
     key: Option<IdempotencyKey>,
 ) -> Result<CompletedWrite> {
-    let (record, selection) = (request.collection.record, &request.collection.full_shape.selection);
+    let (record, selection) = (request.collection.record, &request.collection.stored_shape.selection);
     let operation = Operation::Get { record, id: id.clone(), selection: selection.clone() };
     let found = request.resources.engine.collect(operation, selection.clone()).await?;
     let row = found.rows.first().ok_or_else(|| request.not_found_error(record, id))?;
-    let version = request.collection.full_shape.version(row);
+    let version = request.collection.stored_shape.version(row);
     let version = version.ok_or_else(|| Error::internal("a record has no readable version"))?;
     let merged = merge_patch::merge_fields(request.record(), selection, row, object);
     let change = ChangeRequest {
@@ -171,7 +171,7 @@ pub fn checked_operation(
 
 /// The response with the changed record.
 fn change_response(write: &CompletedWrite, shape: &RecordShape) -> Response {
-    let tag = shape.etag(write.record.version);
+    let tag = shape.etag(write.record.version, &write.record.bytes);
     let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type()), (ETAG, header_value(&tag))];
     write.mark_replayed((headers, write.record.bytes.clone()).into_response())
 }

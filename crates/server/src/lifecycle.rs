@@ -367,6 +367,7 @@ pub(crate) fn build_engine(
         page_size: clamp(config.limits.page_size),
         max_page_size: clamp(config.limits.max_page_size),
         conditions: config.limits.conditions,
+        cost: config.limits.cost as u64,
         bulk: u32::try_from(config.limits.bulk).unwrap_or(u32::MAX),
     };
     Engine::new(

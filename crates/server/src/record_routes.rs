@@ -7,14 +7,13 @@ use http::{Method, StatusCode};
 
 use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
 use trefoil_http::etags;
-use trefoil_http::negotiation::format::{
-    COLLECTION_FORMATS, FormatChoice, PAGE_ONLY, RECORD_FORMATS, ResponseFormat, wants_no_content,
-};
+use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY, ResponseFormat, wants_no_content};
 use trefoil_model::RecordId;
+use trefoil_resources::body_text;
 use trefoil_resources::collection::SubPath;
+use trefoil_resources::forms::form_input;
 use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
 use trefoil_resources::request::ResourceRequest;
-use trefoil_resources::{body_text, form_input};
 use trefoil_rest::as_json_problem;
 
 use crate::resource_router::ResourceState;
@@ -51,7 +50,7 @@ impl ResourceState {
             }
             (&Method::DELETE, SubPath::Record(id)) => {
                 let id = request.parse_id(id)?;
-                let is_json = wants_no_content(request.headers());
+                let is_json = wants_no_content(request.headers(), request.collection.default_format);
                 if is_json {
                     trefoil_rest::delete_record(request, &id).await
                 } else {
@@ -73,7 +72,7 @@ impl ResourceState {
         let (headers, pages) = (request.headers(), &self.pages);
         match sub_path {
             SubPath::List => {
-                match request.collection.offered_formats().negotiate(headers, request.list_format_choice())? {
+                match request.collection.list_formats().negotiate(headers, request.list_format_choice())? {
                     ResponseFormat::Html => pages.list_page(request).await,
                     format @ (ResponseFormat::Json
                     | ResponseFormat::TextLines
@@ -87,7 +86,7 @@ impl ResourceState {
             SubPath::Record(id) => {
                 match (
                     request.parse_id(id)?,
-                    RECORD_FORMATS.negotiate(headers, request.record_format_choice())?,
+                    request.collection.record_formats().negotiate(headers, request.record_format_choice())?,
                 ) {
                     (id, ResponseFormat::Html) => pages.detail_page(request, &id).await,
                     (
@@ -103,7 +102,10 @@ impl ResourceState {
             SubPath::Nested(parent, nested) => {
                 match (
                     request.parse_id(parent)?,
-                    COLLECTION_FORMATS.negotiate(headers, request.list_format_choice())?,
+                    request
+                        .collection
+                        .nested_list_formats()
+                        .negotiate(headers, request.list_format_choice())?,
                 ) {
                     (parent, ResponseFormat::Html) => pages.nested_list_page(request, &parent, nested).await,
                     (
@@ -120,7 +122,7 @@ impl ResourceState {
                 match (
                     request.parse_id(parent)?,
                     request.parse_id_of(nested.record, id)?,
-                    RECORD_FORMATS.negotiate(headers, request.record_format_choice())?,
+                    request.collection.record_formats().negotiate(headers, request.record_format_choice())?,
                 ) {
                     (parent, id, ResponseFormat::Html) => {
                         pages.nested_detail_page(request, &parent, nested, &id).await

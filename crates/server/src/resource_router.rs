@@ -117,8 +117,12 @@ impl ResourceState {
                 (format!("{}/{{index}}", list.path), FormatPolicy::Always(ErrorFormat::Text))
             }
             MatchedResource::Records(collection, sub_path) => {
-                let is_texts = collection.texts.is_some() && matches!(sub_path, SubPath::List);
-                let fallback = if is_texts { ErrorFormat::Text } else { ErrorFormat::Html };
+                let fallback = match sub_path {
+                    SubPath::List if collection.texts.is_some() => ErrorFormat::Text,
+                    SubPath::New | SubPath::Edit(_) | SubPath::Delete(_) => ErrorFormat::Html,
+                    _ if collection.default_format == ResponseFormat::Html => ErrorFormat::Html,
+                    _ => ErrorFormat::Json,
+                };
                 (collection.route_pattern(sub_path), FormatPolicy::Fallback(fallback))
             }
         };

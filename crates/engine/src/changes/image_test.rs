@@ -91,8 +91,11 @@ impl ImageTest {
                     format!("a subscription cannot filter by fields of `{name}`, only by its own fields");
                 return Err(Violation::new(name, "CONDITION", message));
             }
-            // Subscriptions have no search argument.
-            Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => ImageTest::Never,
+            // Subscriptions have no search argument, and no nested lists.
+            Predicate::Search { .. }
+            | Predicate::SearchPattern { .. }
+            | Predicate::LinkedFrom { .. }
+            | Predicate::Never => ImageTest::Never,
         })
     }
 

@@ -329,6 +329,7 @@ fn condition_name<'r>(record: &'r RecordType, condition: &Condition) -> &'r str 
     match condition {
         Condition::Compare(comparison) => &record.field(comparison.path.field).name,
         Condition::Related { relation, .. } => &record.field(*relation).name,
+        Condition::LinkedFrom { .. } => "the link",
         Condition::All(_) => "and",
         Condition::Any(_) => "or",
         Condition::Not(_) => "not",

@@ -1,6 +1,6 @@
 //! Conditions on records, as a tree. Names are resolved, values are as received.
 
-use trefoil_model::{Field, FieldId, FilterOperator, Model, RecordType, Value};
+use trefoil_model::{Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, Value};
 
 /// Conditions are nested at most this deep. SQLite allows expressions of depth 1,000; each relation takes about 20 of it,
 /// and each of the conditions on one level one.
@@ -19,6 +19,12 @@ pub enum Condition {
     Related {
         relation: FieldId,
         conditions: Vec<Condition>,
+    },
+    /// True if the link `field` of the record `id` of type `owner` leads to this record.
+    LinkedFrom {
+        owner: RecordTypeId,
+        field: FieldId,
+        id: RecordId,
     },
 }
 
@@ -73,7 +79,8 @@ impl Condition {
             other @ (Condition::Compare(_)
             | Condition::All(_)
             | Condition::Any(_)
-            | Condition::Related { .. }) => Condition::Not(Box::new(other)),
+            | Condition::Related { .. }
+            | Condition::LinkedFrom { .. }) => Condition::Not(Box::new(other)),
         }
     }
 
@@ -91,7 +98,7 @@ impl Condition {
     pub fn count(&self) -> usize {
         let total = |conditions: &[Condition]| conditions.iter().map(Condition::count).sum::<usize>();
         match self {
-            Condition::Compare(_) => 1,
+            Condition::Compare(_) | Condition::LinkedFrom { .. } => 1,
             Condition::All(conditions)
             | Condition::Any(conditions)
             | Condition::Related { conditions, .. } => 1 + total(conditions),

@@ -68,6 +68,17 @@ impl ListSlice {
         }
     }
 
+    /// The greatest number of records in the slice; `None` if it has no limit.
+    pub fn max_count(&self) -> Option<i64> {
+        match self {
+            ListSlice::All => None,
+            ListSlice::Page { size: count, .. }
+            | ListSlice::First { first: count, .. }
+            | ListSlice::Between { count, .. } => Some(*count),
+            ListSlice::Range { limit, .. } => *limit,
+        }
+    }
+
     /// True if there are records before this slice.
     pub fn has_preceding(&self) -> bool {
         match self {

@@ -1,5 +1,10 @@
 //! The limits on what a request may ask for.
 
+use trefoil_model::Relation;
+
+/// The number of records that a list without a limit is expected to have.
+pub const DEFAULT_LIST_LENGTH: u64 = 20;
+
 /// Limits on what a request may ask for.
 #[derive(Debug, Clone)]
 pub struct PlanLimits {
@@ -7,12 +12,22 @@ pub struct PlanLimits {
     pub max_page_size: i64,
     /// Maximum number of conditions of one list, at all depths.
     pub conditions: usize,
+    /// Maximum number of related records that a list includes, as estimated before it is read.
+    pub cost: u64,
     /// Maximum number of records that one operation creates, changes or deletes.
     pub bulk: u32,
 }
 
+/// The number of records that a relation is expected to lead to.
+pub fn estimated_length(relation: &Relation) -> u64 {
+    match relation {
+        Relation::Reference(_) => 1,
+        Relation::Inverse(_) | Relation::Link(_) => DEFAULT_LIST_LENGTH,
+    }
+}
+
 impl Default for PlanLimits {
     fn default() -> Self {
-        PlanLimits { page_size: 20, max_page_size: 1_000, conditions: 100, bulk: 10_000 }
+        PlanLimits { page_size: 20, max_page_size: 1_000, conditions: 100, cost: 10_000, bulk: 10_000 }
     }
 }

@@ -3,7 +3,8 @@
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{
-    ComparisonOp, Field, FieldId, FilterOperator, Model, RecordType, StoredValue, TextMatch, TextPart, Value,
+    ComparisonOp, Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, StoredValue,
+    TextMatch, TextPart, Value,
 };
 
 use crate::operation::{Condition, FieldComparison, ValuePath};
@@ -74,6 +75,12 @@ pub enum Predicate {
         relation: FieldId,
         predicates: Vec<Predicate>,
     },
+    /// True if the link `field` of the record `id` of type `owner` leads to this record.
+    LinkedFrom {
+        owner: RecordTypeId,
+        field: FieldId,
+        id: RecordId,
+    },
     /// Never true, such as `IN ()`.
     Never,
 }
@@ -128,6 +135,9 @@ fn plan_predicate(
             let predicates = plan_all(model, target, conditions);
             let predicates = predicates.map_err(|found| under_name(&field.name, found))?;
             Ok(Predicate::Related { relation: *relation, predicates })
+        }
+        Condition::LinkedFrom { owner, field, id } => {
+            Ok(Predicate::LinkedFrom { owner: *owner, field: *field, id: id.clone() })
         }
     }
 }
@@ -307,6 +317,7 @@ impl Predicate {
             Predicate::Any(_) => 10,
             Predicate::Not(_) => 11,
             Predicate::Related { .. } => 12,
+            Predicate::LinkedFrom { .. } => 13,
             Predicate::Compare { op, .. } => 20 + *op as usize,
             Predicate::Text { part, .. } => 30 + *part as usize,
             Predicate::TextPattern { part, .. } => 40 + *part as usize,
@@ -329,6 +340,10 @@ impl Predicate {
             Predicate::Related { relation, predicates } => {
                 shape.push_number(relation.0);
                 push_shapes(predicates, shape);
+            }
+            Predicate::LinkedFrom { owner, field, .. } => {
+                shape.push_number(owner.0);
+                shape.push_number(field.0);
             }
             Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => {}
         }

@@ -7,13 +7,11 @@ use apollo_compiler::{ExecutableDocument, Name, ast};
 
 use trefoil_config::ServerLimits;
 use trefoil_engine::arguments::roles::is_length_argument;
+use trefoil_engine::plan::DEFAULT_LIST_LENGTH;
 use trefoil_model::{Model, RecordType, Value};
 
 use crate::plan::input::VariableNode;
 use crate::plan::variable_values::VariableValues;
-
-/// The assumed length of a list without a length argument.
-const DEFAULT_LIST_LENGTH: u64 = 20;
 
 /// These lists of types lead to types again, so responses grow exponentially with the nesting. graphql-js has the same
 /// limit.

@@ -27,20 +27,23 @@ pub enum ResponseFormat {
 
 const JSON: &str = "application/json";
 
-/// The formats that a path offers; `*/*` gets the first.
+/// The formats that a path offers.
 #[derive(Debug, Clone, Copy)]
-pub struct OfferedFormats(pub &'static [ResponseFormat]);
+pub struct OfferedFormats {
+    formats: &'static [ResponseFormat],
+    /// The format for `*/*` and for requests without `Accept`.
+    default: ResponseFormat,
+}
 
-/// HTML comes first …
-pub const RECORD_FORMATS: OfferedFormats = OfferedFormats(&[ResponseFormat::Html, ResponseFormat::Json]);
-pub const COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
+pub const RECORD_FORMATS: OfferedFormats = OfferedFormats::new(&[ResponseFormat::Html, ResponseFormat::Json]);
+pub const COLLECTION_FORMATS: OfferedFormats = OfferedFormats::new(&[
     ResponseFormat::Html,
     ResponseFormat::Json,
     ResponseFormat::Ndjson,
     ResponseFormat::Csv,
 ]);
-/// … except where plain clients expect a list of texts.
-pub const TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
+/// Plain clients expect a list of texts.
+pub const TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats::new(&[
     ResponseFormat::Json,
     ResponseFormat::TextLines,
     ResponseFormat::Html,
@@ -48,14 +51,14 @@ pub const TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
     ResponseFormat::Csv,
 ]);
 /// The same where the schema has a subscription to changes.
-pub const LIVE_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
+pub const LIVE_COLLECTION_FORMATS: OfferedFormats = OfferedFormats::new(&[
     ResponseFormat::Html,
     ResponseFormat::Json,
     ResponseFormat::Ndjson,
     ResponseFormat::Csv,
     ResponseFormat::EventStream,
 ]);
-pub const LIVE_TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
+pub const LIVE_TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats::new(&[
     ResponseFormat::Json,
     ResponseFormat::TextLines,
     ResponseFormat::Html,
@@ -64,18 +67,18 @@ pub const LIVE_TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
     ResponseFormat::EventStream,
 ]);
 pub const PLAIN_LIST_FORMATS: OfferedFormats =
-    OfferedFormats(&[ResponseFormat::Json, ResponseFormat::TextLines]);
+    OfferedFormats::new(&[ResponseFormat::Json, ResponseFormat::TextLines]);
 pub const PLAIN_LIST_PAGE_FORMATS: OfferedFormats =
-    OfferedFormats(&[ResponseFormat::Json, ResponseFormat::TextLines, ResponseFormat::Html]);
+    OfferedFormats::new(&[ResponseFormat::Json, ResponseFormat::TextLines, ResponseFormat::Html]);
 /// An HTML form has no other format.
-pub const PAGE_ONLY: OfferedFormats = OfferedFormats(&[ResponseFormat::Html]);
+pub const PAGE_ONLY: OfferedFormats = OfferedFormats::new(&[ResponseFormat::Html]);
 
 /// The choice of format in the query, which counts beside `Accept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatChoice {
     /// `?format=` overrides `Accept`, so that a link can lead to any format.
     Named(ResponseFormat),
-    /// `?fields=` asks for objects.
+    /// `?fields=` and `?include=` ask for objects.
     Fields,
     Unspecified,
 }
@@ -84,9 +87,9 @@ pub enum FormatChoice {
 pub const FORMAT_NAMES: [(&str, ResponseFormat); 3] =
     [("csv", ResponseFormat::Csv), ("ndjson", ResponseFormat::Ndjson), ("json", ResponseFormat::Json)];
 
-/// Whether the query selects fields; works before the query is validated.
+/// Whether the query selects fields or includes related records; works before the query is validated.
 pub fn chooses_fields(uri: &Uri) -> bool {
-    query_values(uri, "fields").any(|value| !value.is_empty())
+    ["fields", "include"].into_iter().any(|name| query_values(uri, name).any(|value| !value.is_empty()))
 }
 
 /// The choice of format in the query of a list. An unknown format is ignored here and reported later.
@@ -143,11 +146,20 @@ impl ResponseFormat {
 }
 
 impl OfferedFormats {
+    /// The first is the default.
+    const fn new(formats: &'static [ResponseFormat]) -> OfferedFormats {
+        OfferedFormats { formats, default: formats[0] }
+    }
+
+    pub const fn with_default(self, default: ResponseFormat) -> OfferedFormats {
+        OfferedFormats { default, ..self }
+    }
+
     /// The best of these formats, or `None` if none is acceptable.
     pub fn choose(self, accept: &AcceptHeader<'_>, choice: FormatChoice) -> Option<ResponseFormat> {
         let best = self.best_match(accept);
         match (choice, best) {
-            (FormatChoice::Named(format), _) if self.0.contains(&format) => Some(format),
+            (FormatChoice::Named(format), _) if self.formats.contains(&format) => Some(format),
             (FormatChoice::Named(_) | FormatChoice::Unspecified, _)
             | (_, Some(ResponseFormat::Ndjson | ResponseFormat::Csv | ResponseFormat::EventStream)) => best,
             // Only a client that names HTML counts as a browser.
@@ -160,11 +172,12 @@ impl OfferedFormats {
     }
 
     fn best_match(self, accept: &AcceptHeader<'_>) -> Option<ResponseFormat> {
-        let mut best: Option<((Quality, bool, bool), ResponseFormat)> = None;
-        for &offer in self.0 {
+        let mut best: Option<((Quality, bool, bool, bool), ResponseFormat)> = None;
+        for &offer in self.formats {
             let (quality, named) = self.weigh_format(accept, offer);
-            // Ties go to the first offer; among named types, to any other than HTML.
-            let weight = (quality, named, !(named && offer == ResponseFormat::Html));
+            // Ties go to the default, then to the first offer; among named types, to any other than HTML.
+            let is_default = offer == self.default;
+            let weight = (quality, named, !(named && offer == ResponseFormat::Html), is_default);
             if quality > 0 && best.is_none_or(|(most, _)| weight > most) {
                 best = Some((weight, offer));
             }
@@ -176,13 +189,13 @@ impl OfferedFormats {
         let named = accept.names_type(offer.media_type());
         // If JSON is named, a wildcard beside it does not select another format.
         let overruled = offer != ResponseFormat::Json
-            && self.0.contains(&ResponseFormat::Json)
+            && self.formats.contains(&ResponseFormat::Json)
             && accept.names_type(JSON);
         let counts = named || !(offer.is_explicit_only() || overruled);
         // At equal quality JSON beats text/plain even if only text/plain is named, unless HTML is named too.
         let ties_with_text = offer == ResponseFormat::Json
-            && self.0.contains(&ResponseFormat::TextLines)
-            && !(self.0.contains(&ResponseFormat::Html)
+            && self.formats.contains(&ResponseFormat::TextLines)
+            && !(self.formats.contains(&ResponseFormat::Html)
                 && accept.names_type(ResponseFormat::Html.media_type()));
         let named = named || (ties_with_text && accept.names_type(ResponseFormat::TextLines.media_type()));
         (if counts { accept.quality(offer.media_type()) } else { 0 }, named)
@@ -194,7 +207,7 @@ impl OfferedFormats {
     }
 
     fn not_acceptable(self) -> Problem {
-        let names: Vec<&str> = self.0.iter().map(|offer| offer.media_type()).collect();
+        let names: Vec<&str> = self.formats.iter().map(|offer| offer.media_type()).collect();
         let detail =
             format!("no available format matches the Accept header; available: {}", names.join(", "));
         Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail)
@@ -202,9 +215,13 @@ impl OfferedFormats {
 }
 
 /// Whether a deletion is answered with 204; otherwise it redirects to the list.
-pub fn wants_no_content(headers: &HeaderMap) -> bool {
+pub fn wants_no_content(headers: &HeaderMap, default: ResponseFormat) -> bool {
     let accept = AcceptHeader::from_headers(headers);
-    accept.names_type("application/json") && !accept.accepts_anything()
+    if default == ResponseFormat::Html {
+        accept.names_type(JSON) && !accept.accepts_anything()
+    } else {
+        !accept.prefers_html()
+    }
 }
 
 #[cfg(test)]
@@ -272,6 +289,30 @@ mod tests {
     }
 
     #[test]
+    fn wildcards_get_the_default() {
+        use ResponseFormat::{Csv, Html, Json, Ndjson};
+        let table: &[(&'static str, Option<ResponseFormat>)] = &[
+            ("", Some(Json)),
+            ("*/*", Some(Json)),
+            ("text/plain;q=0.5, */*", Some(Json)),
+            ("application/json, text/plain, */*", Some(Json)),
+            (BROWSER, Some(Html)),
+            ("text/html", Some(Html)),
+            ("text/html, */*", Some(Html)),
+            ("text/*", Some(Html)),
+            ("application/json, text/html", Some(Json)),
+            ("application/x-ndjson, */*;q=0.1", Some(Ndjson)),
+            ("text/csv", Some(Csv)),
+            ("application/json;q=0, */*", Some(Html)),
+            ("text/plain", None),
+        ];
+        for (line, expected) in table {
+            let offers = COLLECTION_FORMATS.with_default(Json);
+            assert_eq!(negotiated(offers, line, FormatChoice::Unspecified), *expected, "{line}");
+        }
+    }
+
+    #[test]
     fn fields_select_json_except_for_browsers() {
         let table = [
             ("", ResponseFormat::Json),
@@ -332,12 +373,22 @@ mod tests {
     }
 
     #[test]
-    fn no_content_only_for_json_alone() {
-        for (line, expected) in
-            [("application/json", true), ("application/json, */*", false), ("*/*", false), (BROWSER, false)]
-        {
+    fn no_content_where_json_is_wanted() {
+        // Where pages are the default, and where JSON is.
+        let table = [
+            ("application/json", [true, true]),
+            ("application/json, */*", [false, true]),
+            ("*/*", [false, true]),
+            ("text/plain", [false, true]),
+            ("text/html", [false, false]),
+            (BROWSER, [false, false]),
+        ];
+        for (line, expected) in table {
             let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(line))]);
-            assert_eq!(wants_no_content(&headers), expected, "{line}");
+            let defaults = [ResponseFormat::Html, ResponseFormat::Json];
+            assert_eq!(defaults.map(|default| wants_no_content(&headers, default)), expected, "{line}");
         }
+        assert!(wants_no_content(&HeaderMap::new(), ResponseFormat::Json));
+        assert!(!wants_no_content(&HeaderMap::new(), ResponseFormat::Html));
     }
 }

@@ -87,6 +87,11 @@ impl MisspeltWord {
     }
 }
 
+/// The end of a message about an unknown name: the known one that was meant, if there is one.
+pub fn name_suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest_name(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -14,7 +14,7 @@ use trefoil_model::naming::{inflection, names};
 use trefoil_model::{OnDelete, RecordId};
 use trefoil_resources::body_text;
 use trefoil_resources::collection::record_path;
-use trefoil_resources::form_input::{self, FormInput};
+use trefoil_resources::forms::form_input::{self, FormInput};
 use trefoil_resources::list_query::ParamSet;
 use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
 use trefoil_resources::request::ResourceRequest;

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_engine::{ListSlice, Listing, Operation, Outcome, OwnedRow};
+use trefoil_engine::{ListSlice, Listing, Operation, Outcome};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::{FieldId, RecordId, RecordType, RecordTypeId};
@@ -13,7 +13,7 @@ use trefoil_resources::list_query::query_problem;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
-use crate::detail::layout::{DetailLayout, RelatedList, RelationKind};
+use crate::detail::layout::{DetailLayout, RelatedList};
 use crate::examples::page::PageSubject;
 use crate::labels::ResourceLabels;
 use crate::list::table::TableColumns;
@@ -46,8 +46,8 @@ impl Pages {
         id: &RecordId,
     ) -> Result<Response, Problem> {
         let (record, parent_type) = (nested.record, request.collection.record);
-        let conditions =
-            vec![equals_id(self.id_field(request, record), id), equals_id(nested.reference, parent_id)];
+        let own_id = request.resources.engine.model().record(record).id_field();
+        let conditions = vec![equals_id(own_id, id), nested.condition(parent_type, parent_id)];
         let slice = ListSlice::First { first: 1, after: None };
         let listing = Listing { conditions, slice, ..Listing::default() };
         let selection = self.detail_layouts[record.0].reading.selection.clone();
@@ -67,10 +67,6 @@ impl Pages {
             PageLink { label: self.labels_of(record).resource.plural.clone(), href: list },
         ];
         self.detail_response(request, record, id, own, &found, crumbs)
-    }
-
-    fn id_field(&self, request: &ResourceRequest<'_>, record: RecordTypeId) -> FieldId {
-        request.resources.engine.model().record(record).id_field()
     }
 
     /// Reads `operations` and the related lists in one snapshot. 404 if the first operation finds nothing.
@@ -108,7 +104,7 @@ impl Pages {
             edit: format!("{}/edit", record_path(&resource.path, id)),
             delete: format!("{}/delete", record_path(&resource.path, id)),
             fields: layout.reading.labelled_values(model, &self.labels, row),
-            related: self.related_views(request, layout, id, row, related_rows),
+            related: self.related_views(request, layout, id, related_rows),
             version: version.unwrap_or_default(),
             title: title.clone(),
             resource,
@@ -135,23 +131,12 @@ impl Pages {
         request: &ResourceRequest<'_>,
         layout: &DetailLayout,
         id: &RecordId,
-        row: &OwnedRow,
         found: &[FoundRows],
     ) -> Vec<RelatedView> {
-        let mut lists = found.iter();
-        let related = layout.related_lists.iter().filter_map(|related| {
-            let (rows, total): (&[OwnedRow], u64) = match &related.kind {
-                RelationKind::Linked { child } => {
-                    (&row.children[*child], row.children[*child + 1].len() as u64)
-                }
-                RelationKind::Referring { .. } => {
-                    let list = lists.next()?;
-                    (&list.rows, listed_total(&list.outcome))
-                }
-            };
-            Some(self.related_view(request, layout.reading.record, id, related, rows, total))
-        });
-        related.collect()
+        let lists = layout.related_lists.iter().zip(found);
+        lists
+            .map(|(related, found)| self.related_view(request, layout.reading.record, id, related, found))
+            .collect()
     }
 
     fn related_view(
@@ -159,24 +144,20 @@ impl Pages {
         request: &ResourceRequest<'_>,
         parent: RecordTypeId,
         id: &RecordId,
-        related: &RelatedList,
-        rows: &[OwnedRow],
-        total: u64,
+        RelatedList { label, nested }: &RelatedList,
+        found: &FoundRows,
     ) -> RelatedView {
-        let labels = self.labels_of(related.record);
+        let (rows, total) = (&found.rows, listed_total(&found.outcome));
+        let labels = self.labels_of(nested.record);
         let (parent_path, own_path) = (&self.labels_of(parent).resource.path, &labels.resource.path);
-        let (href, new, hidden) = match &related.kind {
-            RelationKind::Linked { .. } => (None, None, None),
-            RelationKind::Referring { reference, segment } => (
-                Some(format!("{}/{segment}", record_path(parent_path, id))),
-                Some(self.new_record_url(request.resources, related.record, Some((id, *reference)))),
-                Some(*reference),
-            ),
-        };
+        let href = format!("{}/{}", record_path(parent_path, id), nested.segment);
+        let reference = nested.reference();
+        let new = reference
+            .map(|reference| self.new_record_url(request.resources, nested.record, Some((id, reference))));
         let columns = TableColumns {
-            record: related.record,
-            hidden_field: hidden,
-            path: href.as_deref().unwrap_or(own_path),
+            record: nested.record,
+            hidden_field: reference,
+            path: if reference.is_some() { &href } else { own_path },
         };
         let table = TableView {
             caption: related_caption(rows.len(), total, labels),
@@ -184,7 +165,7 @@ impl Pages {
             rows: rows.iter().map(|row| self.table_row(request.resources, &columns, row)).collect(),
             live: None,
         };
-        let (label, noun) = (related.label.clone(), labels.resource.noun.clone());
+        let (label, noun) = (label.clone(), labels.resource.noun.clone());
         RelatedView { label, noun, count: bounded_count(total), href, new, table }
     }
 

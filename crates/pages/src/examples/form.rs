@@ -10,8 +10,8 @@ use trefoil_model::error::Violation;
 use trefoil_model::values::{coerce, example_values};
 use trefoil_model::{Field, FieldId, RecordId, RecordTypeId, Reference, Relation, Value, ValueType};
 use trefoil_resources::collection::record_path;
-use trefoil_resources::form_input::{FormInput, concerns_field};
-use trefoil_resources::form_tree::ControlNode;
+use trefoil_resources::forms::form_input::{FormInput, concerns_field};
+use trefoil_resources::forms::form_tree::ControlNode;
 
 use crate::examples::page::{EXAMPLES_TITLE, ExampleBuilder, shell_quote, with_missing_arguments};
 use crate::form::choices::ReferenceChoices;

@@ -9,8 +9,7 @@ use trefoil_engine::graphql_document::{self, DocumentRequest, selection_text};
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
-use trefoil_model::naming::names;
-use trefoil_model::{Inverse, Model, RecordId, RecordTypeId};
+use trefoil_model::{Model, RecordId, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, NestedCollection, SubPath, id_from_segment, record_path};
 use trefoil_resources::list_query::{ListQuery, ParamSet, api_value};
@@ -192,10 +191,7 @@ impl ExampleBuilder<'_> {
         listing: &Listing,
     ) -> Option<String> {
         let owner = self.model().record(parent);
-        let relation = Inverse { target: nested.record, field: nested.reference };
-        let field = owner.fields.iter().find(|field| {
-            field.kind.inverse() == Some(&relation) && names::path_segment(&field.name) == nested.segment
-        })?;
+        let field = owner.field(nested.field);
         let key = owner.key_in_schema().map(|key| format!("{key} ")).unwrap_or_default();
         let selection = format!("{key}{} {{ {} }}", field.name, self.selection_text(nested.record));
         let (values, id) = (Json::Null, id_from_segment(owner.key_form(), id).ok()?);

@@ -9,7 +9,7 @@ use trefoil_model::{
     CellValue, Field, FieldId, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
 };
 use trefoil_resources::ServedResources;
-use trefoil_resources::form_input::FormInput;
+use trefoil_resources::forms::form_input::FormInput;
 
 use crate::Pages;
 use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};

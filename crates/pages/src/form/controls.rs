@@ -6,9 +6,9 @@ use trefoil_model::naming::names::display_label;
 use trefoil_model::{
     EmbeddedType, Field, FieldId, FieldRule, ListItem, Model, RecordType, Scalar, ValueType,
 };
-use trefoil_resources::form_input::{ADD_CONTROL, FIND_CONTROL, FormInput, REMOVE_CONTROL};
-use trefoil_resources::form_tree::ControlNode;
-use trefoil_resources::typed_values::{ControlReader, JSON_CONTROL};
+use trefoil_resources::forms::form_input::{ADD_CONTROL, FIND_CONTROL, FormInput, REMOVE_CONTROL};
+use trefoil_resources::forms::form_tree::ControlNode;
+use trefoil_resources::forms::typed_values::{ControlReader, JSON_CONTROL};
 
 use crate::form::choices::{MAX_OPTIONS, OfferedRecords, ReferenceChoices};
 use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, MAX_GROUPS, is_local_datetime, json_node};

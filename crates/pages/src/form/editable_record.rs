@@ -7,9 +7,9 @@ use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, Pr
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordId, RecordType, StoredValue, Value};
 use trefoil_resources::field_values::FieldValues;
-use trefoil_resources::form_input::FormInput;
+use trefoil_resources::forms::form_input::FormInput;
+use trefoil_resources::forms::typed_values::ControlReader;
 use trefoil_resources::request::ResourceRequest;
-use trefoil_resources::typed_values::ControlReader;
 
 use crate::Pages;
 use crate::form::value_texts::value_node;

@@ -1,7 +1,7 @@
 //! Places each violation beside its control and in the summary of a form.
 
 use trefoil_model::error::{PathSegment, Violation};
-use trefoil_resources::typed_values::JSON_CONTROL;
+use trefoil_resources::forms::typed_values::JSON_CONTROL;
 
 use crate::view::{ControlView, PageLink};
 

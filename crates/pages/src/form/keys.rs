@@ -9,7 +9,7 @@ use trefoil_engine::plain_list::ExpectedVersions;
 use trefoil_engine::{Engine, IdempotencyKey, Operation, PlainListAction};
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::{Error, Result};
-use trefoil_resources::form_input::ENTER_CONTROL;
+use trefoil_resources::forms::form_input::ENTER_CONTROL;
 use trefoil_resources::plain_list::{ConfirmedWrite, PlainListResource};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::CompletedWrite;

@@ -7,8 +7,8 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_model::error::Violation;
 use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, ValueType};
 use trefoil_resources::collection::record_path;
-use trefoil_resources::form_input::FormInput;
-use trefoil_resources::form_tree::ControlNode;
+use trefoil_resources::forms::form_input::FormInput;
+use trefoil_resources::forms::form_tree::ControlNode;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;

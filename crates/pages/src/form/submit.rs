@@ -11,7 +11,7 @@ use trefoil_model::error::{Error, MissingItem, Violation};
 use trefoil_model::{RecordId, RecordType};
 use trefoil_resources::collection::record_path;
 use trefoil_resources::field_values::FieldValues;
-use trefoil_resources::form_input::{FormInput, FormValues, concerns_field};
+use trefoil_resources::forms::form_input::{FormInput, FormValues, concerns_field};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
 
@@ -77,7 +77,7 @@ impl Pages {
             Ok(fields) => {
                 keys::write_once(
                     request,
-                    request.create_operation(fields, &request.collection.full_shape.selection),
+                    request.create_operation(fields, &request.collection.stored_shape.selection),
                     key,
                 )
                 .await
@@ -293,7 +293,7 @@ fn checked_fields(
     if violations.is_empty() {
         return Ok(fields);
     }
-    let (record, selection) = (request.collection.record, request.collection.full_shape.selection.clone());
+    let (record, selection) = (request.collection.record, request.collection.stored_shape.selection.clone());
     let id = RecordId::Number(0);
     let (filled_fields, expected_version) = (Vec::new(), None);
     let operation =

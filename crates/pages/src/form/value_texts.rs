@@ -1,8 +1,8 @@
 //! Stored values as control texts that mean the same value when submitted unchanged.
 
 use trefoil_model::{EmbeddedType, FieldKind, ListItem, Model, Scalar, Value, ValueType};
-use trefoil_resources::form_tree::ControlNode;
-use trefoil_resources::typed_values::JSON_CONTROL;
+use trefoil_resources::forms::form_tree::ControlNode;
+use trefoil_resources::forms::typed_values::JSON_CONTROL;
 
 /// Embedded values nested deeper than this are shown as JSON, because types may be recursive.
 pub const MAX_EMBEDDED_DEPTH: usize = 3;

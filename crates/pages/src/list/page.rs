@@ -7,6 +7,7 @@ use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::{FieldId, RecordId, RecordTypeId};
+use trefoil_resources::collection::NestedCollection;
 use trefoil_resources::collection::record_path;
 use trefoil_resources::request::ResourceRequest;
 
@@ -24,14 +25,14 @@ use crate::{Pages, flash};
 pub struct ListTarget {
     pub record: RecordTypeId,
     pub path: String,
-    /// Id of the parent record, and the field that refers to it.
-    pub parent: Option<(RecordId, FieldId)>,
+    /// The parent record, and its list.
+    pub parent: Option<(RecordId, NestedCollection)>,
 }
 
 impl ListTarget {
     /// Id of the parent record, and the field that refers to it.
-    pub fn parent(&self) -> Option<(&RecordId, FieldId)> {
-        self.parent.as_ref().map(|(id, field)| (id, *field))
+    pub fn parent_reference(&self) -> Option<(&RecordId, FieldId)> {
+        self.parent.as_ref().and_then(|(id, nested)| Some((id, nested.reference()?)))
     }
 }
 
@@ -89,7 +90,7 @@ impl ListPage<'_> {
         let search = self.filters.search_view(pages, resources, &target.path, &self.filter_choices);
         ListView {
             resource: pages.labels_of(target.record).resource.clone(),
-            new: pages.new_record_url(resources, target.record, target.parent()),
+            new: pages.new_record_url(resources, target.record, target.parent_reference()),
             empty: self.empty_view(&search.clear),
             table: self.table_view(rows),
             downloads: self.download_links(),
@@ -161,7 +162,8 @@ impl ListPage<'_> {
             let label = if is_search { "Clear search" } else { "Clear filters" };
             with_link("No records match.".to_owned(), label, clear.to_owned())
         } else {
-            let new = self.pages.new_record_url(self.request.resources, target.record, target.parent());
+            let new =
+                self.pages.new_record_url(self.request.resources, target.record, target.parent_reference());
             with_link(
                 format!("No {} yet.", self.pages.labels_of(target.record).plural_noun),
                 "Create the first",

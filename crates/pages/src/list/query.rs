@@ -9,7 +9,7 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_http::response_cache::CacheableAt;
 use trefoil_model::RecordId;
 use trefoil_model::error::Error;
-use trefoil_resources::collection::{NestedCollection, equals_id, record_path};
+use trefoil_resources::collection::{NestedCollection, record_path};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::request::ResourceRequest;
 
@@ -25,7 +25,7 @@ impl Pages {
         self.target_list_page(request, ListTarget { record, path, parent: None }).await
     }
 
-    /// The records that refer to one record; 404 if that does not exist.
+    /// The records in a list of one record; 404 if that does not exist.
     pub async fn nested_list_page(
         &self,
         request: &ResourceRequest<'_>,
@@ -33,7 +33,7 @@ impl Pages {
         nested: &NestedCollection,
     ) -> Result<Response, Problem> {
         let path = format!("{}/{}", record_path(&request.collection.path, parent_id), nested.segment);
-        let parent = Some((parent_id.clone(), nested.reference));
+        let parent = Some((parent_id.clone(), nested.clone()));
         self.target_list_page(request, ListTarget { record: nested.record, path, parent }).await
     }
 
@@ -44,16 +44,16 @@ impl Pages {
     ) -> Result<Response, Problem> {
         let (resources, query) = (request.resources, request.parse_query(target.record, ParamSet::Page)?);
         let errors = ListFilters::check_filters(resources, target.record, &query);
-        let hidden_field = target.parent().map(|(_, field)| field);
+        let hidden_field = target.parent_reference().map(|(_, field)| field);
         let filters = ListFilters { record: target.record, hidden_field, query: &query, errors };
         let mut operations: Vec<Operation> = self.parent_operation(request, &target).into_iter().collect();
         operations.extend(filters.choice_operations(self, resources));
-        operations.extend(filters.errors.is_empty().then(|| self.list_operation(&target, &query)));
+        operations.extend(filters.errors.is_empty().then(|| self.list_operation(request, &target, &query)));
         let data_version = resources.response_cache.data_version();
         let mut found =
             read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
         let rows = if filters.errors.is_empty() { list_rows(found.pop())? } else { ListRows::default() };
-        let parent_row = match target.parent() {
+        let parent_row = match &target.parent {
             Some((id, _)) => Some(expect_row(request, id, found.remove(0))?),
             None => None,
         };
@@ -72,17 +72,23 @@ impl Pages {
     /// Reads the name of the parent record together with the list, to check that it exists.
     fn parent_operation(&self, request: &ResourceRequest<'_>, target: &ListTarget) -> Option<Operation> {
         let record = request.collection.record;
-        target.parent().map(|(id, _)| Operation::Get {
+        target.parent.as_ref().map(|(id, _)| Operation::Get {
             record,
             id: id.clone(),
             selection: self.name_selections[record.0].clone(),
         })
     }
 
-    fn list_operation(&self, target: &ListTarget, query: &ListQuery) -> Operation {
+    fn list_operation(
+        &self,
+        request: &ResourceRequest<'_>,
+        target: &ListTarget,
+        query: &ListQuery,
+    ) -> Operation {
         let mut listing =
             Listing { with_cursors: true, count: CountMode::UpTo(MAX_COUNT), ..query.listing.clone() };
-        listing.conditions.extend(target.parent().map(|(id, field)| equals_id(field, id)));
+        let owner = request.collection.record;
+        listing.conditions.extend(target.parent.as_ref().map(|(id, nested)| nested.condition(owner, id)));
         let selection = Arc::clone(&self.row_readings[target.record.0].selection);
         Operation::List { record: target.record, listing, selection }
     }

@@ -8,7 +8,7 @@ use trefoil_model::{
     FieldId, FieldKind, Model, RecordId, RecordType, Scalar, SourceFile, StoredValue, Value, ValueType,
     parse_schema,
 };
-use trefoil_resources::form_input::FormInput;
+use trefoil_resources::forms::form_input::FormInput;
 
 use crate::form::choices::{OfferedRecords, ReferenceChoices};
 use crate::form::controls::ControlBuilder;

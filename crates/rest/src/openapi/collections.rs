@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use trefoil_engine::PlanLimits;
 use trefoil_model::values::example_values;
 use trefoil_model::{Model, RecordType, RecordTypeId};
-use trefoil_resources::collection::{Collection, inverse_relations};
+use trefoil_resources::collection::{Collection, nested_collections};
 
 use crate::openapi::parameters;
 use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
@@ -42,8 +42,8 @@ impl OperationIds {
             replace: names.reserve(&format!("replace{}", record.name)),
             patch: names.reserve(&format!("update{}", record.name)),
             delete: names.reserve(&format!("delete{}", record.name)),
-            nested: inverse_relations(record)
-                .map(|(segment, ..)| names.reserve(&format!("list{}{}", record.name, pascal_case(&segment))))
+            nested: nested_collections(record)
+                .map(|nested| names.reserve(&format!("list{}{}", record.name, pascal_case(&nested.segment))))
                 .collect(),
         };
         OperationIds(model.records.iter().map(record_ids).collect())
@@ -107,8 +107,8 @@ impl CollectionDescriber<'_> {
                 }),
             ),
         ];
-        for (position, (segment, target, _)) in inverse_relations(self.record()).enumerate() {
-            items.extend(self.nested_items(names, position, &segment, target));
+        for (position, nested) in nested_collections(self.record()).enumerate() {
+            items.extend(self.nested_items(names, position, &nested.segment, nested.record));
         }
         items
     }
@@ -128,7 +128,7 @@ impl CollectionDescriber<'_> {
 
     fn list_operation(&self, names: &mut UniqueNames) -> Json {
         let id = names.reserve(&format!("list{}", pascal_case(&self.collection.path)));
-        let mut parameters = parameters::list_parameters(self.record(), self.limits);
+        let mut parameters = parameters::list_parameters(self.model, self.record(), self.limits);
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let is_live = !self.collection.subscribed_changes.is_empty();
         if is_live {
@@ -215,7 +215,8 @@ impl CollectionDescriber<'_> {
             .add_problems(&[400])
             .for_body();
         let parameters =
-            vec![parameters::fields_parameter(record), parameters::parameter_reference("Idempotency-Key")];
+            [parameters::record_parameters(record), vec![parameters::parameter_reference("Idempotency-Key")]]
+                .concat();
         let summary = format!("Create one {name}, or many in one transaction");
         let mut operation =
             self.operation(&names.reserve(&format!("create{name}")), summary, parameters, responses);
@@ -248,8 +249,8 @@ impl CollectionDescriber<'_> {
             "get": self.operation_link(&ids.get, id), "replace": with_if_match(&ids.replace),
             "update": with_if_match(&ids.patch), "delete": self.operation_link(&ids.delete, id),
         });
-        for ((segment, ..), nested) in inverse_relations(self.record()).zip(&ids.nested) {
-            links[&format!("list-{segment}")] = self.operation_link(nested, id);
+        for (nested, list_id) in nested_collections(self.record()).zip(&ids.nested) {
+            links[&format!("list-{}", nested.segment)] = self.operation_link(list_id, id);
         }
         links
     }
@@ -267,14 +268,14 @@ impl CollectionDescriber<'_> {
             .add(200, response)
             .for_reading()
             .add_problems(&[400, 404, 406]);
-        let mut parameters = vec![parameters::fields_parameter(self.record())];
+        let mut parameters = parameters::record_parameters(self.record());
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let id = &self.ids.for_record(self.collection.record).get;
         self.operation(id, format!("One {}", self.record().name), parameters, responses)
     }
 
     fn change_parameters(&self) -> Vec<Json> {
-        let mut parameters = vec![parameters::fields_parameter(self.record())];
+        let mut parameters = parameters::record_parameters(self.record());
         parameters
             .extend(["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::parameter_reference));
         parameters
@@ -382,7 +383,7 @@ impl CollectionDescriber<'_> {
         let child_id = format!("{}Id", camel_case(&child.name));
         let path = format!("{}/{{id}}/{segment}", self.collection.path);
 
-        let mut parameters = parameters::list_parameters(child, self.limits);
+        let mut parameters = parameters::list_parameters(self.model, child, self.limits);
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let first = json!({ "operationId": one_id, "parameters": {
             "id": "$request.path.id", &child_id: first_key(child),
@@ -409,7 +410,7 @@ impl CollectionDescriber<'_> {
             .for_reading()
             .add_problems(&[400, 404, 406]);
         let summary = format!("One of the {segment} of one {}", parent.name);
-        let mut parameters = vec![parameters::fields_parameter(child)];
+        let mut parameters = parameters::record_parameters(child);
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let one = self.operation(&one_id, summary, parameters, responses);
         vec![

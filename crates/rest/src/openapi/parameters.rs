@@ -7,6 +7,7 @@ use trefoil_engine::plan::MAX_PATTERN_LETTERS;
 use trefoil_http::negotiation::format::FORMAT_NAMES;
 use trefoil_model::values::example_values;
 use trefoil_model::{Field, KeyForm, Model, RecordType, Scalar};
+use trefoil_resources::collection::readable_fields;
 use trefoil_resources::list_query::{LIST_PARAMS, operators_for};
 
 use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
@@ -76,13 +77,13 @@ pub fn shared_parameters() -> Map<String, Json> {
 }
 
 /// The query parameters of lists of one type, as components: `Product.price.gte`.
-pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
+pub fn type_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
     let mut parameters = Map::new();
     let mut add = |parameter: Json| {
         let name = parameter["name"].as_str().unwrap_or_default();
         parameters.insert(format!("{}.{name}", record.name), parameter);
     };
-    query_parameters(record, limits).into_iter().for_each(&mut add);
+    query_parameters(model, record, limits).into_iter().for_each(&mut add);
     for field in record.fields.iter().filter(|field| field.kind.value_type().is_some()) {
         if field.kind.is_comparable() && !LIST_PARAMS.contains(&field.input_name.as_str()) {
             add(filter_parameter(field, None));
@@ -93,17 +94,36 @@ pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, 
 }
 
 /// References to the query parameters of a list.
-pub fn list_parameters(record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
-    type_parameters(record, limits).keys().map(|name| parameter_reference(name)).collect()
+pub fn list_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
+    type_parameters(model, record, limits).keys().map(|name| parameter_reference(name)).collect()
 }
 
-pub fn fields_parameter(record: &RecordType) -> Json {
-    parameter_reference(&format!("{}.fields", record.name))
+/// References to the query parameters of one record.
+pub fn record_parameters(record: &RecordType) -> Vec<Json> {
+    let has_relations = record.fields.iter().any(|field| field.kind.relation().is_some());
+    let names = ["fields"].into_iter().chain(has_relations.then_some("include"));
+    names.map(|name| parameter_reference(&format!("{}.{name}", record.name))).collect()
 }
 
-fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
-    let stored = record.fields.iter().filter(|field| field.is_stored());
-    let names: Vec<&str> = stored.map(|field| field.input_name.as_str()).chain(["*"]).collect();
+/// The values of `include`: relations, and the relations of their records.
+fn relation_paths(model: &Model, record: &RecordType) -> Vec<String> {
+    let relations = |record: &RecordType| {
+        let fields = record.fields.iter();
+        let found = fields.filter_map(|field| Some((field.name.clone(), field.kind.relation()?.target())));
+        found.collect::<Vec<_>>()
+    };
+    let mut paths = Vec::new();
+    for (name, target) in relations(record) {
+        let nested = relations(model.record(target));
+        paths.push(name.clone());
+        paths.extend(nested.into_iter().map(|(inner, _)| format!("{name}.{inner}")));
+    }
+    paths
+}
+
+fn query_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
+    let readable = readable_fields(record).map(|field| record.field(field));
+    let names: Vec<&str> = readable.map(|field| field.input_name.as_str()).chain(["*"]).collect();
     let sortable = record.fields.iter().filter(|field| field.kind.is_comparable());
     let orders: Vec<String> =
         sortable.flat_map(|field| [field.input_name.clone(), format!("-{}", field.input_name)]).collect();
@@ -115,7 +135,13 @@ fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
         parameter
     };
     let size = format!("Maximum number of records; {} by default.", limits.page_size);
-    [
+    let paths = relation_paths(model, record);
+    let include = (!paths.is_empty()).then(|| {
+        let description =
+            "Put the related records inside each record, at most 3 relations deep. Not for CSV.";
+        list("include", description, json!(paths))
+    });
+    let others = [
         list("fields", "Return objects with only these fields; `*` for all.", json!(names)),
         query("q", "Only records with a text that contains this, ignoring case.", text_schema()),
         list("sort", "Sort by these fields; `-` for descending. Nulls last, ties by id.", json!(orders)),
@@ -136,7 +162,8 @@ fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
             "Overrides `Accept`: records as a table, one per line, or as an array.",
             json!({ "type": "string", "enum": FORMAT_NAMES.map(|(name, _)| name) }),
         ),
-    ]
+    ];
+    others.into_iter().chain(include).collect()
 }
 
 fn text_schema() -> Json {
@@ -197,7 +224,7 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
 pub fn all_parameters(model: &Model, limits: &PlanLimits) -> Map<String, Json> {
     let mut parameters = shared_parameters();
     for record in &model.records {
-        parameters.extend(type_parameters(record, limits));
+        parameters.extend(type_parameters(model, record, limits));
     }
     parameters
 }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use trefoil_model::values::example_values;
-use trefoil_model::{EmbeddedType, EnumType, Field, Model, RecordType, ValueSource};
+use trefoil_model::{EmbeddedType, EnumType, Field, Model, RecordType, Relation, ValueSource};
+use trefoil_resources::collection::readable_fields;
 
 use crate::openapi::values::{ValueContext, field_schema, make_nullable, schema_reference};
 
@@ -15,7 +16,7 @@ pub fn all_schemas(model: &Model) -> Map<String, Json> {
     for record in &model.records {
         let name = &record.name;
         schemas.insert(name.clone(), record_schema(model, record));
-        schemas.insert(format!("{name}.Part"), part_schema(record));
+        schemas.insert(format!("{name}.Part"), part_schema(model, record));
         schemas.insert(format!("{name}.New"), new_schema(model, record));
         schemas.insert(format!("{name}.Whole"), whole_schema(record));
         schemas.insert(format!("{name}.Patch"), patch_schema(model, record));
@@ -71,10 +72,7 @@ pub fn is_required(field: &Field) -> bool {
 
 fn record_schema(model: &Model, record: &RecordType) -> Json {
     let required = stored_fields(record).map(|field| field.input_name.as_str()).collect();
-    let mut schema = object_schema(
-        stored_fields(record).map(|field| named_schema(field, ValueContext::Response)),
-        required,
-    );
+    let mut schema = object_schema(readable_properties(model, record), required);
     if let Some(description) = &record.description {
         schema["description"] = description.as_str().into();
     }
@@ -84,11 +82,27 @@ fn record_schema(model: &Model, record: &RecordType) -> Json {
     schema
 }
 
-fn part_schema(record: &RecordType) -> Json {
-    let mut schema = object_schema(
-        stored_fields(record).map(|field| named_schema(field, ValueContext::Response)),
-        Vec::new(),
-    );
+/// The fields of a record, and the related records that `include` adds.
+fn readable_properties<'m>(
+    model: &'m Model,
+    record: &'m RecordType,
+) -> impl Iterator<Item = (String, Json)> + 'm {
+    let fields = readable_fields(record).map(|field| record.field(field));
+    let related = record.fields.iter().filter_map(|field| {
+        let relation = field.kind.relation()?;
+        let target = schema_reference(&model.record(relation.target()).name);
+        let schema = match relation {
+            Relation::Reference(_) if field.required => target,
+            Relation::Reference(_) => json!({ "anyOf": [target, { "type": "null" }] }),
+            Relation::Inverse(_) | Relation::Link(_) => json!({ "type": "array", "items": target }),
+        };
+        Some((field.name.clone(), schema))
+    });
+    fields.map(|field| named_schema(field, ValueContext::Response)).chain(related)
+}
+
+fn part_schema(model: &Model, record: &RecordType) -> Json {
+    let mut schema = object_schema(readable_properties(model, record), Vec::new());
     schema["minProperties"] = 1.into();
     with_description(schema, &format!("The fields of {} that `fields` selects.", record.name))
 }

@@ -56,6 +56,7 @@ fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
         | Predicate::Any(_)
         | Predicate::Not(_)
         | Predicate::Related { .. }
+        | Predicate::LinkedFrom { .. }
         | Predicate::Search { .. }
         | Predicate::SearchPattern { .. } => false,
         Predicate::Compare {

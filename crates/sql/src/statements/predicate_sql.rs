@@ -40,6 +40,7 @@ pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<
         | Predicate::HasItem { item: value, .. }
         | Predicate::Search { text: value }
         | Predicate::SearchPattern { pattern: value } => into.push(SqlParameter::Cell(value.as_cell())),
+        Predicate::LinkedFrom { id, .. } => into.push(SqlParameter::id(id)),
         Predicate::OneOf { values, .. } => into.push(SqlParameter::List(values)),
         Predicate::All(predicates) | Predicate::Any(predicates) | Predicate::Related { predicates, .. } => {
             predicates.iter().for_each(|inner| predicate_parameters(inner, into));
@@ -119,6 +120,14 @@ impl<'m> PredicateWriter<'m> {
                 format!("({term}) IS NOT TRUE")
             }
             Predicate::Related { relation, predicates } => self.related_sql(scope, *relation, predicates),
+            Predicate::LinkedFrom { owner, field, .. } => {
+                let link = self.model.record(*owner).field(*field).kind.link();
+                let Some(link) = link else { return "1 = 0".to_owned() };
+                let [table, own, other] = [&link.table, &link.own_column, &link.other_column]
+                    .map(|name| self.dialect.quote_name(name));
+                let (target, id) = (scope.column(self.dialect, "id"), self.next_parameter());
+                format!("{target} IN (SELECT {other} FROM {table} WHERE {own} = {id})")
+            }
             Predicate::Never => "1 = 0".to_owned(),
         }
     }

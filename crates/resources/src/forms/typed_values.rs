@@ -4,7 +4,7 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{Field, JsonForm, ListItem, Model, Scalar, Value, ValueType};
 
-use crate::form_tree::ControlNode;
+use crate::forms::form_tree::ControlNode;
 
 /// A filter value. Text that does not fit the type stays a string, so that coercion reports the error.
 pub fn typed_value(scalar: Option<Scalar>, text: &str) -> Value {

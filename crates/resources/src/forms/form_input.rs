@@ -7,8 +7,8 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::{FieldId, Model, RecordType, ValueType};
 
 use crate::field_values::FieldValues;
-use crate::form_tree::ControlNode;
-use crate::typed_values::ControlReader;
+use crate::forms::form_tree::ControlNode;
+use crate::forms::typed_values::ControlReader;
 
 /// Names of controls that no field can have. `-find.NAME` and `-found.NAME` are the new and former search texts of NAME.
 pub const KEY_CONTROL: &str = "-key";

@@ -1,0 +1,5 @@
+//! Forms: controls as a tree, and their text as typed values.
+
+pub mod form_input;
+pub mod form_tree;
+pub mod typed_values;
