@@ -115,7 +115,9 @@ impl RecordShape {
                     cell.clear();
                 }
             }
-            other => other.write_json(cell, row),
+            content @ (MemberContent::Ids { .. }
+            | MemberContent::Record { .. }
+            | MemberContent::Records { .. }) => content.write_json(cell, row),
         });
     }
 

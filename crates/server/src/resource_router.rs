@@ -120,8 +120,13 @@ impl ResourceState {
                 let fallback = match sub_path {
                     SubPath::List if collection.texts.is_some() => ErrorFormat::Text,
                     SubPath::New | SubPath::Edit(_) | SubPath::Delete(_) => ErrorFormat::Html,
-                    _ if collection.default_format == ResponseFormat::Html => ErrorFormat::Html,
-                    _ => ErrorFormat::Json,
+                    SubPath::List | SubPath::Record(_) | SubPath::Nested(..) | SubPath::NestedRecord(..) => {
+                        if collection.default_format == ResponseFormat::Html {
+                            ErrorFormat::Html
+                        } else {
+                            ErrorFormat::Json
+                        }
+                    }
                 };
                 (collection.route_pattern(sub_path), FormatPolicy::Fallback(fallback))
             }
