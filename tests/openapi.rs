@@ -258,6 +258,13 @@ fn examples_work() {
         for (method, status) in [("post", 201), ("put", 200), ("patch", 200)] {
             let Some(content) = item[method]["requestBody"]["content"].as_object() else { continue };
             let path = path.replace("{id}", "1").replace("{index}", "0");
+            let parameters = item[method]["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let example = |parameter: &Value| {
+                let (name, value) = (parameter["name"].as_str()?, parameter.get("example")?);
+                Some(format!("{name}={value}"))
+            };
+            let query: Vec<String> = parameters.iter().filter_map(example).collect();
+            let path = if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) };
             for (media, described) in
                 content.iter().filter(|(_, described)| described.get("example").is_some())
             {

@@ -221,7 +221,7 @@ impl Collection {
 impl SubPath<'_> {
     pub fn allowed_methods(&self) -> &'static str {
         match self {
-            SubPath::List => "GET, HEAD, POST, OPTIONS",
+            SubPath::List => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             SubPath::Record(_) => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             SubPath::Delete(_) => "GET, HEAD, POST, OPTIONS",
             SubPath::New | SubPath::Edit(_) | SubPath::Nested(..) | SubPath::NestedRecord(..) => {

@@ -16,6 +16,8 @@ pub enum WriteMode<'a> {
     /// The whole record with this id. Fields that the server fills are ignored, since a client may send back what it read.
     Replace(&'a RecordId),
     Patch(&'a RecordId),
+    /// The same change to many records.
+    PatchMany,
 }
 
 /// The known fields, and violations for the other names. Values are checked by the engine.
@@ -66,6 +68,7 @@ fn resolve_name(
     match mode {
         WriteMode::Create if record.accepts_given_key() => Ok(Some(id)),
         WriteMode::Create => read_only("is assigned by the store and cannot be set"),
+        WriteMode::PatchMany => read_only("belongs to one record and cannot be changed"),
         WriteMode::Replace(own) | WriteMode::Patch(own) => {
             let is_own = RecordId::from_value(record.key_form(), value).as_ref() == Ok(own);
             if is_own { Ok(None) } else { read_only("cannot be changed") }

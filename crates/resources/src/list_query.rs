@@ -32,6 +32,10 @@ pub struct ListQuery {
     pub included: Vec<IncludedRelation>,
     /// The parameter `format`.
     pub format: Option<ResponseFormat>,
+    /// The parameter `all` of a write to many records.
+    pub all_records: bool,
+    /// The parameter `by` of an upsert.
+    pub unique_fields: Vec<FieldId>,
     /// A stream starts with the current list.
     pub snapshot: bool,
     /// The query has `page`, `size` or `after`.
@@ -64,7 +68,8 @@ impl ListQuery {
         pairs.retain(|(name, value)| reader.take_param(name, value));
         let values = reader.finish().map_err(|violations| query_problem(Error::Invalid(violations)))?;
         let slice = values.slice(limits, params).map_err(slice_problem)?;
-        let parents = if params == ParamSet::Fields { 1 } else { slice.max_count().unwrap_or(1) };
+        let is_single = matches!(params, ParamSet::Fields | ParamSet::Upsert);
+        let parents = if is_single { 1 } else { slice.max_count().unwrap_or(1) };
         included_relations::check_cost(model, record, &values.included, parents, limits)
             .map_err(query_problem)?;
         let is_sliced = values.page.is_some() || values.size.is_some() || values.after.is_some();
@@ -80,7 +85,9 @@ impl ListQuery {
                 with_cursors: false,
             },
             fields: values.fields,
-            all_fields: values.all_fields || params == ParamSet::Fields,
+            all_fields: values.all_fields || is_single,
+            all_records: values.all_records.unwrap_or(false),
+            unique_fields: values.unique_fields,
             // A `format` is one of records, also for a collection that plain clients see as texts.
             chose_fields: values.chose_fields || values.format.is_some() || !values.included.is_empty(),
             included: values.included,

@@ -34,6 +34,8 @@ pub enum BodyKind {
     Record,
     /// Changes to a record.
     Patch,
+    /// One record or several, each whole.
+    Upsert,
 }
 
 impl BodyKind {
@@ -48,13 +50,14 @@ impl BodyKind {
             }
             BodyKind::Record => "application/json, application/x-www-form-urlencoded, multipart/form-data",
             BodyKind::Patch => "application/merge-patch+json, application/json",
+            BodyKind::Upsert => "application/json, application/x-ndjson",
         }
     }
 
     /// The header with the accepted content types.
     pub fn accept_header(self) -> (HeaderName, HeaderValue) {
         let name = match self {
-            BodyKind::Collection | BodyKind::TextCollection | BodyKind::Record => {
+            BodyKind::Collection | BodyKind::TextCollection | BodyKind::Record | BodyKind::Upsert => {
                 HeaderName::from_static("accept-post")
             }
             BodyKind::Patch => HeaderName::from_static("accept-patch"),
@@ -88,8 +91,9 @@ impl BodyKind {
             (_, BodyKind::Patch) => Err(self.unsupported(&media_type)),
             (
                 "application/x-ndjson" | "application/ndjson",
-                BodyKind::Collection | BodyKind::TextCollection,
+                BodyKind::Collection | BodyKind::TextCollection | BodyKind::Upsert,
             ) => Ok(ParsedBody::Records(parse_ndjson(&body_text::decode_body(headers, bytes)?))),
+            (_, BodyKind::Upsert) => Err(self.unsupported(&media_type)),
             ("multipart/form-data", _) => {
                 form_pairs::parse_multipart(body_text::content_type(headers), bytes).map(ParsedBody::Form)
             }
@@ -131,13 +135,17 @@ impl BodyKind {
         })?;
         match (value, self) {
             (Value::Object(fields), _) => Ok(ParsedBody::Record(fields)),
-            (Value::List(items), BodyKind::Collection | BodyKind::TextCollection) => Ok(ParsedBody::Records(
-                items.into_iter().enumerate().map(|(i, item)| expect_object(i, item)).collect(),
-            )),
+            (Value::List(items), BodyKind::Collection | BodyKind::TextCollection | BodyKind::Upsert) => {
+                Ok(ParsedBody::Records(
+                    items.into_iter().enumerate().map(|(i, item)| expect_object(i, item)).collect(),
+                ))
+            }
             (Value::String(text), BodyKind::TextCollection) => Ok(ParsedBody::Text(text)),
             (other, _) => {
                 let many = match self {
-                    BodyKind::Collection | BodyKind::TextCollection => " or an array of objects",
+                    BodyKind::Collection | BodyKind::TextCollection | BodyKind::Upsert => {
+                        " or an array of objects"
+                    }
                     BodyKind::Record | BodyKind::Patch => "",
                 };
                 let detail = format!("the body must be an object{many}, not {}", other.type_noun());

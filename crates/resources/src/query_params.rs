@@ -1,11 +1,12 @@
 //! Reads the query parameters of a record path one by one.
 
 use trefoil_engine::arguments::sort_keys::parse_sort_key;
+use trefoil_engine::arguments::unique_fields::parse_unique_fields;
 use trefoil_engine::{Condition, ListSlice, PlanLimits, SortKey, list_window};
 use trefoil_http::negotiation::format::{self, ResponseFormat};
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::naming::names::name_suggestion;
-use trefoil_model::{Field, FieldId, Model, RecordType};
+use trefoil_model::{Field, FieldId, Model, RecordType, Value};
 
 use crate::filter_params::{FilterMistake, FilterParser};
 use crate::included_relations;
@@ -26,6 +27,10 @@ pub enum ParamSet {
     Fields,
     /// Only `fields` and `snapshot`.
     Stream,
+    /// Only filters, or `all`: the records that a write changes.
+    Conditions,
+    /// Only `by`, `fields` and `include`: the unique fields that a write finds its record by.
+    Upsert,
     Empty,
 }
 
@@ -45,6 +50,9 @@ pub(crate) struct QueryParams {
     pub after: Option<String>,
     pub count: Option<bool>,
     pub snapshot: Option<bool>,
+    /// The write is meant for all records.
+    pub all_records: Option<bool>,
+    pub unique_fields: Vec<FieldId>,
 }
 
 impl QueryParams {
@@ -94,11 +102,19 @@ impl<'r> QueryReader<'r> {
                 false => return false,
             },
             (ParamSet::List | ParamSet::Fields | ParamSet::Stream, "fields") => self.take_fields(value),
-            (ParamSet::Fields, "include") => self.take_list_param(name, value),
+            (ParamSet::Upsert, "fields") => self.take_fields(value),
+            (ParamSet::Upsert, "by") => self.take_unique_fields(value),
+            (ParamSet::Fields | ParamSet::Upsert, "include") => self.take_list_param(name, value),
+            (ParamSet::Conditions, "all") => {
+                parse_flag(name, value).and_then(|all| set_once(name, &mut self.values.all_records, all))
+            }
             (ParamSet::Stream, "snapshot") => self.take_list_param(name, value),
             (ParamSet::List, name) if LIST_PARAMS.contains(&name) => self.take_list_param(name, value),
-            (ParamSet::List, name) => self.take_condition(name, value),
-            (ParamSet::Fields | ParamSet::Stream | ParamSet::Empty, name) => Err(self.unknown_param(name)),
+            (ParamSet::Conditions, name) if LIST_PARAMS.contains(&name) => Err(self.unknown_param(name)),
+            (ParamSet::List | ParamSet::Conditions, name) => self.take_condition(name, value),
+            (ParamSet::Fields | ParamSet::Stream | ParamSet::Upsert | ParamSet::Empty, name) => {
+                Err(self.unknown_param(name))
+            }
         };
         if let Err(violation) = result {
             self.violations.push(violation);
@@ -137,6 +153,13 @@ impl<'r> QueryReader<'r> {
             let key = parse_sort_key(self.record, "sort", name).map_err(|mut list| list.remove(0))?;
             key.append_to(&mut self.values.sort_keys);
         }
+        Ok(())
+    }
+
+    fn take_unique_fields(&mut self, value: &str) -> Result<(), Violation> {
+        let names = split_names("by", value)?.into_iter().map(Value::from).collect();
+        let fields = parse_unique_fields(self.record, "by", Value::List(names));
+        self.values.unique_fields = fields.map_err(|mut violations| violations.remove(0))?;
         Ok(())
     }
 
@@ -200,6 +223,12 @@ impl<'r> QueryReader<'r> {
             }
             ParamSet::Fields => {
                 format!("unknown parameter `{name}`; only `fields` and `include` are allowed here")
+            }
+            ParamSet::Conditions => {
+                format!("unknown parameter `{name}`; only conditions are allowed here, or `all=true`")
+            }
+            ParamSet::Upsert => {
+                format!("unknown parameter `{name}`; only `by`, `fields` and `include` are allowed here")
             }
             ParamSet::Stream => {
                 format!("unknown parameter `{name}`; only `fields` and `snapshot` are allowed for a stream")

@@ -182,20 +182,19 @@ impl RowSink for RowWriter {
         let mut last = None;
         for (_, outcome) in &self.outcomes {
             last = Some(match outcome {
-                Ok(Outcome::Created { id, version } | Outcome::Updated { id, version }) => (id, *version),
-                Ok(Outcome::Deleted { id }) => (id, 0),
+                Ok(Outcome::Created { id, version } | Outcome::Updated { id, version }) => {
+                    (id.clone(), *version)
+                }
+                Ok(Outcome::Deleted { id }) => (id.clone(), 0),
+                Ok(Outcome::ChangedMany { count }) => (RecordId::Number(count.cast_signed()), 0),
                 Ok(
-                    Outcome::Found
-                    | Outcome::NotFound
-                    | Outcome::Listed { .. }
-                    | Outcome::ChangedMany { .. }
-                    | Outcome::PlainList { .. },
+                    Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. },
                 )
                 | Err(_) => return None,
             });
         }
         let (id, version) = last?;
-        Some(WrittenRecord::to_replay(id, version, &self.out))
+        Some(WrittenRecord::to_replay(&id, version, &self.out))
     }
 
     fn reset(&mut self) {

@@ -1,9 +1,12 @@
 //! POST to a collection: creates one record, many records at once, or one record from plain text.
 
+use std::sync::Arc;
+
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, LOCATION};
 
+use trefoil_engine::plan::check_record_count;
 use trefoil_engine::{JobResult, Operation, downcast_sink};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format::ResponseFormat;
@@ -11,9 +14,10 @@ use trefoil_model::Value;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
 use trefoil_resources::collection::record_path;
-use trefoil_resources::field_values::WriteMode;
+use trefoil_resources::field_values::{FieldValues, WriteMode};
 use trefoil_resources::list_query::ParamSet;
 use trefoil_resources::parsed_body::{RecordObject, merge_errors};
+use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter, WrittenRecord};
 use trefoil_resources::write::{header_value, mark_replayed, write_problem};
@@ -58,22 +62,41 @@ pub async fn create_many(
 ) -> Result<Response, Problem> {
     let query = request.parse_query(request.collection.record, ParamSet::Fields)?;
     let shape = request.selected_shape(request.collection, &query);
-    let key = request.idempotency_key(bytes)?;
+    let operations =
+        checked_operations(request, objects, |fields| request.create_operation(fields, &shape.selection))?;
+    run_many(request, operations, &shape, StatusCode::CREATED, bytes).await
+}
+
+/// An operation for each object, or its violations.
+pub fn checked_operations(
+    request: &ResourceRequest<'_>,
+    objects: Vec<Result<RecordObject>>,
+    operation: impl Fn(FieldValues) -> Operation,
+) -> Result<Vec<Result<Operation>>> {
+    check_record_count(objects.len(), request.resources.engine.limits())?;
     let mut invalid_count = 0;
     let check = |object: Result<RecordObject>| {
         if invalid_count == coerce::MAX_VIOLATIONS {
             return Err(Error::Cancelled);
         }
-        let checked = object.and_then(|object| {
-            checked_operation(request, object, WriteMode::Create, |fields| {
-                request.create_operation(fields, &shape.selection)
-            })
-        });
+        let checked =
+            object.and_then(|object| checked_operation(request, object, WriteMode::Create, &operation));
         invalid_count += usize::from(checked.is_err());
         checked
     };
-    let operations: Vec<Result<Operation>> = objects.into_iter().map(check).collect();
-    let rows = RowWriter::new(&shape, RowEncoding::Array);
+    Ok(objects.into_iter().map(check).collect())
+}
+
+/// Runs all operations or none, and responds with their records.
+pub async fn run_many(
+    request: &ResourceRequest<'_>,
+    operations: Vec<Result<Operation>>,
+    shape: &Arc<RecordShape>,
+    status: StatusCode,
+    bytes: &[u8],
+) -> Result<Response, Problem> {
+    let key = request.idempotency_key(bytes)?;
+    let rows = RowWriter::new(shape, RowEncoding::Array);
     let (bytes, replayed) = match request.run_atomically(operations, rows, key).await? {
         JobResult::Replayed(bytes) => {
             (WrittenRecord::from_replay(request.record().key_form(), &bytes)?.bytes, true)
@@ -90,7 +113,7 @@ pub async fn create_many(
         }
     };
     let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type())];
-    let response = (StatusCode::CREATED, headers, close_rows(RowEncoding::Array, bytes)).into_response();
+    let response = (status, headers, close_rows(RowEncoding::Array, bytes)).into_response();
     Ok(mark_replayed(response, replayed))
 }
 

@@ -11,6 +11,9 @@ mod create;
 // PUT, PATCH and DELETE of a record.
 mod write;
 
+// PATCH, DELETE and PUT of many records.
+mod bulk_write;
+
 // PATCH inside embedded values and JSON.
 mod merge_patch;
 
@@ -47,6 +50,7 @@ use trefoil_resources::ServedResources;
 
 use crate::openapi::OpenApiDocument;
 
+pub use crate::bulk_write::{delete_matching, patch_matching, upsert_many, upsert_one};
 pub use crate::create::{create_from_text, create_many, create_one};
 pub use crate::event_stream::StreamSettings;
 pub use crate::read::{read_list, read_nested_list, read_nested_record, read_record};

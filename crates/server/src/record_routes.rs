@@ -37,6 +37,25 @@ impl ResourceState {
             (&Method::POST | &Method::PUT, SubPath::Record(id)) => {
                 self.handle_replace(request, &request.parse_id(id)?, &body?).await
             }
+            (&Method::PUT, SubPath::List) => self.handle_upsert(request, &body?).await,
+            (&Method::PATCH, SubPath::List) => {
+                let body = body?;
+                match parse_body(request, BodyKind::Patch, &body)? {
+                    ParsedBody::Record(object) => {
+                        etags::check_if_match(request.headers(), None)?;
+                        trefoil_rest::patch_matching(request, object, &body)
+                            .await
+                            .map_err(|problem| trefoil_rest::json_problem(request, &body, problem))
+                    }
+                    ParsedBody::Records(_) | ParsedBody::Form(_) | ParsedBody::Text(_) => {
+                        Err(unsupported_body())
+                    }
+                }
+            }
+            (&Method::DELETE, SubPath::List) => {
+                etags::check_if_match(request.headers(), None)?;
+                trefoil_rest::delete_matching(request).await.map_err(as_json_problem)
+            }
             (&Method::PATCH, SubPath::Record(id)) => {
                 let (id, body) = (request.parse_id(id)?, body?);
                 match parse_body(request, BodyKind::Patch, &body)? {
@@ -170,6 +189,15 @@ impl ResourceState {
         }
     }
 
+    async fn handle_upsert(&self, request: &ResourceRequest<'_>, bytes: &Bytes) -> Result<Response, Problem> {
+        let written = match parse_body(request, BodyKind::Upsert, bytes)? {
+            ParsedBody::Record(object) => trefoil_rest::upsert_one(request, object, bytes).await,
+            ParsedBody::Records(objects) => trefoil_rest::upsert_many(request, objects, bytes).await,
+            ParsedBody::Form(_) | ParsedBody::Text(_) => Err(unsupported_body()),
+        };
+        written.map_err(|problem| trefoil_rest::json_problem(request, bytes, problem))
+    }
+
     async fn handle_replace(
         &self,
         request: &ResourceRequest<'_>,
@@ -203,7 +231,9 @@ fn parse_body(request: &ResourceRequest<'_>, kind: BodyKind, bytes: &[u8]) -> Re
 /// A collection has no version that a write could depend on: its tags describe one page in one format.
 fn check_preconditions(request: &ResourceRequest<'_>, kind: BodyKind) -> Result<(), Problem> {
     match kind {
-        BodyKind::Collection | BodyKind::TextCollection => etags::check_if_match(request.headers(), None),
+        BodyKind::Collection | BodyKind::TextCollection | BodyKind::Upsert => {
+            etags::check_if_match(request.headers(), None)
+        }
         BodyKind::Record | BodyKind::Patch => Ok(()),
     }
 }
@@ -215,7 +245,7 @@ fn unsupported_body() -> Problem {
 fn options_response(request: &ResourceRequest<'_>, sub_path: SubPath<'_>) -> Response {
     let mut response = (StatusCode::NO_CONTENT, [(ALLOW, sub_path.allowed_methods())]).into_response();
     let kinds = match sub_path {
-        SubPath::List => &[request.post_body_kind()][..],
+        SubPath::List => &[request.post_body_kind(), BodyKind::Patch][..],
         SubPath::Record(_) => &[BodyKind::Record, BodyKind::Patch],
         SubPath::New
         | SubPath::Edit(_)

@@ -10,7 +10,7 @@ mod digit_texts;
 mod parse;
 mod plain_keys;
 pub mod sort_keys;
-mod unique_fields;
+pub mod unique_fields;
 mod values;
 
 pub use self::parse::{fields_from_object, listing_from_arguments};

@@ -6,13 +6,18 @@ use trefoil_model::{Field, FieldId, RecordType, Value};
 use crate::arguments::sort_keys;
 use crate::arguments::values::expect_text;
 
+/// True if an upsert can find a record by the field.
+pub fn is_unique_field(record: &RecordType, field: &Field) -> bool {
+    field.unique || (field.kind.is_id() && record.accepts_given_key())
+}
+
 /// Refused if one of them is not unique, or if there is none.
-pub(super) fn parse_unique_fields(
+pub fn parse_unique_fields(
     record: &RecordType,
     argument: &str,
     value: Value,
 ) -> Result<Vec<FieldId>, Vec<Violation>> {
-    let is_unique = |field: &Field| field.unique || (field.kind.is_id() && record.accepts_given_key());
+    let is_unique = |field: &Field| is_unique_field(record, field);
     let refuse = |code, what: &str| {
         let unique = record.fields.iter().filter(|field| is_unique(field));
         let unique = unique.map(|field| field.input_name.as_str());

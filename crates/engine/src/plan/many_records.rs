@@ -24,6 +24,17 @@ pub(super) fn plan_matches(
     Ok(PlannedListing { predicates, count, ..PlannedListing::default() })
 }
 
+/// Refuses more records than one operation may write.
+pub fn check_record_count(count: usize, limits: &PlanLimits) -> Result<()> {
+    let max = limits.bulk;
+    if count <= max as usize {
+        return Ok(());
+    }
+    Err(Error::Limit(format!(
+        "{count} records are too many for one operation: limits.bulk allows at most {max}; split them"
+    )))
+}
+
 /// The values of new records. All have the same fields in the same order, so that one statement does for all.
 pub(super) fn plan_items(
     model: &Model,
@@ -33,12 +44,7 @@ pub(super) fn plan_items(
     limits: &PlanLimits,
     now: jiff::Timestamp,
 ) -> Result<Vec<PlannedValues>> {
-    let (count, max) = (items.len(), limits.bulk);
-    if count > max as usize {
-        return Err(Error::Limit(format!(
-            "{count} records are too many for one operation: limits.bulk allows at most {max}; split them"
-        )));
-    }
+    check_record_count(items.len(), limits)?;
     let mut planned = Vec::with_capacity(items.len());
     let mut violations: Vec<Violation> = Vec::new();
     for (index, fields) in items.into_iter().enumerate() {

@@ -20,6 +20,7 @@ use crate::plain_list::{self, PlainListOperation};
 use crate::plan::selection::plan_listing;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
+pub use crate::plan::many_records::check_record_count;
 pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits, estimated_length};
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::selection::{

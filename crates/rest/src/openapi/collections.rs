@@ -65,7 +65,7 @@ fn first_key(record: &RecordType) -> String {
 }
 
 impl CollectionDescriber<'_> {
-    fn record(&self) -> &RecordType {
+    pub fn record(&self) -> &RecordType {
         self.model.record(self.collection.record)
     }
 
@@ -113,7 +113,7 @@ impl CollectionDescriber<'_> {
         items
     }
 
-    fn operation(
+    pub fn operation(
         &self,
         id: &str,
         summary: String,
@@ -226,7 +226,7 @@ impl CollectionDescriber<'_> {
     }
 
     /// Adds an example to the media type: tools do not find the one of a schema inside `anyOf`.
-    fn add_example(&self, media: &mut Json, form: &str) {
+    pub fn add_example(&self, media: &mut Json, form: &str) {
         let fields = &self.record().fields;
         let example = match form {
             "Patch" => example_values::example_patch(self.model, fields),

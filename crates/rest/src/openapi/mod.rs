@@ -1,6 +1,7 @@
 //! `/openapi.json`: the OpenAPI document, built from schema and manifest on the first request and cached as bytes.
 
 // Operations: of record collections, of the manifest, and their ids.
+mod bulk_operations;
 mod collections;
 mod manifest_paths;
 mod unique_names;
@@ -66,6 +67,7 @@ fn build_document(manifest: &Manifest, views: &[String], resources: &ServedResou
     for collection in &resources.collections {
         let describer = CollectionDescriber { model, limits, collection, ids: &ids };
         paths.extend(describer.path_items(&mut names));
+        describer.add_bulk_operations(&mut names, &mut paths[&collection.path]);
     }
     for list in &manifest.plain_lists {
         paths.extend(manifest_paths::list_paths(list, &mut names));

@@ -98,6 +98,15 @@ pub fn list_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) 
     type_parameters(model, record, limits).keys().map(|name| parameter_reference(name)).collect()
 }
 
+/// References to the query parameters that filter a list.
+pub fn filter_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
+    let names = type_parameters(model, record, limits);
+    let names = names
+        .iter()
+        .filter(|(_, parameter)| !LIST_PARAMS.contains(&parameter["name"].as_str().unwrap_or_default()));
+    names.map(|(name, _)| parameter_reference(name)).collect()
+}
+
 /// References to the query parameters of one record.
 pub fn record_parameters(record: &RecordType) -> Vec<Json> {
     let has_relations = record.fields.iter().any(|field| field.kind.relation().is_some());

@@ -96,7 +96,7 @@ pub fn check_match_count(listing: &PlannedListing, count: i64) -> Result<u64> {
     let count = count.unsigned_abs();
     match listing.count {
         CountMode::UpTo(max) if count > u64::from(max) => Err(Error::Limit(format!(
-            "`where` matches more records than limits.bulk allows one operation to change, which is {max}; \
+            "the condition matches more records than limits.bulk allows one operation to change, which is {max}; \
              narrow it and repeat"
         ))),
         CountMode::UpTo(_) | CountMode::Skip | CountMode::Exact => Ok(count),

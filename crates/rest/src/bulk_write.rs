@@ -1,0 +1,144 @@
+//! Writes to many records of a collection: PATCH and DELETE of those that match, PUT of those with unique values.
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, ETAG, LOCATION};
+use serde_json::json;
+
+use trefoil_engine::{Condition, JobResult, Operation, Outcome, downcast_sink};
+use trefoil_http::errors::problem::Problem;
+use trefoil_http::negotiation::format::ResponseFormat;
+use trefoil_model::KeyForm;
+use trefoil_model::RecordId;
+use trefoil_model::error::{Error, Result};
+use trefoil_resources::collection::record_path;
+use trefoil_resources::field_values::WriteMode;
+use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
+use trefoil_resources::parsed_body::RecordObject;
+use trefoil_resources::request::ResourceRequest;
+use trefoil_resources::row_writer::{RowEncoding, RowWriter, WrittenRecord};
+use trefoil_resources::write::{header_value, mark_replayed, write_problem};
+
+use crate::create::{checked_operations, run_many};
+use crate::merge_patch;
+use crate::write::checked_operation;
+
+/// Changes the given fields of every record that matches, and responds with their number.
+pub async fn patch_matching(
+    request: &ResourceRequest<'_>,
+    object: RecordObject,
+    bytes: &[u8],
+) -> Result<Response, Problem> {
+    let conditions = matching_conditions(request)?;
+    if merge_patch::needs_merge(request.record(), &object) {
+        let message = "an object inside a patch is merged with that of a record, and this is for many records: \
+                       patch each of them, or set its other fields";
+        return Err(Error::invalid("", "TYPE", message).into());
+    }
+    let record = request.collection.record;
+    let operation = checked_operation(request, object, WriteMode::PatchMany, |fields| {
+        Operation::UpdateMany { record, conditions, fields, filled_fields: Vec::new() }
+    });
+    count_response(request, operation, bytes).await
+}
+
+/// Deletes every record that matches, and responds with their number.
+pub async fn delete_matching(request: &ResourceRequest<'_>) -> Result<Response, Problem> {
+    let conditions = matching_conditions(request)?;
+    let operation = Operation::DeleteMany { record: request.collection.record, conditions };
+    count_response(request, Ok(operation), b"").await
+}
+
+/// The conditions of the query. A write to all records must say so.
+fn matching_conditions(request: &ResourceRequest<'_>) -> Result<Vec<Condition>, Problem> {
+    let ListQuery { listing, all_records, .. } =
+        request.parse_query(request.collection.record, ParamSet::Conditions)?;
+    let refuse = |message: &str| Err(query_problem(Error::invalid("all", "REQUIRED", message)));
+    match (listing.conditions.is_empty(), all_records) {
+        (true, false) => refuse("this would reach all records: add a condition, or `all=true`"),
+        (false, true) => refuse("`all=true` is for a request without conditions"),
+        (true, true) | (false, false) => Ok(listing.conditions),
+    }
+}
+
+async fn count_response(
+    request: &ResourceRequest<'_>,
+    operation: Result<Operation>,
+    bytes: &[u8],
+) -> Result<Response, Problem> {
+    let key = request.idempotency_key(bytes)?;
+    let rows = RowWriter::new(&request.collection.stored_shape, RowEncoding::Array);
+    let (count, replayed) =
+        match request.run_atomically(vec![operation], rows, key).await.map_err(write_problem)? {
+            JobResult::Replayed(stored) => (WrittenRecord::from_replay(KeyForm::Number, &stored)?.id, true),
+            JobResult::Completed(sink) => {
+                let (_, mut outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
+                let outcome =
+                    outcomes.pop().map(|(_, outcome)| outcome).transpose().map_err(write_problem)?;
+                let Some(Outcome::ChangedMany { count }) = outcome else {
+                    return Err(Error::internal(format!("unexpected outcome of a write: {outcome:?}")).into());
+                };
+                (RecordId::Number(count.cast_signed()), false)
+            }
+        };
+    let RecordId::Number(count) = count else { return Err(Error::internal("a count that is none").into()) };
+    let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type())];
+    Ok(mark_replayed((headers, json!({ "count": count }).to_string()).into_response(), replayed))
+}
+
+/// Updates the record that has the same values in the fields `by`, else creates one.
+pub async fn upsert_one(
+    request: &ResourceRequest<'_>,
+    object: RecordObject,
+    bytes: &[u8],
+) -> Result<Response, Problem> {
+    let query = upsert_query(request)?;
+    let shape = request.selected_shape(request.collection, &query);
+    let operation = checked_operation(request, object, WriteMode::Create, |fields| Operation::Upsert {
+        record: request.collection.record,
+        by: query.unique_fields.clone(),
+        fields,
+        filled_fields: Vec::new(),
+        selection: shape.selection.clone(),
+    });
+    let rows = RowWriter::new(&shape, RowEncoding::SingleObject);
+    let write =
+        request.write_one(operation, rows, request.idempotency_key(bytes)?).await.map_err(write_problem)?;
+    let location = record_path(&request.collection.path, &write.record.id);
+    let tag = shape.etag(write.record.version, &write.record.bytes);
+    let headers = [
+        (CONTENT_TYPE, ResponseFormat::Json.content_type()),
+        (LOCATION, header_value(&location)),
+        (ETAG, header_value(&tag)),
+    ];
+    // A record is new if this is its first version.
+    let status = if write.record.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(write.mark_replayed((status, headers, write.record.bytes.clone()).into_response()))
+}
+
+/// The same for several records, all or none. The response lists them in the order they were sent.
+pub async fn upsert_many(
+    request: &ResourceRequest<'_>,
+    objects: Vec<Result<RecordObject>>,
+    bytes: &[u8],
+) -> Result<Response, Problem> {
+    let query = upsert_query(request)?;
+    let shape = request.selected_shape(request.collection, &query);
+    let operations = checked_operations(request, objects, |fields| Operation::Upsert {
+        record: request.collection.record,
+        by: query.unique_fields.clone(),
+        fields,
+        filled_fields: Vec::new(),
+        selection: shape.selection.clone(),
+    })?;
+    run_many(request, operations, &shape, StatusCode::OK, bytes).await
+}
+
+fn upsert_query(request: &ResourceRequest<'_>) -> Result<ListQuery, Problem> {
+    let query = request.parse_query(request.collection.record, ParamSet::Upsert)?;
+    if query.unique_fields.is_empty() {
+        let message = "`by` is missing: it names the unique fields that a record is found by";
+        return Err(query_problem(Error::invalid("by", "REQUIRED", message)));
+    }
+    Ok(query)
+}
