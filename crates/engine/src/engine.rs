@@ -110,7 +110,7 @@ impl Engine {
         let mut refused = Vec::new();
         for (position, operation) in operations.into_iter().enumerate() {
             if atomic && refused.len() >= coerce::MAX_VIOLATIONS {
-                refused.push((position, Error::Cancelled));
+                refused.push((position, Error::RolledBack));
                 continue;
             }
             match operation.and_then(|operation| Plan::prove(self.model(), self.limits(), operation, now)) {
@@ -119,7 +119,7 @@ impl Engine {
             }
         }
         if atomic && !refused.is_empty() {
-            refused.extend(plans.drain(..).map(|(position, _)| (position, Error::Cancelled)));
+            refused.extend(plans.drain(..).map(|(position, _)| (position, Error::RolledBack)));
         }
         for (position, error) in refused {
             sink.finish_plan(position, Err(error));

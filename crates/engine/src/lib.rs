@@ -52,7 +52,8 @@ pub use crate::engine::{
 };
 pub use crate::operation::{
     ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSlice, Listing,
-    MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, Selection, SortKey, ValuePath,
+    MAX_CONDITION_DEPTH, MAX_WRITE_DEPTH, MissingFields, NestedWrite, Operation, Outcome, RecordInput,
+    RelatedInput, Selection, SortKey, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

@@ -119,12 +119,12 @@ pub struct StoreJob {
 
 impl StoreJob {
     /// Reports that a failed plan rolled back an atomic job: resets the sink and finishes each plan in order, the
-    /// failed one with its error, the others as `Cancelled`.
+    /// failed one with its error, the others as `RolledBack`.
     pub fn report_rolled_back(&mut self, failed: usize, error: Error) {
         let mut error = Some(error);
         self.sink.reset();
         for (i, (position, _)) in self.plans.iter().enumerate() {
-            let reason = error.take_if(|_| i == failed).unwrap_or(Error::Cancelled);
+            let reason = error.take_if(|_| i == failed).unwrap_or(Error::RolledBack);
             self.sink.finish_plan(*position, Err(reason));
         }
     }

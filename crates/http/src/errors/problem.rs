@@ -150,6 +150,7 @@ pub fn error_status(error: &Error) -> StatusCode {
         Error::Stale { .. } => StatusCode::PRECONDITION_FAILED,
         Error::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         // A client that cancelled is gone or already has its 408; what is left is our own shutdown.
+        Error::RolledBack => StatusCode::CONFLICT,
         Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -169,6 +170,7 @@ impl From<Error> for Problem {
             Error::Invalid(violations) | Error::Conflict(violations) => problem.with_violations(violations),
             Error::NotFound { .. }
             | Error::Stale { .. }
+            | Error::RolledBack
             | Error::KeyReused
             | Error::Limit(_)
             | Error::Resolver { .. }
@@ -208,6 +210,7 @@ mod tests {
             ),
             (Error::OutcomeUnknown, 503),
             (Error::Cancelled, 503),
+            (Error::RolledBack, 409),
             (Error::internal("secret"), 500),
             (Error::Resolver { message: "no".into(), code: "MINE".into() }, 500),
             (Error::EventId { code: "EVENT_ID_EXPIRED", message: "too old".into() }, 400),

@@ -382,12 +382,21 @@ async fn run_atomic(
         job.sink.reset();
     }
     for (i, program) in programs.iter().enumerate() {
-        match run_plan(session, job, i, program).await? {
-            Ok(outcome) => job.sink.finish_plan(job.plans[i].0, Ok(outcome)),
-            Err(error) => {
-                job.report_rolled_back(i, error);
-                return Ok(());
+        let failure = match run_plan(session, job, i, program).await? {
+            Ok(outcome) => {
+                let number = job.plans[i].0;
+                job.sink.finish_plan(number, Ok(outcome));
+                let refusal = job.sink.refusal(number);
+                if refusal.is_some() {
+                    session.execute_control("ROLLBACK TO plan").await?;
+                }
+                refusal
             }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = failure {
+            job.report_rolled_back(i, error);
+            return Ok(());
         }
     }
     Ok(())

@@ -233,16 +233,18 @@ pub fn run_each(
 fn run_atomic(session: SqliteSession<'_>, queued: &mut QueuedJob) -> rusqlite::Result<()> {
     session.execute_control("SAVEPOINT plan")?;
     for i in 0..queued.job.plans.len() {
-        match run_plan(session, &mut queued.job, i, &queued.programs[i])? {
+        let failure = match run_plan(session, &mut queued.job, i, &queued.programs[i])? {
             Ok(outcome) => {
                 let number = queued.job.plans[i].0;
                 queued.job.sink.finish_plan(number, Ok(outcome));
+                queued.job.sink.refusal(number)
             }
-            Err(error) => {
-                end_savepoint(session, false)?;
-                queued.job.report_rolled_back(i, error);
-                return Ok(());
-            }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = failure {
+            end_savepoint(session, false)?;
+            queued.job.report_rolled_back(i, error);
+            return Ok(());
         }
     }
     end_savepoint(session, true)
