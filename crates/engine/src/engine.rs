@@ -48,6 +48,20 @@ impl Engine {
         Engine(Arc::new(EngineInner { model, bindings, registry, store, feed, limits, generation }))
     }
 
+    /// The same engine on another store.
+    pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Engine {
+        let EngineInner { model, bindings, registry, feed, limits, generation, .. } = &*self.0;
+        Engine(Arc::new(EngineInner {
+            model: model.clone(),
+            bindings: bindings.clone(),
+            registry: registry.clone(),
+            store,
+            feed: feed.clone(),
+            limits: limits.clone(),
+            generation: *generation,
+        }))
+    }
+
     /// Refuses if the tables no longer fit the model. Rows read since the last successful check may be wrong.
     pub fn check_tables(&self) -> Result<()> {
         self.0.feed.gate().check(self.0.generation)

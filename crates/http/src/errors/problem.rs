@@ -23,6 +23,8 @@ pub struct Problem {
     pub violations: Vec<Violation>,
     /// The part of the request that the violations refer to.
     pub request_part: RequestPart,
+    /// The number of the request in a batch that failed.
+    pub index: Option<usize>,
     /// Set where the path decides the format and not `Accept`: text endpoints answer with text.
     pub format: Option<ErrorFormat>,
     /// For the log only; the service writes it once, with the request id.
@@ -55,6 +57,7 @@ impl Problem {
             headers: Vec::new(),
             violations: Vec::new(),
             request_part: RequestPart::Body,
+            index: None,
             format: None,
             cause: None,
         }

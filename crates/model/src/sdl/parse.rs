@@ -49,8 +49,8 @@ pub fn parse_schema(
     let diagnostics = finish_diagnostics(log.diagnostics, files, !parsed.errors.is_empty());
     match valid {
         Some(schema) if diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) => {
-            let hash = xxhash_rust::xxh3::xxh3_64(schema.to_string().as_bytes());
-            let schema = directives::add_atomic_directive(schema);
+            let (schema, plain_sdl) = directives::add_atomic_directive(schema);
+            let hash = xxhash_rust::xxh3::xxh3_64(plain_sdl.as_bytes());
             let sdl = schema.to_string();
             let PartialModel { records, enums, embedded, .. } = partial_model;
             let mut model = Model {

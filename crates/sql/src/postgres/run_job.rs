@@ -328,17 +328,25 @@ async fn run_transaction(
             session.execute_control("SAVEPOINT plan").await?;
         }
     }
-    if job.atomic {
-        run_atomic(session, job, programs).await?;
-    } else {
-        run_each(session, job, programs).await?;
-    }
+    run_plans(session, job, programs).await?;
     if let Some(key) = &job.idempotency_key
         && let Some(bytes) = job.sink.bytes_to_replay()
     {
         idempotency_keys::store_answer(session, key, &bytes).await?;
     }
     Ok(JobCompletion::Completed)
+}
+
+/// Runs the plans of a job, each on its own or all as one. The savepoint of the first already exists.
+pub(crate) async fn run_plans(
+    session: PostgresSession<'_>,
+    job: &mut StoreJob,
+    programs: &[Arc<Program>],
+) -> Result<(), PostgresError> {
+    match job.atomic {
+        true => run_atomic(session, job, programs).await,
+        false => run_each(session, job, programs).await,
+    }
 }
 
 /// Runs each plan separately: a failed plan does not affect the others. The savepoint of the first already exists.

@@ -125,9 +125,13 @@ pub const ATOMIC_DIRECTIVE: &str = "atomic";
 const ATOMIC_SDL: &str = "\"All fields of the mutation are one transaction: an error undoes all of them.\"\n\
                           directive @atomic on MUTATION";
 
-/// Adds [`ATOMIC_DIRECTIVE`] to a schema with mutations that does not declare it.
-pub(crate) fn add_atomic_directive(schema: Valid<Schema>) -> Valid<Schema> {
+/// Adds [`ATOMIC_DIRECTIVE`] to a schema with mutations that does not declare it. Returns the SDL without it, too, which
+/// is the same for a schema and for what is printed of it.
+pub(crate) fn add_atomic_directive(schema: Valid<Schema>) -> (Valid<Schema>, String) {
     let mut schema = schema.into_inner();
+    let declared = schema.directive_definitions.shift_remove(ATOMIC_DIRECTIVE);
+    let plain_sdl = schema.to_string();
+    schema.directive_definitions.extend(declared.map(|definition| (definition.name.clone(), definition)));
     if schema.schema_definition.mutation.is_some()
         && !schema.directive_definitions.contains_key(ATOMIC_DIRECTIVE)
     {
@@ -138,7 +142,7 @@ pub(crate) fn add_atomic_directive(schema: Valid<Schema>) -> Valid<Schema> {
             schema.directive_definitions.insert(definition.name.clone(), definition.clone());
         }
     }
-    Valid::assume_valid(schema)
+    (Valid::assume_valid(schema), plain_sdl)
 }
 
 /// Types used only by the directives above, as name and SDL.
