@@ -380,6 +380,7 @@ fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         | Operation::Create { selection, .. }
         | Operation::CreateMany { selection, .. }
         | Operation::Upsert { selection, .. }
+        | Operation::Nested { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
         | Operation::ReadImage { selection, .. } => (selection.clone(), 0),

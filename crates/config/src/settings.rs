@@ -166,6 +166,7 @@ pub static SETTINGS: &[Setting] = &[
         limits.bulk,
         "Maximum number of records that one operation creates, changes or deletes"
     ),
+    setting!("limit-batch", CountSyntax, limits.batch, "Maximum number of requests in one batch"),
     setting!(
         "limit-document-cache",
         SizeSyntax,

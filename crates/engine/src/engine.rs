@@ -48,6 +48,20 @@ impl Engine {
         Engine(Arc::new(EngineInner { model, bindings, registry, store, feed, limits, generation }))
     }
 
+    /// The same engine on another store.
+    pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Engine {
+        let EngineInner { model, bindings, registry, feed, limits, generation, .. } = &*self.0;
+        Engine(Arc::new(EngineInner {
+            model: model.clone(),
+            bindings: bindings.clone(),
+            registry: registry.clone(),
+            store,
+            feed: feed.clone(),
+            limits: limits.clone(),
+            generation: *generation,
+        }))
+    }
+
     /// Refuses if the tables no longer fit the model. Rows read since the last successful check may be wrong.
     pub fn check_tables(&self) -> Result<()> {
         self.0.feed.gate().check(self.0.generation)
@@ -110,7 +124,7 @@ impl Engine {
         let mut refused = Vec::new();
         for (position, operation) in operations.into_iter().enumerate() {
             if atomic && refused.len() >= coerce::MAX_VIOLATIONS {
-                refused.push((position, Error::Cancelled));
+                refused.push((position, Error::RolledBack));
                 continue;
             }
             match operation.and_then(|operation| Plan::prove(self.model(), self.limits(), operation, now)) {
@@ -119,7 +133,7 @@ impl Engine {
             }
         }
         if atomic && !refused.is_empty() {
-            refused.extend(plans.drain(..).map(|(position, _)| (position, Error::Cancelled)));
+            refused.extend(plans.drain(..).map(|(position, _)| (position, Error::RolledBack)));
         }
         for (position, error) in refused {
             sink.finish_plan(position, Err(error));

@@ -20,6 +20,7 @@ mod store;
 // Longer writes, and reads into owned values.
 mod bulk_write;
 mod owned_records;
+mod transaction;
 
 // Root fields of the schema and their arguments.
 mod abstract_operation;
@@ -52,7 +53,8 @@ pub use crate::engine::{
 };
 pub use crate::operation::{
     ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSlice, Listing,
-    MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, Selection, SortKey, ValuePath,
+    MAX_CONDITION_DEPTH, MAX_WRITE_DEPTH, MissingFields, NestedWrite, Operation, Outcome, RecordInput,
+    RelatedInput, Selection, SortKey, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};
@@ -61,6 +63,7 @@ pub use crate::record_merge::{MergedCells, MergedOrder, RecordMerge};
 pub use crate::row::{Row, RowSink};
 pub use crate::schema_swap_gate::{ClosedGate, SchemaGate, SchemaLease};
 pub use crate::store::{
-    BulkTransaction, CancelFlag, DanglingReference, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
-    Store, StoreJob,
+    BegunTransaction, BulkTransaction, CancelFlag, DanglingReference, DataVersion, IdempotencyKey, JobResult,
+    LogReadLimits, Store, StoreJob, StoreTransaction,
 };
+pub use crate::transaction::{TransactionEnd, TransactionResult};

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use trefoil_model::CellValue;
-use trefoil_model::error::Result;
+use trefoil_model::error::{Error, Result};
 
 use crate::operation::Outcome;
 
@@ -14,6 +14,12 @@ pub trait RowSink: Any + Send {
 
     /// Called exactly once for each plan, after its rows.
     fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>);
+
+    /// Asked after each plan of an atomic job that succeeded: the error that its result is to the caller, which undoes
+    /// the job.
+    fn refusal(&mut self, _plan: usize) -> Option<Error> {
+        None
+    }
 
     /// Marks the state that [`RowSink::reset`] returns to.
     fn checkpoint(&mut self) {}

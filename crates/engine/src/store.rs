@@ -31,6 +31,10 @@ pub trait Store: Send + Sync {
     /// Begins a bulk write of many batches. Other writes may have to wait until it ends.
     fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>>;
 
+    /// Begins a transaction for several jobs of one request, under its idempotency key if it has one. Other writes may
+    /// have to wait until it ends.
+    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>>;
+
     /// Checks that the store can be reached, for the readiness check.
     fn ping(&self) -> BoxFuture<'_, Result<()>>;
 
@@ -78,6 +82,21 @@ pub trait BulkTransaction: Send {
     fn commit(&mut self) -> BoxFuture<'_, Result<()>>;
 }
 
+/// A transaction that jobs run in one after the other, kept only if committed. Reads see what earlier jobs wrote.
+pub trait StoreTransaction: Send {
+    /// Runs the plans of a job as [`Store::run`] does. After an error the transaction cannot be used any more.
+    fn run(&mut self, job: StoreJob) -> BoxFuture<'_, Result<Box<dyn RowSink>>>;
+
+    /// Commits to disk. The answer is stored under the idempotency key, if there is one.
+    fn commit(&mut self, answer: Vec<u8>) -> BoxFuture<'_, Result<()>>;
+}
+
+pub enum BegunTransaction<'s> {
+    Open(Box<dyn StoreTransaction + 's>),
+    /// A request with the same key was answered before.
+    Replayed(Vec<u8>),
+}
+
 /// A reference or link to a missing record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DanglingReference {
@@ -119,12 +138,12 @@ pub struct StoreJob {
 
 impl StoreJob {
     /// Reports that a failed plan rolled back an atomic job: resets the sink and finishes each plan in order, the
-    /// failed one with its error, the others as `Cancelled`.
+    /// failed one with its error, the others as `RolledBack`.
     pub fn report_rolled_back(&mut self, failed: usize, error: Error) {
         let mut error = Some(error);
         self.sink.reset();
         for (i, (position, _)) in self.plans.iter().enumerate() {
-            let reason = error.take_if(|_| i == failed).unwrap_or(Error::Cancelled);
+            let reason = error.take_if(|_| i == failed).unwrap_or(Error::RolledBack);
             self.sink.finish_plan(*position, Err(reason));
         }
     }

@@ -32,6 +32,8 @@ pub enum Error {
     OutcomeUnknown,
     /// The caller disconnected or its time ran out.
     Cancelled,
+    /// Undone, or not begun, because another operation of the same transaction failed.
+    RolledBack,
     /// A bug or failure of the server. The cause is logged once and never shown to a caller.
     Internal { cause: Cause },
     /// An error of a registered resolver, with its own code.
@@ -164,6 +166,7 @@ impl Error {
             | Error::Unavailable { .. }
             | Error::OutcomeUnknown
             | Error::Cancelled
+            | Error::RolledBack
             | Error::Resolver { .. }
             | Error::EventId { .. } => None,
         }
@@ -185,6 +188,7 @@ impl Error {
             Error::Limit(_) => "LIMIT_EXCEEDED",
             Error::Unavailable { .. } | Error::OutcomeUnknown => "UNAVAILABLE",
             Error::Cancelled => "CANCELLED",
+            Error::RolledBack => "ROLLED_BACK",
             Error::Internal { .. } => "INTERNAL",
             Error::Resolver { code, .. } => code,
             Error::EventId { code, .. } => code,
@@ -192,10 +196,16 @@ impl Error {
     }
 
     /// The error of one of many records: its violations get the index of the record.
-    pub fn of_item(mut self, index: usize) -> Error {
+    pub fn of_item(self, index: usize) -> Error {
+        self.under_path(&[PathSegment::Index(index)])
+    }
+
+    /// The error of a part of the input: its violations get the path of the part.
+    pub fn under_path(mut self, path: &[PathSegment]) -> Error {
         if let Error::Invalid(violations) | Error::Conflict(violations) = &mut self {
-            let found = std::mem::take(violations).into_iter();
-            *violations = found.map(|violation| violation.nested_under(PathSegment::Index(index))).collect();
+            violations.iter_mut().for_each(|violation| {
+                violation.path.splice(0..0, path.iter().cloned());
+            });
         }
         self
     }
@@ -211,6 +221,7 @@ impl Error {
             | Error::Unavailable { .. }
             | Error::OutcomeUnknown
             | Error::Cancelled
+            | Error::RolledBack
             | Error::Internal { .. }
             | Error::Resolver { .. }
             | Error::EventId { .. } => &[],
@@ -247,6 +258,7 @@ impl fmt::Display for Error {
                 "the connection to the database was lost before it confirmed the change; the change may or may not have been saved",
             ),
             Error::Cancelled => f.write_str("the request was cancelled"),
+            Error::RolledBack => f.write_str("nothing was written, because another part of this request failed"),
             Error::Internal { .. } => f.write_str("an unexpected error occurred"),
             Error::Resolver { message, .. } | Error::EventId { message, .. } => f.write_str(message),
         }

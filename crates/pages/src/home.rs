@@ -29,7 +29,7 @@ impl Pages {
     pub async fn home_page(&self, resources: &ServedResources, head: &Parts) -> Result<Response, Problem> {
         let counts = self.count_records(resources).await;
         let is_away = !counts.is_empty() && counts.iter().all(Option::is_none);
-        let cards = self.labels.iter().zip(counts).zip(&resources.collections);
+        let cards = self.labels.iter().zip(counts).zip(resources.collections.iter());
         let cards = cards.map(|((labels, count), collection)| ResourceCard {
             new: format!("{}/new", labels.resource.path),
             resource: labels.resource.clone(),

@@ -46,6 +46,7 @@ fn row_layout(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         | Operation::Create { selection, .. }
         | Operation::CreateMany { selection, .. }
         | Operation::Upsert { selection, .. }
+        | Operation::Nested { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
         | Operation::ReadImage { selection, .. } => {

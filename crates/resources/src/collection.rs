@@ -92,8 +92,13 @@ pub fn equals_id(field: FieldId, id: &RecordId) -> Condition {
 pub fn record_path(collection: &str, id: &RecordId) -> String {
     match id {
         RecordId::Number(number) => format!("{collection}/{number}"),
-        RecordId::Text(text) => format!("{collection}/{}", utf8_percent_encode(text, ENCODED_IN_SEGMENT)),
+        RecordId::Text(text) => format!("{collection}/{}", encode_segment(text)),
     }
+}
+
+/// A text as a segment of a path.
+pub fn encode_segment(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED_IN_SEGMENT).to_string()
 }
 
 /// The id in a segment of a path; the error says what it must be.

@@ -182,7 +182,8 @@ fn expect_object(position: usize, value: Value) -> Result<RecordObject, Error> {
     })
 }
 
-/// Violations name a reference by its input name, `userId`; renames them to `user` if the client sent that.
+/// Violations name a reference by its input name, `userId`; renames them to `user` if the client sent that. They leave
+/// `create` out of the paths of related records; adds it where the client sent it.
 pub fn with_sent_names(record: &RecordType, bytes: &[u8], mut problem: Problem) -> Problem {
     if problem.violations.is_empty() || problem.request_part != RequestPart::Body {
         return problem;
@@ -203,8 +204,28 @@ pub fn with_sent_names(record: &RecordType, bytes: &[u8], mut problem: Problem) 
         {
             name.clone_from(&field.name);
         }
+        add_create_members(&sent, &mut violation.path);
     }
     problem
+}
+
+/// Adds `create` to a path wherever the body has it between two members of the path.
+fn add_create_members(sent: &Value, path: &mut Vec<PathSegment>) {
+    let mut current = Some(sent);
+    let mut position = 0;
+    while position < path.len() {
+        let found = match (&path[position], current) {
+            (PathSegment::Field(name), Some(value)) => value.get(name),
+            (PathSegment::Index(index), Some(value)) => value.as_list().and_then(|items| items.get(*index)),
+            (_, None) => return,
+        };
+        let created = current.and_then(|value| value.get("create")).filter(|_| found.is_none());
+        if created.is_some() {
+            path.insert(position, PathSegment::Field("create".to_owned()));
+        }
+        current = found.or(created);
+        position += 1;
+    }
 }
 
 /// Merges the errors of several records; each violation gets the index of its record.
@@ -214,8 +235,7 @@ pub fn merge_errors(errors: Vec<(usize, Error)>) -> Error {
         match error.of_item(number) {
             Error::Invalid(list) => invalid.extend(list),
             Error::Conflict(list) => conflicts.extend(list),
-            // Cancelled because another record failed.
-            Error::Cancelled => {}
+            Error::RolledBack | Error::Cancelled => {}
             error @ (Error::NotFound { .. }
             | Error::Stale { .. }
             | Error::KeyReused

@@ -11,18 +11,19 @@ use trefoil_model::RecordTypeId;
 use crate::collection::{Collection, SubPath};
 use crate::plain_list::PlainListResource;
 
-/// The resources of one schema. Swapped as a whole on reload.
+/// The resources of one schema. Swapped as a whole on reload. Cheap to clone.
+#[derive(Clone)]
 pub struct ServedResources {
     pub engine: Engine,
     pub response_cache: Arc<ResponseCache>,
     /// Identifies the store, since versions of another store mean nothing here.
-    pub store_id: String,
+    pub store_id: Arc<str>,
     /// In the order of the schema.
-    pub collections: Vec<Collection>,
+    pub collections: Arc<[Collection]>,
     /// Index in `collections` by path.
-    by_path: HashMap<String, usize>,
+    by_path: Arc<HashMap<String, usize>>,
     /// Plain lists in the order of the manifest.
-    pub plain_lists: Vec<Arc<PlainListResource>>,
+    pub plain_lists: Arc<[Arc<PlainListResource>]>,
 }
 
 impl ServedResources {
@@ -33,20 +34,26 @@ impl ServedResources {
         store_id: &str,
     ) -> ServedResources {
         let records = (0..engine.model().records.len()).map(RecordTypeId);
-        let collections: Vec<Collection> =
+        let collections: Arc<[Collection]> =
             records.map(|record| Collection::new(&engine, store_id, record, manifest)).collect();
         let paths = collections.iter().enumerate();
-        let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
+        let by_path: HashMap<_, _> =
+            paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
         let plain_lists =
             manifest.plain_lists.iter().map(|list| Arc::new(PlainListResource::new(list))).collect();
         ServedResources {
             engine,
             response_cache,
-            store_id: store_id.to_owned(),
+            store_id: store_id.into(),
             collections,
-            by_path,
+            by_path: Arc::new(by_path),
             plain_lists,
         }
+    }
+
+    /// The same resources, read and written by another engine of the same schema.
+    pub fn with_engine(&self, engine: Engine) -> ServedResources {
+        ServedResources { engine, ..self.clone() }
     }
 
     /// The collection of a record type; every type has one.

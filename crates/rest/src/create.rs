@@ -77,7 +77,7 @@ pub fn checked_operations(
     let mut invalid_count = 0;
     let check = |object: Result<RecordObject>| {
         if invalid_count == coerce::MAX_VIOLATIONS {
-            return Err(Error::Cancelled);
+            return Err(Error::RolledBack);
         }
         let checked =
             object.and_then(|object| checked_operation(request, object, WriteMode::Create, &operation));

@@ -23,6 +23,9 @@ mod event_stream;
 // The list that an event stream can begin with.
 mod snapshot;
 
+// Several requests in one.
+pub mod batch;
+
 // Fixed texts and views that the manifest declares.
 mod text_endpoints;
 

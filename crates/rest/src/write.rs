@@ -157,8 +157,9 @@ pub fn checked_operation(
     mode: WriteMode<'_>,
     operation: impl FnOnce(FieldValues) -> Operation,
 ) -> Result<Operation> {
-    let (fields, mut violations) = field_values::resolve_object(request.record(), object, mode);
-    let operation = operation(fields);
+    let model = request.resources.engine.model();
+    let (input, mut violations) = field_values::resolve_object(model, request.record(), object, mode);
+    let operation = operation(input.fields).with_related(input.related);
     if violations.is_empty() {
         return Ok(operation);
     }

@@ -18,6 +18,7 @@ pub mod listen;
 
 pub mod http1;
 
+mod batch_routes;
 mod home_text;
 mod record_routes;
 mod resource_router;

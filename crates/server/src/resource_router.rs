@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use http::header::{ACCEPT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method};
@@ -29,17 +29,20 @@ use trefoil_resources::collection::{Collection, SubPath};
 use trefoil_resources::plain_list::PlainListResource;
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::{ServedResources, body_text};
+use trefoil_rest::batch::BATCH_PATH;
 use trefoil_rest::{TextPath, plain_lists};
 
 use crate::home_text;
 
 /// The resources of one application, ready to serve. Replaced as a whole on reload.
 pub struct ResourceState {
-    catalog: ServedResources,
+    pub(crate) catalog: ServedResources,
     pub(crate) rest: trefoil_rest::RestState,
     pub(crate) pages: trefoil_pages::Pages,
     /// The paths in the order of manifest and schema, for the start page and suggestions.
     addresses: Vec<(String, &'static str)>,
+    /// The maximum number of requests in a batch.
+    pub(crate) max_batch: usize,
 }
 
 /// The router of the current [`ResourceState`].
@@ -56,7 +59,7 @@ struct RouterState {
 const RESERVED: [&str; 3] = ["/graphql", "/docs", "/openapi.json"];
 
 /// The resource at a path.
-enum MatchedResource<'s> {
+pub(crate) enum MatchedResource<'s> {
     Text(&'s TextPath),
     List(&'s Arc<PlainListResource>),
     /// The segment below a list: an index, if it is valid.
@@ -85,11 +88,11 @@ impl ResourceState {
         addresses.extend(catalog.collections.iter().map(|collection| (collection.path.clone(), "records")));
         let rest = trefoil_rest::RestState::new(app, streams);
         let pages = trefoil_pages::Pages::new(app, &catalog, config);
-        ResourceState { catalog, rest, pages, addresses }
+        ResourceState { catalog, rest, pages, addresses, max_batch: config.limits.batch }
     }
 
     /// Finds the resource at exactly this path.
-    fn match_path<'s>(&'s self, path: &'s str) -> Option<MatchedResource<'s>> {
+    pub(crate) fn match_path<'s>(&'s self, path: &'s str) -> Option<MatchedResource<'s>> {
         if let Some(text) = self.rest.text_paths.get(path) {
             return Some(MatchedResource::Text(text));
         }
@@ -319,7 +322,10 @@ impl ResourceRouter {
 
     /// A fallback instead of routes for the resources, because those can change while the server runs.
     pub fn router(&self) -> Router {
-        let fixed = Router::new().route("/", get(serve_home)).route("/openapi.json", get(serve_openapi));
+        let fixed = Router::new()
+            .route("/", get(serve_home))
+            .route("/openapi.json", get(serve_openapi))
+            .route(BATCH_PATH, post(serve_batch));
         fixed
             .fallback(serve_fallback)
             .with_state(self.clone())
@@ -379,6 +385,18 @@ async fn serve_openapi(State(router): State<ResourceRouter>, headers: HeaderMap)
     let _lease = router.0.gate.enter().await;
     let state = router.0.current.load();
     state.rest.openapi_response(&state.catalog, state.pages.custom_views(), &headers)
+}
+
+async fn serve_batch(State(router): State<ResourceRouter>, mut request: Request) -> Response {
+    let client: ClientInfo = request.extensions_mut().remove().unwrap_or_default();
+    let (head, body) = request.into_parts();
+    let body = match body_text::read_body(body).await {
+        Ok(body) => body,
+        Err(problem) => return problem.into_response(),
+    };
+    let _lease = router.0.gate.enter().await;
+    let state = router.0.current.load_full();
+    Box::pin(state.handle_batch(&head, &body, &client)).await
 }
 
 async fn serve_fallback(State(router): State<ResourceRouter>, mut request: Request) -> Response {

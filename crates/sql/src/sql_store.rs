@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use trefoil_engine::{
-    BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
-    RecordChange, Store, StoreJob,
+    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult,
+    LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
@@ -84,6 +84,10 @@ impl Store for SqlStore {
 
     fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
         self.as_store().begin_bulk_write(model)
+    }
+
+    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
+        self.as_store().begin_transaction(key)
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

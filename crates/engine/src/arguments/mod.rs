@@ -9,8 +9,10 @@ mod conditions;
 mod digit_texts;
 mod parse;
 mod plain_keys;
+pub mod related_records;
 pub mod sort_keys;
 pub mod unique_fields;
+mod unknown_names;
 mod values;
 
 pub use self::parse::{fields_from_object, listing_from_arguments};

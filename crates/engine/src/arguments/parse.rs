@@ -3,19 +3,26 @@
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::naming::names;
-use trefoil_model::{FieldId, Model, RecordId, RecordType, RootKind, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordType, RecordTypeId, RootKind, Value};
 
 use crate::arguments::conditions::parse_conditions;
 use crate::arguments::digit_texts::number_for_role;
 use crate::arguments::plain_keys;
-use crate::arguments::roles::member_role;
+use crate::arguments::related_records::{
+    InputPurpose, RecordReader, RelatedValue, describes_records, read_related,
+};
+use crate::arguments::roles::{inverse_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
+use crate::arguments::unknown_names::unknown_argument_message;
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text, is_impossible_key};
+use crate::binding::fillable_fields;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
 use crate::list_window;
-use crate::operation::{Condition, CountMode, ListSlice, Listing, MissingFields, Operation, SortKey};
+use crate::operation::{
+    Condition, CountMode, ListSlice, Listing, MissingFields, NestedWrite, Operation, RecordInput,
+    RelatedInput, SortKey,
+};
 use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 
 /// The arguments of a request by role.
@@ -23,6 +30,10 @@ use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 struct ParsedArguments {
     id: Option<RecordId>,
     fields: Vec<(FieldId, Value)>,
+    /// What is written along with the record.
+    related: Vec<RelatedInput>,
+    /// How many levels below the record of the operation the arguments are.
+    depth: usize,
     expected_version: Option<i64>,
     page: Option<i64>,
     size: Option<i64>,
@@ -36,8 +47,8 @@ struct ParsedArguments {
     is_descending: Option<bool>,
     conditions: Vec<Condition>,
     search: Option<String>,
-    /// The fields of each record to create.
-    items: Vec<Vec<(FieldId, Value)>>,
+    /// The records to create.
+    items: Vec<RecordInput>,
     unique_fields: Vec<FieldId>,
 }
 
@@ -77,7 +88,7 @@ impl BuiltinOperation {
             OperationVerb::Update | OperationVerb::Save => {
                 let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
                 let fields = parsed.fields;
-                Ok(Operation::Update {
+                let update = Operation::Update {
                     record,
                     id,
                     fields,
@@ -85,14 +96,22 @@ impl BuiltinOperation {
                     missing_fields: MissingFields::Keep,
                     expected_version,
                     selection,
-                })
+                };
+                Ok(update.with_related(parsed.related))
             }
             OperationVerb::Delete => {
                 let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
                 Ok(Operation::Delete { record, id, expected_version, selection })
             }
             OperationVerb::CreateMany => {
-                Ok(Operation::CreateMany { record, items: parsed.items, filled_fields, selection })
+                let mut inputs = parsed.items;
+                if inputs.iter().any(|input| !input.related.is_empty()) {
+                    inputs.iter_mut().for_each(|input| input.filled_fields.clone_from(&filled_fields));
+                    let write = NestedWrite::CreateMany(inputs);
+                    return Ok(Operation::Nested { record, write, selection });
+                }
+                let items = inputs.into_iter().map(|input| input.fields).collect();
+                Ok(Operation::CreateMany { record, items, filled_fields, selection })
             }
             OperationVerb::UpdateMany => {
                 let fields = std::mem::take(&mut parsed.fields);
@@ -113,9 +132,10 @@ impl BuiltinOperation {
     }
 
     fn create_operation(&self, parsed: ParsedArguments, selection: Arc<PreparedSelection>) -> Operation {
-        let ParsedArguments { id, fields, .. } = parsed;
+        let ParsedArguments { id, fields, related, .. } = parsed;
         let filled_fields = self.filled_fields.clone();
-        Operation::Create { record: self.record, id, fields, filled_fields, selection }
+        let create = Operation::Create { record: self.record, id, fields, filled_fields, selection };
+        create.with_related(related)
     }
 
     /// The predicates that the arguments of a subscription filter by.
@@ -162,7 +182,8 @@ pub fn listing_from_arguments(
 
 impl ParsedArguments {
     fn replace_global_ids(&mut self, model: &Model, record: &RecordType) -> Result<()> {
-        let lists = std::iter::once(&mut self.fields).chain(&mut self.items);
+        let lists =
+            std::iter::once(&mut self.fields).chain(self.items.iter_mut().map(|item| &mut item.fields));
         let fields = lists.flatten().map(|(field, value)| (*field, value));
         plain_keys::replace_in_fields(model, record, fields).map_err(Error::Invalid)?;
         plain_keys::replace_in_conditions(model, record, &mut self.conditions).map_err(Error::Invalid)
@@ -196,7 +217,7 @@ impl ParsedArguments {
                 RootKind::Query | RootKind::Subscription => {
                     self.conditions.push(Condition::equals(*field, value));
                 }
-                RootKind::Mutation => self.fields.push((*field, value)),
+                RootKind::Mutation => self.accept_written(model, record, verb, *field, value)?,
             },
             ArgumentRole::Compare(field, operator) => {
                 self.conditions.push(Condition::compare(*field, *operator, value));
@@ -232,7 +253,11 @@ impl ParsedArguments {
             ArgumentRole::Where => self.conditions.extend(parse_conditions(model, record, name, value)?),
             ArgumentRole::Search => self.search = Some(expect_text(name, value)?),
             // An input often has what only a resolver would use: a password, a token. `check` warns about it.
-            ArgumentRole::Unknown if verb.group() == VerbGroup::WriteFields => {}
+            ArgumentRole::Unknown if verb.group() == VerbGroup::WriteFields => {
+                if let Some(field) = inverse_field(record, name) {
+                    self.accept_written(model, record, verb, field, value)?;
+                }
+            }
             ArgumentRole::Unknown => {
                 return Err(vec![Violation::new(
                     name,
@@ -240,6 +265,43 @@ impl ParsedArguments {
                     unknown_argument_message(record, verb, name),
                 )]);
             }
+        }
+        Ok(())
+    }
+
+    /// Accepts the value of a field, or what is written to the records of a relation.
+    fn accept_written(
+        &mut self,
+        model: &Model,
+        record: &RecordType,
+        verb: OperationVerb,
+        field: FieldId,
+        value: Value,
+    ) -> Result<(), Vec<Violation>> {
+        let relation = record.field(field).kind.relation();
+        if relation.is_none() || !describes_records(&value) {
+            // Nothing but records can be written to an inverse.
+            if record.field(field).kind.inverse().is_none() {
+                self.fields.push((field, value));
+            }
+            return Ok(());
+        }
+        let purpose = match verb {
+            OperationVerb::UpdateMany | OperationVerb::Upsert => {
+                let name = &record.field(field).name;
+                let message = format!(
+                    "`{name}`: related records can be written only with one record that is created or updated"
+                );
+                return Err(vec![Violation::new(name, "UNSUPPORTED", message)]);
+            }
+            OperationVerb::Update => InputPurpose::Update,
+            // Without a key a new record is saved.
+            OperationVerb::Save if self.id.is_some() => InputPurpose::Update,
+            _ => InputPurpose::Create,
+        };
+        match read_related(&ArgumentReader(model), record, field, value, purpose, self.depth)? {
+            RelatedValue::Id(id) => self.fields.push((field, id)),
+            RelatedValue::Records(related) => self.related.push(related),
         }
         Ok(())
     }
@@ -332,29 +394,6 @@ impl ParsedArguments {
     }
 }
 
-/// The message for an argument without a role.
-pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
-    let owner = &record.name;
-    let key = &record.field(record.id_field()).input_name;
-    let text = match verb.group() {
-        VerbGroup::WriteFields => format!("{owner} has no field `{name}` that can be set"),
-        VerbGroup::ReadMany | VerbGroup::Subscribe => format!("{owner} has no field `{name}` to filter by"),
-        VerbGroup::Delete if verb == OperationVerb::DeleteMany => {
-            return format!("`{name}` is not known; use `where`");
-        }
-        VerbGroup::ReadOne | VerbGroup::Delete => {
-            return format!("`{name}` does not identify a {owner}; use `{key}`");
-        }
-    };
-    // A field that the operation does take, by the name that clients use.
-    let known = record.fields.iter().map(|field| field.input_name.as_str());
-    let known = known.filter(|known| member_role(record, verb, known) != ArgumentRole::Unknown);
-    match names::nearest_name(name, known) {
-        Some(nearest) => format!("{text}; did you mean `{nearest}`?"),
-        None => text,
-    }
-}
-
 /// `ASC` or `DESC`, in any case and length.
 fn is_descending(name: &str, value: Value) -> Result<bool, Vec<Violation>> {
     let text = expect_text(name, value)?;
@@ -362,13 +401,53 @@ fn is_descending(name: &str, value: Value) -> Result<bool, Vec<Violation>> {
         .ok_or_else(|| vec![Violation::new(name, "TYPE", format!("argument `{name}` must be ASC or DESC"))])
 }
 
-/// The fields of each record in a list.
+/// Reads records inside an input as the arguments of an operation are read.
+struct ArgumentReader<'a>(&'a Model);
+
+impl RecordReader for ArgumentReader<'_> {
+    fn model(&self) -> &Model {
+        self.0
+    }
+
+    fn read_record(
+        &self,
+        record: RecordTypeId,
+        members: Vec<(String, Value)>,
+        purpose: InputPurpose,
+        depth: usize,
+    ) -> Result<RecordInput, Vec<Violation>> {
+        let target = self.0.record(record);
+        let mut parsed = ParsedArguments { depth, ..ParsedArguments::default() };
+        let verb = match purpose {
+            InputPurpose::Create => OperationVerb::Create,
+            InputPurpose::Update => OperationVerb::Update,
+        };
+        parsed.accept_named(self.0, target, verb, members)?;
+        if self.0.global_ids {
+            let fields = parsed.fields.iter_mut().map(|(field, value)| (*field, value));
+            plain_keys::replace_in_fields(self.0, target, fields)?;
+        }
+        // An input type may lack a field that is filled.
+        let filled_fields = match purpose {
+            InputPurpose::Create => fillable_fields(target),
+            InputPurpose::Update => Vec::new(),
+        };
+        let ParsedArguments { id, fields, related, .. } = parsed;
+        Ok(RecordInput { id, fields, filled_fields, related })
+    }
+
+    fn read_id(&self, record: &RecordType, name: &str, value: &Value) -> Result<RecordId, Vec<Violation>> {
+        expect_id(record, name, value)
+    }
+}
+
+/// The records of a list.
 fn parse_items(
     model: &Model,
     record: &RecordType,
     name: &str,
     value: Value,
-) -> Result<Vec<Vec<(FieldId, Value)>>, Vec<Violation>> {
+) -> Result<Vec<RecordInput>, Vec<Violation>> {
     let mut items = Vec::new();
     let mut violations = Vec::new();
     for (index, item) in sort_keys::list_or_single(value).into_iter().enumerate() {
@@ -376,19 +455,15 @@ fn parse_items(
         let accepted = expect_object(name, item)
             .and_then(|fields| parsed.accept_named(model, record, OperationVerb::CreateMany, fields));
         match accepted {
-            Ok(()) => items.push(parsed.fields),
+            Ok(()) => {
+                let ParsedArguments { fields, related, .. } = parsed;
+                items.push(RecordInput { fields, related, ..RecordInput::default() });
+            }
             Err(found) => violations
                 .extend(found.into_iter().map(|violation| violation.nested_under(PathSegment::Index(index)))),
         }
     }
     if violations.is_empty() { Ok(items) } else { Err(violations) }
-}
-
-/// The message for an unknown field of an input object, `None` if it is known. `id` is allowed, because operations
-/// often share one input type.
-pub(crate) fn unknown_input_message(record: &RecordType, verb: OperationVerb, key: &str) -> Option<String> {
-    let is_unknown = key != "id" && member_role(record, verb, key) == ArgumentRole::Unknown;
-    is_unknown.then(|| unknown_argument_message(record, verb, key))
 }
 
 /// The id, if one is given, and the fields of a new record.

@@ -28,6 +28,10 @@ pub fn argument_roles(
             ArgumentRole::Id
         } else if role == ArgumentRole::Page && argument.is_zero_by_default {
             ArgumentRole::PageFromZero
+        } else if role == ArgumentRole::Unknown
+            && let Some(inverse) = written_inverse(record, verb, argument)
+        {
+            ArgumentRole::Field(inverse)
         } else if role == ArgumentRole::Unknown && is_input_object(record, verb, argument) {
             ArgumentRole::Input
         } else {
@@ -145,6 +149,12 @@ fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument
     holds_arguments && !argument.fields.is_empty() && argument.ty.is_list() == is_many
 }
 
+/// The list whose records an argument describes: `createInvoice(lines: [LineInput!]!)`.
+fn written_inverse(record: &RecordType, verb: OperationVerb, argument: &Argument) -> Option<FieldId> {
+    let takes_records = matches!(verb, OperationVerb::Create | OperationVerb::Update | OperationVerb::Save);
+    inverse_field(record, &argument.name).filter(|_| takes_records && !argument.fields.is_empty())
+}
+
 /// The filter that an argument of a list is, by a field's name and a comparison: `price`, `minPrice`, `titleContains`.
 fn filter_role(record: &RecordType, name: &str) -> Option<ArgumentRole> {
     if let Some(field) = filter_field(record, name) {
@@ -251,6 +261,12 @@ pub fn is_length_argument(record: Option<&RecordType>, name: &str) -> bool {
 /// The field that `name` filters by; its column must be comparable.
 pub fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
     record.find_input_field(name).filter(|id| record.field(*id).kind.is_comparable())
+}
+
+/// The list of records that refer to this one, by its name. An input may hold such records.
+pub(crate) fn inverse_field(record: &RecordType, name: &str) -> Option<FieldId> {
+    any_case_field(record, name, RecordType::find_field)
+        .filter(|id| record.field(*id).kind.inverse().is_some())
 }
 
 /// The field that `name` sets. Fields that the server fills are found too, so that they are refused by name.

@@ -3,8 +3,9 @@
 use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 
+use crate::arguments::conditions;
 use crate::arguments::roles::argument_roles;
-use crate::arguments::{conditions, parse};
+use crate::arguments::unknown_names::{unknown_argument_message, unknown_member_message};
 use crate::binding::impossible_fields;
 use crate::builtin_operation::VerbGroup;
 use crate::{ArgumentRole, BuiltinOperation, OperationVerb, ResolverBinding};
@@ -15,7 +16,8 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
     for (root, binding) in model.root_fields.iter().zip(bindings) {
         if let ResolverBinding::Builtin(builtin) = binding {
             let record = model.record(builtin.record);
-            let checked = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
+            let checked =
+                CheckedField { model, type_name: model.root_type_name(root.root_kind), field: &root.name };
             let roles = &builtin.argument_roles;
             checked.check_arguments(record, builtin.verb, &root.arguments, roles, &mut warnings);
             warnings.extend(checked.impossible_create_warning(record, builtin, root));
@@ -23,7 +25,8 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
         if let ResolverBinding::Abstract(operation) = binding
             && let Some(member) = operation.members.first()
         {
-            let checked = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
+            let checked =
+                CheckedField { model, type_name: model.root_type_name(root.root_kind), field: &root.name };
             let (record, roles) = (model.record(member.record), &member.argument_roles);
             checked.check_arguments(record, member.verb, &root.arguments, roles, &mut warnings);
         }
@@ -31,7 +34,7 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
     for owner in &model.records {
         for field in &owner.fields {
             if let Some(target) = listed_record_type(model, field) {
-                let checked = CheckedField { type_name: &owner.name, field: &field.name };
+                let checked = CheckedField { model, type_name: &owner.name, field: &field.name };
                 let roles = argument_roles(target, OperationVerb::List, &field.arguments);
                 checked.check_arguments(target, OperationVerb::List, &field.arguments, &roles, &mut warnings);
             }
@@ -48,6 +51,7 @@ fn listed_record_type<'m>(model: &'m Model, field: &Field) -> Option<&'m RecordT
 
 /// The field whose arguments are checked.
 struct CheckedField<'a> {
+    model: &'a Model,
     type_name: &'a str,
     field: &'a str,
 }
@@ -63,17 +67,23 @@ impl CheckedField<'_> {
     ) {
         for (argument, (_, role)) in arguments.iter().zip(roles) {
             let name = argument.name.as_str();
-            let nested = |reason: &dyn Fn(&str) -> Option<String>| -> Vec<(String, String)> {
-                let fields = argument.fields.iter().map(|field| field.name.as_str());
-                fields.filter_map(|field| Some((format!("{name}.{field}"), reason(field)?))).collect()
+            let nested = |reason: &dyn Fn(&Argument) -> Option<String>| -> Vec<(String, String)> {
+                let members = argument.fields.iter();
+                members
+                    .filter_map(|member| Some((format!("{name}.{}", member.name), reason(member)?)))
+                    .collect()
             };
             let unknown = match role {
                 ArgumentRole::Unknown => {
-                    vec![(name.to_owned(), parse::unknown_argument_message(record, verb, name))]
+                    vec![(name.to_owned(), unknown_argument_message(record, verb, name))]
                 }
                 ArgumentRole::Where if verb == OperationVerb::Get => Vec::new(),
-                ArgumentRole::Where => nested(&|field| conditions::unknown_condition_message(record, field)),
-                ArgumentRole::Input => nested(&|field| parse::unknown_input_message(record, verb, field)),
+                ArgumentRole::Where => {
+                    nested(&|member| conditions::unknown_condition_message(record, &member.name))
+                }
+                ArgumentRole::Input => {
+                    nested(&|member| unknown_member_message(self.model, record, verb, member))
+                }
                 ArgumentRole::Id
                 | ArgumentRole::Ids
                 | ArgumentRole::UniqueFields

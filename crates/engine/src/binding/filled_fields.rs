@@ -28,6 +28,16 @@ pub(crate) fn filled_fields(
     filled.filter(|filled| filled.on_update || !is_update).collect()
 }
 
+/// The required fields of a new record that are filled if no value is given for them.
+pub(crate) fn fillable_fields(record: &RecordType) -> Vec<FilledField> {
+    let unset = unset_fields(record, OperationVerb::Create, &[], &[]).into_iter();
+    let filled = unset.filter_map(|field| {
+        let value = fill_value(record.field(field))?;
+        Some(FilledField { field, value, on_update: false })
+    });
+    filled.collect()
+}
+
 /// The required fields that neither an argument nor the operation itself can set: a create never succeeds with them.
 pub(crate) fn impossible_fields<'r>(
     record: &'r RecordType,

@@ -19,4 +19,4 @@ mod filled_fields;
 mod explanation;
 
 pub use exact_names::{bind_root_fields, subscribed_changes};
-pub(crate) use filled_fields::impossible_fields;
+pub(crate) use filled_fields::{fillable_fields, impossible_fields};

@@ -2,8 +2,10 @@
 
 mod condition;
 mod listing;
+mod nested_write;
 mod outcome;
 mod selection;
+mod written_fields;
 
 use std::sync::Arc;
 
@@ -15,8 +17,10 @@ use crate::plan::PreparedSelection;
 
 pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 pub use crate::operation::listing::{CountMode, ListSlice, Listing, SortKey};
+pub use crate::operation::nested_write::{MAX_WRITE_DEPTH, NestedWrite, RecordInput, RelatedInput};
 pub use crate::operation::outcome::Outcome;
 pub use crate::operation::selection::{ChildSelection, Selection};
+pub use crate::operation::written_fields::{FillValue, FilledField, MissingFields};
 
 /// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.
 #[derive(Debug, Clone)]
@@ -83,6 +87,12 @@ pub enum Operation {
         expected_version: Option<i64>,
         selection: Arc<PreparedSelection>,
     },
+    /// Writes a record together with records that are related to it: all of them, or none.
+    Nested {
+        record: RecordTypeId,
+        write: NestedWrite,
+        selection: Arc<PreparedSelection>,
+    },
     /// The record as a change left it; related records are read now.
     ReadImage {
         record: RecordTypeId,
@@ -95,6 +105,43 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// The operation together with what it does to related records. Only a creation and an update of one record can
+    /// have such.
+    pub fn with_related(self, related: Vec<RelatedInput>) -> Operation {
+        if related.is_empty() {
+            return self;
+        }
+        match self {
+            Operation::Create { record, id, fields, filled_fields, selection } => {
+                let input = RecordInput { id, fields, filled_fields, related };
+                Operation::Nested { record, write: NestedWrite::Create(input), selection }
+            }
+            Operation::Update {
+                record,
+                id,
+                fields,
+                filled_fields,
+                missing_fields,
+                expected_version,
+                selection,
+            } => {
+                let input = RecordInput { id: None, fields, filled_fields, related };
+                let write = NestedWrite::Update { id, input, missing_fields, expected_version };
+                Operation::Nested { record, write, selection }
+            }
+            other @ (Operation::Get { .. }
+            | Operation::List { .. }
+            | Operation::CreateMany { .. }
+            | Operation::UpdateMany { .. }
+            | Operation::Upsert { .. }
+            | Operation::DeleteMany { .. }
+            | Operation::Delete { .. }
+            | Operation::Nested { .. }
+            | Operation::ReadImage { .. }
+            | Operation::PlainList(_)) => other,
+        }
+    }
+
     /// The record id that it names, if any.
     pub fn id(&self) -> Option<&RecordId> {
         match self {
@@ -102,38 +149,15 @@ impl Operation {
                 Some(id)
             }
             Operation::Create { id, .. } => id.as_ref(),
+            Operation::Nested { write: NestedWrite::Update { id, .. }, .. } => Some(id),
             Operation::List { .. }
             | Operation::CreateMany { .. }
             | Operation::UpdateMany { .. }
             | Operation::Upsert { .. }
             | Operation::DeleteMany { .. }
+            | Operation::Nested { .. }
             | Operation::ReadImage { .. }
             | Operation::PlainList(_) => None,
         }
     }
-}
-
-/// A field that the operation fills by itself if no value is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FilledField {
-    pub field: FieldId,
-    pub value: FillValue,
-    /// Also when a record changes, not only when it is created.
-    pub on_update: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FillValue {
-    CurrentTime,
-    CurrentDate,
-    False,
-    Zero,
-    EmptyList,
-}
-
-/// How an update treats the fields that it does not name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissingFields {
-    Keep,
-    Reset,
 }

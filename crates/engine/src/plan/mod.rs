@@ -2,6 +2,7 @@
 //! plans.
 
 mod many_records;
+mod nested;
 mod plan_limits;
 mod predicate;
 mod selection;
@@ -17,10 +18,14 @@ use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 use crate::changes::RecordImage;
 use crate::operation::{MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
+use crate::plan::nested::plan_nested;
 use crate::plan::selection::plan_listing;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
 pub use crate::plan::many_records::check_record_count;
+pub use crate::plan::nested::{
+    NestedKind, NestedPlan, NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem,
+};
 pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits, estimated_length};
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::selection::{
@@ -96,6 +101,7 @@ pub enum PlanAction {
         links: Vec<(FieldId, Vec<RecordId>)>,
         selection: Arc<PlannedSelection>,
     },
+    Nested(Box<NestedPlan>),
     ReadImage {
         record: RecordTypeId,
         image: RecordImage,
@@ -152,7 +158,8 @@ impl Plan {
             | PlanAction::UpdateMany { .. }
             | PlanAction::Upsert { .. }
             | PlanAction::Delete { .. }
-            | PlanAction::DeleteMany { .. } => true,
+            | PlanAction::DeleteMany { .. }
+            | PlanAction::Nested(_) => true,
             PlanAction::PlainList(operation) => operation.action.is_write(),
         }
     }
@@ -229,6 +236,9 @@ fn plan_action(
             let operation = Operation::Create { record, id: None, fields, filled_fields, selection };
             let create = Box::new(Plan::prove(model, limits, operation, now)?);
             PlanAction::Upsert { record, listing, create, values, links, selection: planned_selection }
+        }
+        Operation::Nested { record, write, selection } => {
+            PlanAction::Nested(Box::new(plan_nested(model, limits, record, write, selection, now, origin)?))
         }
         Operation::ReadImage { record, image, selection } => {
             PlanAction::ReadImage { record, image, selection: selection.plan(model, record)? }

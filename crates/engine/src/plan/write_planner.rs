@@ -41,14 +41,27 @@ pub(crate) struct WritePlanner<'a> {
     model: &'a Model,
     record: &'a RecordType,
     now: jiff::Timestamp,
+    /// Fields that get their content from other records of a nested write.
+    supplied_fields: Vec<FieldId>,
     planned: PlannedValues,
     violations: Vec<Violation>,
 }
 
 impl<'a> WritePlanner<'a> {
     pub(crate) fn new(model: &'a Model, record: RecordTypeId, now: jiff::Timestamp) -> Self {
-        let record = model.record(record);
-        WritePlanner { model, record, now, planned: PlannedValues::default(), violations: Vec::new() }
+        WritePlanner {
+            model,
+            record: model.record(record),
+            now,
+            supplied_fields: Vec::new(),
+            planned: PlannedValues::default(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// These fields get their content from other records of a nested write.
+    pub(crate) fn with_supplied(self, supplied_fields: Vec<FieldId>) -> Self {
+        WritePlanner { supplied_fields, ..self }
     }
 
     pub(crate) fn plan_create(
@@ -100,16 +113,21 @@ impl<'a> WritePlanner<'a> {
         missing_fields: MissingFields,
     ) -> Result<PlannedValues> {
         let mut is_given = self.accept_all(fields);
-        if !(self.planned.values.is_empty() && self.planned.links.is_empty()) {
+        if self.changes_record() {
             self.fill_fields(filled_fields.iter().filter(|filled| filled.on_update), &mut is_given);
         }
         if missing_fields == MissingFields::Reset {
             self.fill_missing(&is_given);
         }
-        if !(self.planned.values.is_empty() && self.planned.links.is_empty()) {
+        if self.changes_record() {
             self.set_timestamps(&[ValueSource::UpdateTime]);
         }
         self.finish()
+    }
+
+    fn changes_record(&self) -> bool {
+        let PlannedValues { values, links, .. } = &self.planned;
+        !(values.is_empty() && links.is_empty() && self.supplied_fields.is_empty())
     }
 
     fn finish(self) -> Result<PlannedValues> {
@@ -165,6 +183,14 @@ impl<'a> WritePlanner<'a> {
                 self.violations.push(Violation::new(&field.input_name, "READ_ONLY", message));
             } else {
                 self.accept_field(id, field, &value);
+            }
+        }
+        for id in &self.supplied_fields {
+            if std::mem::replace(&mut is_given[id.0], true) {
+                let field = self.record.field(*id);
+                let message =
+                    format!("`{}` follows from another record of this write; leave it out", field.input_name);
+                self.violations.push(Violation::new(&field.input_name, "TWICE", message));
             }
         }
         is_given

@@ -139,6 +139,7 @@ mod tests {
         let cache = DocumentCache::new(256 << 10);
         let plan = OperationPlan {
             kind: OperationType::Query,
+            atomic: false,
             roots: Vec::new(),
             single_use: false,
             uses_resolvers: false,

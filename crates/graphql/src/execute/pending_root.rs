@@ -1,7 +1,7 @@
 //! A root field whose operation the store runs.
 
 use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{ListSlice, Operation};
+use trefoil_engine::{ListSlice, NestedWrite, Operation};
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordId};
 
@@ -41,7 +41,11 @@ impl PendingRoot {
                 pending.cursors = listing.with_cursors.then(format);
                 pending.slice = listing.slice.clone();
             }
-            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => {
+            Ok(
+                Operation::Update { id, .. }
+                | Operation::Delete { id, .. }
+                | Operation::Nested { write: NestedWrite::Update { id, .. }, .. },
+            ) => {
                 pending.record_id = Some(id.clone());
             }
             Ok(
@@ -51,6 +55,7 @@ impl PendingRoot {
                 | Operation::UpdateMany { .. }
                 | Operation::Upsert { .. }
                 | Operation::DeleteMany { .. }
+                | Operation::Nested { .. }
                 | Operation::ReadImage { .. }
                 | Operation::PlainList(_),
             )

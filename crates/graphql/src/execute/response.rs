@@ -458,6 +458,13 @@ impl RowSink for ResponseBuilder {
         self.write_outcome(number, outcome);
     }
 
+    /// A root field with an error, such as that its record does not exist, undoes the operation.
+    fn refusal(&mut self, number: usize) -> Option<Error> {
+        let span = self.spans[self.pending[number].root_position].as_ref()?;
+        let error = self.writer.errors[span.errors.clone()].first()?;
+        Some(Error::Resolver { message: error.message.clone(), code: error.code.clone() })
+    }
+
     fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         self.changed.then(|| self.to_bytes())
     }

@@ -8,6 +8,7 @@ use trefoil_engine::{EngineRequest, JobResult, downcast_sink};
 
 use crate::execute::execution::{ExecutionError, OperationExecution, StoreCalls};
 use crate::execute::response::ResponseBuilder;
+use crate::plan::roots::RootAction;
 use crate::registered_resolvers::run::ResolverExecution;
 use crate::reply::ExecutedResponse;
 use crate::response_error::{self, ResponseError};
@@ -29,6 +30,9 @@ impl OperationExecution<'_> {
                 causes: Vec::new(),
             });
         }
+        if self.plan.atomic {
+            self.check_atomic()?;
+        }
         let capacity = self.plan.last_response_bytes.load(Ordering::Relaxed).min(MAX_PREALLOCATION) + 64;
         let mut builder = ResponseBuilder::new(self.plan.clone(), capacity);
         self.write_constants(&mut builder);
@@ -40,8 +44,11 @@ impl OperationExecution<'_> {
         if operations.is_empty() {
             return Ok(builder.finish());
         }
-        let request =
-            EngineRequest { sink: Box::new(builder), idempotency_key: self.key.take(), atomic: false };
+        let request = EngineRequest {
+            sink: Box::new(builder),
+            idempotency_key: self.key.take(),
+            atomic: self.plan.atomic,
+        };
         match self.engine.run(operations, request).await? {
             JobResult::Completed(sink) => Ok(downcast_sink::<ResponseBuilder>(sink)?.finish()),
             JobResult::Replayed(body) => Ok(ExecutedResponse {
@@ -52,6 +59,33 @@ impl OperationExecution<'_> {
                 causes: Vec::new(),
             }),
         }
+    }
+
+    /// Refuses an atomic operation with a field that the store cannot undo or answer.
+    fn check_atomic(&self) -> Result<(), ExecutionError> {
+        for root in &self.plan.roots {
+            let name = &root.label.name;
+            if let RootAction::Missing(why) = &root.action {
+                return Err(ResponseError::new("RESOLVER_NOT_FOUND", why).into());
+            }
+            if root.uses_resolvers() {
+                let field = match root.action {
+                    RootAction::Registered { .. } => format!("`{name}`"),
+                    RootAction::Typename(_)
+                    | RootAction::Introspection { .. }
+                    | RootAction::Builtin(_)
+                    | RootAction::Abstract(_)
+                    | RootAction::Missing(_) => format!("a field that is selected of `{name}`"),
+                };
+                let message = format!(
+                    "{field} has a registered resolver, which @atomic cannot undo; leave it out or leave @atomic out"
+                );
+                return Err(ResponseError::new("ATOMIC_UNSUPPORTED", message)
+                    .with_locations(&root.label.locations)
+                    .into());
+            }
+        }
+        Ok(())
     }
 
     async fn run_with_resolvers(self, builder: ResponseBuilder) -> Result<ExecutedResponse, ExecutionError> {

@@ -12,6 +12,7 @@ use trefoil_engine::{
     Selection,
 };
 use trefoil_model::RootKind;
+use trefoil_model::sdl::directives::ATOMIC_DIRECTIVE;
 
 use crate::plan::abstract_root::AbstractRoot;
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
@@ -27,6 +28,8 @@ use crate::response_error::ResponseError;
 /// A planned operation.
 pub struct OperationPlan {
     pub kind: OperationType,
+    /// `mutation @atomic`: all root fields or none.
+    pub atomic: bool,
     pub roots: Vec<PlannedRoot>,
     /// Arguments of relations depend on variables, so the plan is valid for one request only.
     pub single_use: bool,
@@ -164,6 +167,7 @@ impl OperationPlan {
             Some(failure) => Err(failure),
             None => Ok(OperationPlan {
                 kind: operation.operation_type,
+                atomic: operation.directives.has(ATOMIC_DIRECTIVE),
                 uses_resolvers: roots.iter().any(PlannedRoot::uses_resolvers),
                 cacheable: operation.operation_type == OperationType::Query && is_cacheable(&roots),
                 roots,

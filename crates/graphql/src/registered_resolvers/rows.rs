@@ -32,6 +32,7 @@ impl RootRowCollector {
                     | Operation::Create { selection, .. }
                     | Operation::CreateMany { selection, .. }
                     | Operation::Upsert { selection, .. }
+                    | Operation::Nested { selection, .. }
                     | Operation::Update { selection, .. }
                     | Operation::Delete { selection, .. }
                     | Operation::ReadImage { selection, .. },

@@ -23,6 +23,8 @@ pub struct Problem {
     pub violations: Vec<Violation>,
     /// The part of the request that the violations refer to.
     pub request_part: RequestPart,
+    /// The number of the request in a batch that failed.
+    pub index: Option<usize>,
     /// Set where the path decides the format and not `Accept`: text endpoints answer with text.
     pub format: Option<ErrorFormat>,
     /// For the log only; the service writes it once, with the request id.
@@ -55,6 +57,7 @@ impl Problem {
             headers: Vec::new(),
             violations: Vec::new(),
             request_part: RequestPart::Body,
+            index: None,
             format: None,
             cause: None,
         }
@@ -150,6 +153,7 @@ pub fn error_status(error: &Error) -> StatusCode {
         Error::Stale { .. } => StatusCode::PRECONDITION_FAILED,
         Error::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         // A client that cancelled is gone or already has its 408; what is left is our own shutdown.
+        Error::RolledBack => StatusCode::CONFLICT,
         Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -169,6 +173,7 @@ impl From<Error> for Problem {
             Error::Invalid(violations) | Error::Conflict(violations) => problem.with_violations(violations),
             Error::NotFound { .. }
             | Error::Stale { .. }
+            | Error::RolledBack
             | Error::KeyReused
             | Error::Limit(_)
             | Error::Resolver { .. }
@@ -208,6 +213,7 @@ mod tests {
             ),
             (Error::OutcomeUnknown, 503),
             (Error::Cancelled, 503),
+            (Error::RolledBack, 409),
             (Error::internal("secret"), 500),
             (Error::Resolver { message: "no".into(), code: "MINE".into() }, 500),
             (Error::EventId { code: "EVENT_ID_EXPIRED", message: "too old".into() }, 400),

@@ -131,7 +131,9 @@ pub fn render_error(
     let (media, body) = match format {
         ErrorFormat::Graphql => (context.graphql_media(), graphql_body(problem, request_id)),
         ErrorFormat::Html => ("text/html; charset=utf-8", page(problem, context, request_id)),
-        ErrorFormat::Json => ("application/problem+json; charset=utf-8", problem_json(problem, request_id)),
+        ErrorFormat::Json => {
+            ("application/problem+json; charset=utf-8", problem_value(problem, request_id).to_string())
+        }
         ErrorFormat::Text => ("text/plain; charset=utf-8", text_body(problem, request_id)),
     };
     let headers = response.headers_mut();
@@ -173,7 +175,7 @@ fn segment_json(segment: &PathSegment) -> Value {
 }
 
 /// RFC 9457, with our stable code and one entry per violation.
-fn problem_json(problem: &Problem, request_id: &str) -> String {
+pub fn problem_value(problem: &Problem, request_id: &str) -> Value {
     let mut body = json!({
         "type": "about:blank",
         "title": problem.title(),
@@ -182,6 +184,9 @@ fn problem_json(problem: &Problem, request_id: &str) -> String {
         "code": problem.code,
         "requestId": request_id,
     });
+    if let Some(index) = problem.index {
+        body["index"] = index.into();
+    }
     if !problem.violations.is_empty() {
         let entry = |violation: &Violation| match problem.request_part {
             RequestPart::Body => problem_entry("pointer", json_pointer(&violation.path), violation),
@@ -189,7 +194,7 @@ fn problem_json(problem: &Problem, request_id: &str) -> String {
         };
         body["errors"] = problem.violations.iter().map(entry).collect();
     }
-    body.to_string()
+    body
 }
 
 fn problem_entry(key: &str, location: String, violation: &Violation) -> Value {

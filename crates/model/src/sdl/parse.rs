@@ -49,8 +49,9 @@ pub fn parse_schema(
     let diagnostics = finish_diagnostics(log.diagnostics, files, !parsed.errors.is_empty());
     match valid {
         Some(schema) if diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) => {
+            let (schema, plain_sdl) = directives::add_atomic_directive(schema);
+            let hash = xxhash_rust::xxh3::xxh3_64(plain_sdl.as_bytes());
             let sdl = schema.to_string();
-            let hash = xxhash_rust::xxh3::xxh3_64(sdl.as_bytes());
             let PartialModel { records, enums, embedded, .. } = partial_model;
             let mut model = Model {
                 records,

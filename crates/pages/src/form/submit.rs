@@ -197,6 +197,7 @@ impl Pages {
             | Error::Unavailable { .. }
             | Error::OutcomeUnknown
             | Error::Cancelled
+            | Error::RolledBack
             | Error::Internal { .. }
             | Error::EventId { .. }
             | Error::Resolver { .. }) => return Err(write_problem(error)),

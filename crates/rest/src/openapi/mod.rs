@@ -64,7 +64,7 @@ fn build_document(manifest: &Manifest, views: &[String], resources: &ServedResou
     let mut names = UniqueNames::default();
     let ids = OperationIds::new(model, &mut names);
     let mut paths = Map::new();
-    for collection in &resources.collections {
+    for collection in resources.collections.iter() {
         let describer = CollectionDescriber { model, limits, collection, ids: &ids };
         paths.extend(describer.path_items(&mut names));
         describer.add_bulk_operations(&mut names, &mut paths[&collection.path]);

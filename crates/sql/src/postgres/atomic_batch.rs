@@ -52,6 +52,7 @@ async fn run_one_by_one(
         let mut visit = |row: &dyn Row| sink.row(*number, row);
         let outcome = execute_plan(session, model, plan, program, &mut visit).await?;
         sink.finish_plan(*number, Ok(outcome));
+        check_refusal(sink, *number)?;
     }
     Ok(())
 }
@@ -69,6 +70,11 @@ async fn insert_plans(
     for (number, (outcome, tree)) in numbers.into_iter().zip(created) {
         tree.visit_rows(&mut |row| sink.row(number, row));
         sink.finish_plan(number, Ok(outcome));
+        check_refusal(sink, number)?;
     }
     Ok(())
+}
+
+fn check_refusal(sink: &mut dyn RowSink, number: usize) -> Result<(), PostgresError> {
+    sink.refusal(number).map_or(Ok(()), |error| Err(PostgresError::Plan(error)))
 }

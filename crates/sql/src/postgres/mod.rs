@@ -27,6 +27,7 @@ pub(crate) mod bulk_transaction;
 pub(crate) mod change_log;
 pub(crate) mod notify;
 pub(crate) mod prune;
+pub(crate) mod request_transaction;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +38,8 @@ use tokio::task::AbortHandle;
 
 use trefoil_config::{PostgresUrl, TlsMode};
 use trefoil_engine::{
-    BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
-    RecordChange, Store, StoreJob,
+    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult,
+    LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
@@ -191,6 +192,10 @@ impl Store for PostgresStore {
 
     fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
         Box::pin(self.open_bulk_transaction(model.clone()))
+    }
+
+    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
+        Box::pin(self.open_transaction(key))
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

@@ -328,17 +328,25 @@ async fn run_transaction(
             session.execute_control("SAVEPOINT plan").await?;
         }
     }
-    if job.atomic {
-        run_atomic(session, job, programs).await?;
-    } else {
-        run_each(session, job, programs).await?;
-    }
+    run_plans(session, job, programs).await?;
     if let Some(key) = &job.idempotency_key
         && let Some(bytes) = job.sink.bytes_to_replay()
     {
         idempotency_keys::store_answer(session, key, &bytes).await?;
     }
     Ok(JobCompletion::Completed)
+}
+
+/// Runs the plans of a job, each on its own or all as one. The savepoint of the first already exists.
+pub(crate) async fn run_plans(
+    session: PostgresSession<'_>,
+    job: &mut StoreJob,
+    programs: &[Arc<Program>],
+) -> Result<(), PostgresError> {
+    match job.atomic {
+        true => run_atomic(session, job, programs).await,
+        false => run_each(session, job, programs).await,
+    }
 }
 
 /// Runs each plan separately: a failed plan does not affect the others. The savepoint of the first already exists.
@@ -382,12 +390,21 @@ async fn run_atomic(
         job.sink.reset();
     }
     for (i, program) in programs.iter().enumerate() {
-        match run_plan(session, job, i, program).await? {
-            Ok(outcome) => job.sink.finish_plan(job.plans[i].0, Ok(outcome)),
-            Err(error) => {
-                job.report_rolled_back(i, error);
-                return Ok(());
+        let failure = match run_plan(session, job, i, program).await? {
+            Ok(outcome) => {
+                let number = job.plans[i].0;
+                job.sink.finish_plan(number, Ok(outcome));
+                let refusal = job.sink.refusal(number);
+                if refusal.is_some() {
+                    session.execute_control("ROLLBACK TO plan").await?;
+                }
+                refusal
             }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = failure {
+            job.report_rolled_back(i, error);
+            return Ok(());
         }
     }
     Ok(())

@@ -28,6 +28,7 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
         | PlanAction::UpdateMany { .. }
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
+        | PlanAction::Nested(_)
         | PlanAction::ReadImage { .. } => false,
     }
 }

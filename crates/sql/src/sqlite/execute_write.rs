@@ -23,7 +23,10 @@ type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
         Program::Create { links, .. } | Program::Update(UpdateProgram { links, .. }) => !links.is_empty(),
-        Program::CreateMany(_) | Program::UpdateMany { .. } | Program::Upsert { .. } => true,
+        Program::CreateMany(_)
+        | Program::UpdateMany { .. }
+        | Program::Upsert { .. }
+        | Program::Nested { .. } => true,
         Program::Get(_) | Program::List { .. } | Program::Delete { .. } | Program::DeleteMany { .. } => false,
         // Only one statement writes; its triggers are part of it.
         Program::PlainList => false,
@@ -57,6 +60,7 @@ pub fn execute_write(
         | Program::UpdateMany { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
+        | Program::Nested { .. }
         | Program::PlainList => execute_read(session, plan, program, visit),
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod change_log;
 pub(crate) mod data_version;
 pub(crate) mod idempotency_keys;
 pub(crate) mod prune;
+pub(crate) mod request_transaction;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,8 +38,8 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use trefoil_engine::{
-    BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
-    RecordChange, Store, StoreJob,
+    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult,
+    LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordTypeId};
@@ -220,6 +221,10 @@ impl Store for SqliteStore {
     fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
         let model = model.clone();
         Box::pin(async move { self.open_bulk_transaction(&model).await })
+    }
+
+    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
+        Box::pin(self.open_transaction(key))
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

@@ -196,17 +196,22 @@ fn run_job(session: SqliteSession<'_>, queued: &mut QueuedJob) -> rusqlite::Resu
             KeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
         }
     }
-    if queued.job.atomic {
-        run_atomic(session, queued)?
-    } else {
-        run_each(session, &mut queued.job, &queued.programs)?
-    }
+    run_plans(session, &mut queued.job, &queued.programs)?;
     if let Some(key) = &queued.job.idempotency_key
         && let Some(bytes) = queued.job.sink.bytes_to_replay()
     {
         idempotency_keys::store_answer(&session, key, &bytes)?;
     }
     Ok(JobCompletion::Completed)
+}
+
+/// Runs the plans of a job, each on its own or all as one.
+pub fn run_plans(
+    session: SqliteSession<'_>,
+    job: &mut StoreJob,
+    programs: &[Arc<Program>],
+) -> rusqlite::Result<()> {
+    if job.atomic { run_atomic(session, job, programs) } else { run_each(session, job, programs) }
 }
 
 /// Runs each plan on its own: one that fails does not undo the others.
@@ -230,19 +235,25 @@ pub fn run_each(
 }
 
 /// Runs all plans as one unit: if one fails, all are undone and the failure is reported for each.
-fn run_atomic(session: SqliteSession<'_>, queued: &mut QueuedJob) -> rusqlite::Result<()> {
+fn run_atomic(
+    session: SqliteSession<'_>,
+    job: &mut StoreJob,
+    programs: &[Arc<Program>],
+) -> rusqlite::Result<()> {
     session.execute_control("SAVEPOINT plan")?;
-    for i in 0..queued.job.plans.len() {
-        match run_plan(session, &mut queued.job, i, &queued.programs[i])? {
+    for (i, program) in programs.iter().enumerate() {
+        let failure = match run_plan(session, job, i, program)? {
             Ok(outcome) => {
-                let number = queued.job.plans[i].0;
-                queued.job.sink.finish_plan(number, Ok(outcome));
+                let number = job.plans[i].0;
+                job.sink.finish_plan(number, Ok(outcome));
+                job.sink.refusal(number)
             }
-            Err(error) => {
-                end_savepoint(session, false)?;
-                queued.job.report_rolled_back(i, error);
-                return Ok(());
-            }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = failure {
+            end_savepoint(session, false)?;
+            job.report_rolled_back(i, error);
+            return Ok(());
         }
     }
     end_savepoint(session, true)

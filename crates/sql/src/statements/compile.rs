@@ -60,6 +60,10 @@ pub enum Program {
         create: Box<Program>,
         update: UpdateProgram,
     },
+    /// The statements of its steps are written when it runs.
+    Nested {
+        read_level: SelectLevel,
+    },
     /// An action on a plain list; its statements do not depend on the plan.
     PlainList,
 }
@@ -111,6 +115,7 @@ impl Program {
             | Program::UpdateMany { .. }
             | Program::DeleteMany { .. }
             | Program::Upsert { .. }
+            | Program::Nested { .. }
             | Program::PlainList => false,
         }
     }
@@ -189,6 +194,9 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
                 create: Box::new(compile_plan(dialect, model, create)?),
                 update: update_program(dialect, owner, fields, false, read_level)?,
             }
+        }
+        PlanAction::Nested(nested) => {
+            Program::Nested { read_level: selects.written_record(nested.record, &nested.selection)? }
         }
         PlanAction::PlainList(_) => Program::PlainList,
     })
@@ -328,6 +336,7 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
             shape.push_fields(links.iter().map(|(field, _)| *field));
             shape
         }
+        PlanAction::Nested(nested) => StatementShape::of_kind(9, &nested.selection.statement_shape),
         PlanAction::PlainList(_) => StatementShape::default(),
     };
     Cow::Owned(shape)

@@ -5,6 +5,7 @@ pub(crate) mod decimal_key;
 pub mod dialect;
 
 // The statements that read and write records.
+pub(crate) mod nested_write;
 pub(crate) mod predicate_sql;
 pub mod select;
 pub mod sql_parameter;

@@ -54,7 +54,7 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         | PlanAction::DeleteMany { record, .. }
         | PlanAction::Upsert { record, .. } => (Some(*record), None, None),
         // Each of its plans has parts of its own.
-        PlanAction::CreateMany(_) | PlanAction::PlainList(_) => (None, None, None),
+        PlanAction::CreateMany(_) | PlanAction::Nested(_) | PlanAction::PlainList(_) => (None, None, None),
     };
     let (values, links) = match action {
         PlanAction::Create { values, links, .. }
@@ -63,6 +63,7 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         PlanAction::CreateMany(_)
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
+        | PlanAction::Nested(_)
         | PlanAction::Get { .. }
         | PlanAction::List { .. }
         | PlanAction::Delete { .. }
@@ -80,6 +81,7 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         | PlanAction::ReadImage { .. }
         | PlanAction::CreateMany(_)
         | PlanAction::Upsert { .. }
+        | PlanAction::Nested(_)
         | PlanAction::PlainList(_) => WriteKind::Other,
     };
     WriteParts { kind, record, id, expected_version, values, links }

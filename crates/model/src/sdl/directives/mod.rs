@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 
 use apollo_compiler::ast::{self, Directive, DirectiveDefinition, DirectiveList};
 use apollo_compiler::parser::Parser;
-use apollo_compiler::{Name, Node};
+use apollo_compiler::validation::Valid;
+use apollo_compiler::{Name, Node, Schema};
 use regex::{Regex, RegexBuilder};
 
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
@@ -117,6 +118,32 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         doc: "Binds the field to the resolver with this name.",
     },
 ];
+
+/// The directive of documents that makes a mutation one transaction. Every schema with mutations has it.
+pub const ATOMIC_DIRECTIVE: &str = "atomic";
+
+const ATOMIC_SDL: &str = "\"All fields of the mutation are one transaction: an error undoes all of them.\"\n\
+                          directive @atomic on MUTATION";
+
+/// Adds [`ATOMIC_DIRECTIVE`] to a schema with mutations that does not declare it. Returns the SDL without it, too, which
+/// is the same for a schema and for what is printed of it.
+pub(crate) fn add_atomic_directive(schema: Valid<Schema>) -> (Valid<Schema>, String) {
+    let mut schema = schema.into_inner();
+    let declared = schema.directive_definitions.shift_remove(ATOMIC_DIRECTIVE);
+    let plain_sdl = schema.to_string();
+    schema.directive_definitions.extend(declared.map(|definition| (definition.name.clone(), definition)));
+    if schema.schema_definition.mutation.is_some()
+        && !schema.directive_definitions.contains_key(ATOMIC_DIRECTIVE)
+    {
+        let document = Parser::new().parse_ast(ATOMIC_SDL, "trefoil.graphqls");
+        let document = document.unwrap_or_else(|failed| failed.partial);
+        let definitions = document.definitions.iter().filter_map(|one| one.as_directive_definition());
+        for definition in definitions {
+            schema.directive_definitions.insert(definition.name.clone(), definition.clone());
+        }
+    }
+    (Valid::assume_valid(schema), plain_sdl)
+}
 
 /// Types used only by the directives above, as name and SDL.
 pub const HELPER_TYPES: &[(&str, &str)] = &[

@@ -12,7 +12,9 @@ use crate::sdl::generate::generated_type::{GeneratedType, inner_name};
 use crate::sdl::generate::input_types::FieldTypes;
 use crate::sdl::generate::operations::GeneratedOperation;
 use crate::sdl::generate::request::GenerationRequest;
-use crate::sdl::generate::{declared_types, input_types, operations, result_types, where_types};
+use crate::sdl::generate::{
+    declared_types, input_types, nested_types, operations, result_types, where_types,
+};
 use crate::sdl::record_types::PartialModel;
 use crate::sdl::root_fields;
 
@@ -98,14 +100,18 @@ impl SdlGenerator<'_> {
         let reason = match self.schema.types.get(name) {
             Some(declared) => declared_types::misfit(self.schema, declared, &definition),
             None => {
-                // Conditions on a record whose type of conditions cannot be used are left out.
-                if where_types::is_where_name(name) {
-                    definition.fields.retain(|(_, ty)| self.use_type(position, inner_name(ty)).is_none());
-                }
+                // What a type may lack is left out: conditions on records whose type of conditions cannot be used, and
+                // related records whose types cannot. The others come first, because a type that is looked at while
+                // this one is may contain it.
+                let may_lack =
+                    |ty: &str| where_types::is_where_name(name) || nested_types::is_nested_name(ty);
                 let inner = definition.fields.iter().map(|(_, ty)| inner_name(ty).to_owned());
-                let inner: Vec<String> = inner.collect();
-                let unusable = inner.iter().find_map(|inner| self.use_type(position, inner));
+                let needed: Vec<String> = inner.filter(|inner| !may_lack(inner)).collect();
+                let unusable = needed.iter().find_map(|inner| self.use_type(position, inner));
                 if unusable.is_none() {
+                    definition.fields.retain(|(_, ty)| {
+                        !may_lack(inner_name(ty)) || self.use_type(position, inner_name(ty)).is_none()
+                    });
                     self.type_sdl.push_str(&definition.to_sdl());
                 }
                 unusable
@@ -118,7 +124,7 @@ impl SdlGenerator<'_> {
     /// The definition of a type that can be generated; `None` for those of the schema itself.
     fn definition(&self, position: usize, name: &str) -> Option<GeneratedType> {
         let record = &self.model.records[position];
-        input_types::input_type(self.schema, self.model, record, name).or_else(|| {
+        input_types::input_type(self.schema, self.model, name).or_else(|| {
             let types = FieldTypes { schema: self.schema, model: self.model };
             result_types::result_type(record, &types.key_type(position), name)
         })

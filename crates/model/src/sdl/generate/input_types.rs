@@ -20,19 +20,16 @@ pub(super) fn update_name(record: &RecordType) -> String {
     format!("{}Update", record.name)
 }
 
-/// The input type of this name, if it is one of the record type or of an embedded value.
-pub(super) fn input_type(
-    schema: &Schema,
-    model: &PartialModel,
-    record: &RecordType,
-    name: &str,
-) -> Option<GeneratedType> {
+/// The input type of this name, if it is one of a record type or of an embedded value.
+pub(super) fn input_type(schema: &Schema, model: &PartialModel, name: &str) -> Option<GeneratedType> {
     let types = FieldTypes { schema, model };
-    let fields = if name == create_name(record) {
+    let find =
+        |type_name: fn(&RecordType) -> String| model.records.iter().find(|record| type_name(record) == name);
+    let fields = if let Some(record) = find(create_name) {
         types.create_fields(record)
-    } else if name == update_name(record) {
+    } else if let Some(record) = find(update_name) {
         types.update_fields(record)
-    } else if let Some(fields) = types.where_type_fields(name) {
+    } else if let Some(fields) = types.where_type_fields(name).or_else(|| types.nested_fields(name)) {
         fields
     } else {
         let embedded = model.embedded.values().find(|ty| embedded_input_name(&ty.name) == name)?;
@@ -69,17 +66,26 @@ impl FieldTypes<'_> {
             let ty = self.written_type(&record.name, field);
             let must_be_given = match field.kind.is_id() {
                 true => record.key_source == KeySource::Client,
-                false => field.required && field.default.is_none() && field.is_stored(),
+                // A reference may be given as a record instead, or follow from the record around it.
+                false => {
+                    let has_choice = self.nested_member(record, field).is_some();
+                    field.required && field.default.is_none() && field.is_stored() && !has_choice
+                }
             };
             (field.input_name.clone(), if must_be_given { format!("{ty}!") } else { ty })
         };
         let is_given = |field: &&Field| field.kind.is_id() && record.accepts_given_key();
-        record.fields.iter().filter(is_given).chain(writable_fields(record)).map(field).collect()
+        let fields = record.fields.iter().filter(is_given).chain(writable_fields(record)).map(field);
+        fields.chain(self.nested_members(record)).collect()
     }
 
     fn update_fields(&self, record: &RecordType) -> Vec<(String, String)> {
         let field = |field: &Field| (field.input_name.clone(), self.written_type(&record.name, field));
-        writable_fields(record).map(field).collect()
+        writable_fields(record).map(field).chain(self.nested_members(record)).collect()
+    }
+
+    fn nested_members(&self, record: &RecordType) -> Vec<(String, String)> {
+        record.fields.iter().filter_map(|field| self.nested_member(record, field)).collect()
     }
 
     fn embedded_fields(&self, embedded: &EmbeddedType) -> Vec<(String, String)> {

@@ -8,6 +8,7 @@ mod request;
 // The operations of a record type, and the types of their arguments and results.
 mod generated_type;
 mod input_types;
+mod nested_types;
 mod operations;
 mod result_types;
 mod where_types;

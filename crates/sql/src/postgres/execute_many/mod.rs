@@ -1,6 +1,7 @@
 //! Runs programs that write any number of records on PostgreSQL, inside the caller's transaction.
 
 pub mod insert_records;
+mod nested_write;
 
 use trefoil_engine::plan::{PlanAction, PlannedListing};
 use trefoil_engine::{Outcome, Plan, Row};
@@ -10,6 +11,7 @@ use crate::postgres::bulk_insert::statement_chunks;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::execute_many::insert_records::{insert_level, insert_records};
+use crate::postgres::execute_many::nested_write::execute_nested;
 use crate::postgres::execute_write::{execute_update, execute_write};
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error};
 use crate::statements::compile::{CreatePrograms, Program, has_given_id};
@@ -83,6 +85,9 @@ pub async fn execute_plan(
             let updated = execute_update(session, parts, selection, update, visit);
             execute_explained(session, model, parts, updated).await
         }
+        (PlanAction::Nested(nested), Program::Nested { read_level }) => {
+            execute_nested(session, model, nested, read_level, visit).await
+        }
         // Written one by one, or read.
         (
             PlanAction::Get { .. }
@@ -98,7 +103,8 @@ pub async fn execute_plan(
             PlanAction::CreateMany(_)
             | PlanAction::UpdateMany { .. }
             | PlanAction::DeleteMany { .. }
-            | PlanAction::Upsert { .. },
+            | PlanAction::Upsert { .. }
+            | PlanAction::Nested(_),
             _,
         ) => Err(internal_error("a write to many records has the program of another plan")),
     }

@@ -1,5 +1,7 @@
 //! Executes programs that write any number of records, inside the caller's transaction.
 
+mod nested_write;
+
 use trefoil_engine::plan::{PlanAction, PlannedListing};
 use trefoil_engine::{Outcome, Plan, Row};
 use trefoil_model::Model;
@@ -7,6 +9,7 @@ use trefoil_model::error::Error;
 
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
+use crate::sqlite::execute_many::nested_write::execute_nested;
 use crate::sqlite::execute_write::{execute_update, execute_write};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::compile::Program;
@@ -66,6 +69,9 @@ pub fn execute_plan(
             }
             None => execute_write(session, model, create, create_program, visit),
         },
+        (PlanAction::Nested(nested), Program::Nested { read_level }) => {
+            execute_nested(session, model, nested, read_level, visit)
+        }
         // Written one by one, or read.
         (
             PlanAction::Get { .. }
@@ -81,7 +87,8 @@ pub fn execute_plan(
             PlanAction::CreateMany(_)
             | PlanAction::UpdateMany { .. }
             | PlanAction::DeleteMany { .. }
-            | PlanAction::Upsert { .. },
+            | PlanAction::Upsert { .. }
+            | PlanAction::Nested(_),
             _,
         ) => Err(Error::internal("a write to many records has the program of another plan").into()),
     }

@@ -1,0 +1,50 @@
+//! What is said about names that an operation does not know.
+
+use trefoil_model::naming::names;
+use trefoil_model::{Argument, Model, RecordType};
+
+use crate::arguments::roles::{inverse_field, member_role};
+use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
+
+/// The message for an argument without a role.
+pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
+    let owner = &record.name;
+    let key = &record.field(record.id_field()).input_name;
+    let text = match verb.group() {
+        VerbGroup::WriteFields => format!("{owner} has no field `{name}` that can be set"),
+        VerbGroup::ReadMany | VerbGroup::Subscribe => format!("{owner} has no field `{name}` to filter by"),
+        VerbGroup::Delete if verb == OperationVerb::DeleteMany => {
+            return format!("`{name}` is not known; use `where`");
+        }
+        VerbGroup::ReadOne | VerbGroup::Delete => {
+            return format!("`{name}` does not identify a {owner}; use `{key}`");
+        }
+    };
+    // A field that the operation does take, by the name that clients use.
+    let known = record.fields.iter().map(|field| field.input_name.as_str());
+    let known = known.filter(|known| member_role(record, verb, known) != ArgumentRole::Unknown);
+    match names::nearest_name(name, known) {
+        Some(nearest) => format!("{text}; did you mean `{nearest}`?"),
+        None => text,
+    }
+}
+
+/// The message for an unknown member of an input object, `None` if it is known. `id` is allowed, because operations
+/// often share one input type.
+pub(crate) fn unknown_member_message(
+    model: &Model,
+    record: &RecordType,
+    verb: OperationVerb,
+    member: &Argument,
+) -> Option<String> {
+    let name = member.name.as_str();
+    let is_unknown = name != "id" && member_role(record, verb, name) == ArgumentRole::Unknown;
+    let is_unknown = is_unknown && !describes_inverse(model, record, member);
+    is_unknown.then(|| unknown_argument_message(record, verb, name))
+}
+
+/// True if the member holds records that refer to this one.
+fn describes_inverse(model: &Model, record: &RecordType, member: &Argument) -> bool {
+    let is_object = model.schema.get_input_object(member.ty.inner_name()).is_some();
+    is_object && inverse_field(record, &member.name).is_some()
+}

@@ -1,0 +1,28 @@
+//! How a write treats fields that it is not given.
+
+use trefoil_model::FieldId;
+
+/// A field that the operation fills by itself if no value is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilledField {
+    pub field: FieldId,
+    pub value: FillValue,
+    /// Also when a record changes, not only when it is created.
+    pub on_update: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FillValue {
+    CurrentTime,
+    CurrentDate,
+    False,
+    Zero,
+    EmptyList,
+}
+
+/// How an update treats the fields that it does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingFields {
+    Keep,
+    Reset,
+}

@@ -1,0 +1,45 @@
+//! The plan of a nested write: its records in steps, each of which is one statement if possible.
+
+mod step_planner;
+mod steps;
+
+use std::sync::Arc;
+
+use trefoil_model::error::{PathSegment, Result};
+use trefoil_model::{Model, RecordTypeId};
+
+use crate::operation::NestedWrite;
+use crate::plan::nested::step_planner::StepPlanner;
+use crate::plan::plan_limits::PlanLimits;
+use crate::plan::selection::PreparedSelection;
+use crate::plan::write_planner::WriteOrigin;
+
+pub use crate::plan::nested::steps::{
+    NestedKind, NestedPlan, NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem,
+};
+
+pub(super) fn plan_nested(
+    model: &Model,
+    limits: &PlanLimits,
+    record: RecordTypeId,
+    write: NestedWrite,
+    selection: Arc<PreparedSelection>,
+    now: jiff::Timestamp,
+    origin: WriteOrigin,
+) -> Result<NestedPlan> {
+    let mut planner = StepPlanner::new(model, limits, now, origin);
+    let kind = match write {
+        NestedWrite::Create(input) => NestedKind::Create(planner.add_root(record, input, Vec::new())),
+        NestedWrite::CreateMany(inputs) => {
+            let roots = inputs.into_iter().enumerate();
+            let add = |(index, input)| planner.add_root(record, input, vec![PathSegment::Index(index)]);
+            NestedKind::CreateMany(roots.map(add).collect())
+        }
+        NestedWrite::Update { id, input, missing_fields, expected_version } => {
+            planner.add_changed_root(record, &id, input, missing_fields);
+            NestedKind::Update { id, expected_version }
+        }
+    };
+    let (new_ids, steps) = planner.finish()?;
+    Ok(NestedPlan { record, kind, new_ids, steps, selection: selection.plan(model, record)? })
+}

@@ -1,0 +1,102 @@
+//! Runs a nested write on SQLite, record by record: a prepared statement that is repeated costs no more than a longer one.
+
+use trefoil_engine::plan::{NestedKind, NestedPlan, NestedStep};
+use trefoil_engine::{Outcome, Row};
+use trefoil_model::error::Error;
+use trefoil_model::{Model, RecordId};
+
+use crate::sqlite::constraint_errors::explain_error;
+use crate::sqlite::error::SqliteError;
+use crate::sqlite::execute_read::read_tree;
+use crate::sqlite::session::SqliteSession;
+use crate::statements::dialect::Dialect;
+use crate::statements::nested_write::{NestedRun, StepResult};
+use crate::statements::select::SelectLevel;
+use crate::statements::sql_parameter::SqlParameter;
+use crate::statements::write::version_sql;
+
+/// Rows are visited after all steps.
+pub fn execute_nested(
+    session: SqliteSession<'_>,
+    model: &Model,
+    plan: &NestedPlan,
+    read_level: &SelectLevel,
+    visit: &mut dyn FnMut(&dyn Row),
+) -> Result<Outcome, SqliteError> {
+    if let NestedKind::Update { id, expected_version } = &plan.kind {
+        let sql = version_sql(Dialect::Sqlite, model.record(plan.record));
+        let Some(found) = session.query_integer(&sql, &[SqlParameter::id(id)])? else {
+            return Ok(Outcome::NotFound);
+        };
+        if let Some(expected) = expected_version.filter(|expected| *expected != found) {
+            return Err(Error::Stale { expected, found }.into());
+        }
+    }
+    let mut run = NestedRun::new(Dialect::Sqlite, model, plan);
+    for step in &plan.steps {
+        execute_step(session, &mut run, step)?;
+    }
+    let mut read = |id: &RecordId| -> Result<i64, SqliteError> {
+        let tree = read_tree(session, read_level, &plan.selection, id).map_err(SqliteError::Store)?;
+        let tree = tree.ok_or(SqliteError::Store(rusqlite::Error::QueryReturnedNoRows))?;
+        tree.visit_rows(visit);
+        Ok(tree.rows().cell(0, read_level.width - 1).to_i64().unwrap_or_default())
+    };
+    match &plan.kind {
+        NestedKind::Create(number) => {
+            let id = run.new_id(*number)?.clone();
+            Ok(Outcome::Created { version: read(&id)?, id })
+        }
+        NestedKind::CreateMany(numbers) => {
+            for number in numbers {
+                read(run.new_id(*number)?)?;
+            }
+            Ok(Outcome::ChangedMany { count: numbers.len() as u64 })
+        }
+        NestedKind::Update { id, .. } => Ok(Outcome::Updated { version: read(id)?, id: id.clone() }),
+    }
+}
+
+fn execute_step(
+    session: SqliteSession<'_>,
+    run: &mut NestedRun<'_>,
+    step: &NestedStep,
+) -> Result<(), SqliteError> {
+    let sql = run.sql(step, 1)?;
+    let mut missing = Vec::new();
+    for item in &step.items {
+        let items = std::slice::from_ref(item);
+        let parameters = run.parameters(step, items)?;
+        let executed = if NestedRun::is_check(step) {
+            session.query_values(&sql, &parameters).map(|found| found.len())
+        } else {
+            session.execute(&sql, &parameters)
+        };
+        let changed = match executed {
+            Ok(changed) => changed,
+            Err(error) => {
+                let owned = run.owned_parts(step, item)?;
+                return Err(match explain_error(session, run.model, owned.parts(), error) {
+                    SqliteError::Plan(error) => SqliteError::Plan(NestedRun::item_error(step, item, error)),
+                    error @ SqliteError::Store(_) => error,
+                });
+            }
+        };
+        match NestedRun::step_result(step) {
+            // A trigger of another program ignored it, and may have done something else instead.
+            StepResult::NewRecords if changed == 0 => {
+                return Err(SqliteError::Store(rusqlite::Error::StatementChangedRows(0)));
+            }
+            StepResult::NewRecords => {
+                let has_id =
+                    matches!(&step.action, trefoil_engine::plan::StepAction::Insert { has_id: true, .. });
+                if !has_id {
+                    run.set_new_id(item, RecordId::Number(session.connection.last_insert_rowid()));
+                }
+            }
+            StepResult::RowPerItem if changed == 0 => missing.push(item.clone()),
+            StepResult::RowPerItem | StepResult::AnyRows => {}
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(run.missing_error(step, &missing, &[]).into()) }
+}
