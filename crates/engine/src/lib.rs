@@ -52,7 +52,7 @@ pub use crate::engine::{
 };
 pub use crate::operation::{
     ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSlice, Listing,
-    MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, Selection, SortKey, ValuePath,
+    MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, Selection, SortKey, SortPath, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

@@ -32,10 +32,13 @@ pub mod values;
 pub mod error;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use apollo_compiler::Schema;
 use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
+
+use crate::naming::names;
 
 pub use crate::change_wrapper::ChangePart;
 pub use crate::diagnostic::{Diagnostic, Severity};
@@ -115,6 +118,7 @@ pub struct Field {
     pub renamed_from: Option<String>,
     /// Filter and paging arguments; only lists of records have them.
     pub arguments: Vec<Argument>,
+    pub(crate) name_words: OnceLock<[String; 2]>,
 }
 
 /// A constraint on the values of a field, enforced for GraphQL, REST and HTML alike.
@@ -358,6 +362,11 @@ impl Field {
     /// True if a column of the record's own table stores it.
     pub fn is_stored(&self) -> bool {
         !self.column.is_empty()
+    }
+
+    /// The words of its name and of that in inputs, made on first sight.
+    pub fn name_words(&self) -> &[String; 2] {
+        self.name_words.get_or_init(|| [&self.name, &self.input_name].map(|name| names::snake_words(name)))
     }
 
     /// True if clients may set it when they create or change a record.

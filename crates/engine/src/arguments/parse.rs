@@ -216,7 +216,7 @@ impl ParsedArguments {
             ArgumentRole::After => self.after = Some(expect_text(name, value)?),
             ArgumentRole::Last => self.last = Some(expect_integer(name, &value)?),
             ArgumentRole::Before => self.before = Some(expect_text(name, value)?),
-            ArgumentRole::OrderBy => parse_sort_keys(record, name, value)?
+            ArgumentRole::OrderBy => parse_sort_keys(model, record, name, value)?
                 .into_iter()
                 .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
             ArgumentRole::SortDirection => self.is_descending = Some(is_descending(name, value)?),

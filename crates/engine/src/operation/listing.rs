@@ -1,8 +1,6 @@
 //! The part of a list that is wanted: its conditions, order and page.
 
-use trefoil_model::FieldId;
-
-use crate::operation::Condition;
+use crate::operation::{Condition, SortKey};
 
 /// The records of a list and their order.
 #[derive(Debug, Clone, Default)]
@@ -28,21 +26,6 @@ pub enum CountMode {
     Exact,
     /// Counts up to one more than this number, which then means "more": the cost does not grow with the list.
     UpTo(u32),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SortKey {
-    pub field: FieldId,
-    pub descending: bool,
-}
-
-impl SortKey {
-    /// Appends it, unless the field is a sort key already.
-    pub fn append_to(self, sort_keys: &mut Vec<SortKey>) {
-        if !sort_keys.iter().any(|known| known.field == self.field) {
-            sort_keys.push(self);
-        }
-    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,6 +4,7 @@ mod condition;
 mod listing;
 mod outcome;
 mod selection;
+mod sort_key;
 
 use std::sync::Arc;
 
@@ -14,9 +15,10 @@ use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 
 pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
-pub use crate::operation::listing::{CountMode, ListSlice, Listing, SortKey};
+pub use crate::operation::listing::{CountMode, ListSlice, Listing};
 pub use crate::operation::outcome::Outcome;
 pub use crate::operation::selection::{ChildSelection, Selection};
+pub use crate::operation::sort_key::{MAX_SORT_DEPTH, MAX_SORT_PATHS, SortKey, SortPath};
 
 /// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.
 #[derive(Debug, Clone)]

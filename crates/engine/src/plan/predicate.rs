@@ -286,6 +286,13 @@ fn under_name(name: &str, violations: Vec<Violation>) -> Vec<Violation> {
     violations.into_iter().map(|violation| violation.nested_under(segment())).collect()
 }
 
+impl ValuePath {
+    pub(super) fn push_shape(&self, shape: &mut StatementShape) {
+        shape.push_number(self.field.0);
+        shape.push_fields(self.members.iter().copied());
+    }
+}
+
 impl Predicate {
     fn negated(self) -> Predicate {
         if let Predicate::Not(inner) = self { *inner } else { Predicate::Not(Box::new(self)) }
@@ -320,10 +327,7 @@ impl Predicate {
             | Predicate::Text { path, .. }
             | Predicate::TextPattern { path, .. }
             | Predicate::HasItem { path, .. }
-            | Predicate::HasItems { path } => {
-                shape.push_number(path.field.0);
-                shape.push_fields(path.members.iter().copied());
-            }
+            | Predicate::HasItems { path } => path.push_shape(shape),
             Predicate::All(predicates) | Predicate::Any(predicates) => push_shapes(predicates, shape),
             Predicate::Not(inner) => inner.push_shape(shape),
             Predicate::Related { relation, predicates } => {

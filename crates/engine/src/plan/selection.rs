@@ -7,7 +7,7 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
 
 use crate::cursor::{self, CursorPosition};
-use crate::operation::{CountMode, ListSlice, Listing, Selection, SortKey};
+use crate::operation::{CountMode, ListSlice, Listing, MAX_SORT_PATHS, Selection, SortKey};
 use crate::plan::predicate::{Predicate, plan_predicates, push_shapes, search_predicate};
 use crate::plan::statement_shape::StatementShape;
 
@@ -88,8 +88,12 @@ impl PlannedListing {
     /// Adds what decides the statements of the listing.
     pub fn push_shape(&self, shape: &mut StatementShape) {
         push_shapes(&self.predicates, shape);
-        shape.push_fields(self.sort_keys.iter().map(|key| key.field));
-        self.sort_keys.iter().for_each(|key| shape.push_flag(key.descending));
+        shape.push_number(self.sort_keys.len());
+        for SortKey { path, descending } in &self.sort_keys {
+            shape.push_fields(path.references.iter().copied());
+            path.value.push_shape(shape);
+            shape.push_flag(*descending);
+        }
         shape.push_flag(self.has_limit_or_offset());
         shape.push_flag(self.with_cursors);
         shape.push_number(match self.count {
@@ -151,9 +155,16 @@ pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing
     if let Some(text) = &listing.search {
         predicates.push(search_predicate(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
     }
+    let path_count = listing.sort_keys.iter().filter(|key| key.path.own_field().is_none()).count();
+    if path_count > MAX_SORT_PATHS {
+        return Err(Error::Limit(format!(
+            "too many sort keys through references and embedded values: {path_count}, but at most {MAX_SORT_PATHS} are \
+             allowed"
+        )));
+    }
     let position = |name: &str, text: &Option<String>| {
         let text = text.as_deref();
-        text.map(|text| cursor::decode(record, &listing.sort_keys, name, text)).transpose()
+        text.map(|text| cursor::decode(model, record, &listing.sort_keys, name, text)).transpose()
     };
     let mut planned = PlannedListing {
         predicates,

@@ -128,7 +128,7 @@ impl CollectionDescriber<'_> {
 
     fn list_operation(&self, names: &mut UniqueNames) -> Json {
         let id = names.reserve(&format!("list{}", pascal_case(&self.collection.path)));
-        let mut parameters = parameters::list_parameters(self.record(), self.limits);
+        let mut parameters = parameters::list_parameters(self.model, self.record(), self.limits);
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let is_live = !self.collection.subscribed_changes.is_empty();
         if is_live {
@@ -382,7 +382,7 @@ impl CollectionDescriber<'_> {
         let child_id = format!("{}Id", camel_case(&child.name));
         let path = format!("{}/{{id}}/{segment}", self.collection.path);
 
-        let mut parameters = parameters::list_parameters(child, self.limits);
+        let mut parameters = parameters::list_parameters(self.model, child, self.limits);
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let first = json!({ "operationId": one_id, "parameters": {
             "id": "$request.path.id", &child_id: first_key(child),

@@ -75,14 +75,17 @@ pub fn shared_parameters() -> Map<String, Json> {
     ])
 }
 
+const SORT_DESCRIPTION: &str = "Sort by these fields; `-` for descending. Nulls last, ties by id. Dots lead through at \
+    most 3 references and embedded values; only the first step is listed here.";
+
 /// The query parameters of lists of one type, as components: `Product.price.gte`.
-pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
+pub fn type_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
     let mut parameters = Map::new();
     let mut add = |parameter: Json| {
         let name = parameter["name"].as_str().unwrap_or_default();
         parameters.insert(format!("{}.{name}", record.name), parameter);
     };
-    query_parameters(record, limits).into_iter().for_each(&mut add);
+    query_parameters(model, record, limits).into_iter().for_each(&mut add);
     for field in record.fields.iter().filter(|field| field.kind.value_type().is_some()) {
         if field.kind.is_comparable() && !LIST_PARAMS.contains(&field.input_name.as_str()) {
             add(filter_parameter(field, None));
@@ -93,20 +96,19 @@ pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, 
 }
 
 /// References to the query parameters of a list.
-pub fn list_parameters(record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
-    type_parameters(record, limits).keys().map(|name| parameter_reference(name)).collect()
+pub fn list_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
+    type_parameters(model, record, limits).keys().map(|name| parameter_reference(name)).collect()
 }
 
 pub fn fields_parameter(record: &RecordType) -> Json {
     parameter_reference(&format!("{}.fields", record.name))
 }
 
-fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
+fn query_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
     let stored = record.fields.iter().filter(|field| field.is_stored());
     let names: Vec<&str> = stored.map(|field| field.input_name.as_str()).chain(["*"]).collect();
-    let sortable = record.fields.iter().filter(|field| field.kind.is_comparable());
     let orders: Vec<String> =
-        sortable.flat_map(|field| [field.input_name.clone(), format!("-{}", field.input_name)]).collect();
+        sort_names(model, record).into_iter().flat_map(|name| [name.clone(), format!("-{name}")]).collect();
     let query = |name: &str, description: &str, schema: Json| json!({ "name": name, "in": "query", "description": description, "schema": schema });
     let list = |name: &str, description: &str, values: Json| {
         let items = json!({ "type": "string", "enum": values });
@@ -118,7 +120,7 @@ fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
     [
         list("fields", "Return objects with only these fields; `*` for all.", json!(names)),
         query("q", "Only records with a text that contains this, ignoring case.", text_schema()),
-        list("sort", "Sort by these fields; `-` for descending. Nulls last, ties by id.", json!(orders)),
+        list("sort", SORT_DESCRIPTION, json!(orders)),
         query(
             "page",
             "The page, from 1. Not together with `after`.",
@@ -193,11 +195,26 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
     })
 }
 
+/// What records can be sorted by: their fields, and those of records and values one step away.
+fn sort_names(model: &Model, record: &RecordType) -> Vec<String> {
+    let sortable = |fields: &[Field], prefix: &str| -> Vec<String> {
+        let fields = fields.iter().filter(|field| field.kind.is_comparable());
+        fields.map(|field| format!("{prefix}{}", field.input_name)).collect()
+    };
+    let inner = record.fields.iter().flat_map(|field| {
+        let embedded = field.kind.value_type().and_then(|ty| model.embedded.get(ty.embedded_name()?));
+        let target = field.kind.reference().map(|reference| &model.record(reference.target).fields);
+        let fields = embedded.map(|embedded| &embedded.fields).or(target);
+        fields.map(|fields| sortable(fields, &format!("{}.", field.name))).unwrap_or_default()
+    });
+    sortable(&record.fields, "").into_iter().chain(inner).collect()
+}
+
 /// All parameters, as components.
 pub fn all_parameters(model: &Model, limits: &PlanLimits) -> Map<String, Json> {
     let mut parameters = shared_parameters();
     for record in &model.records {
-        parameters.extend(type_parameters(record, limits));
+        parameters.extend(type_parameters(model, record, limits));
     }
     parameters
 }

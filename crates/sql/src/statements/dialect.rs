@@ -262,6 +262,18 @@ impl Dialect {
         }
     }
 
+    /// The expression that selects a [`Dialect::json_member`]; like the column of such a value, which is text beside
+    /// numbers of exact digits.
+    pub fn read_member(self, value: &str, value_type: Option<&ValueType>) -> String {
+        match (self, json_class(value_type)) {
+            (Dialect::Sqlite, JsonClass::Decimal) => format!("CAST({value} AS TEXT)"),
+            (Dialect::Postgres, JsonClass::Decimal) => format!("({value})::text"),
+            (_, JsonClass::Integer | JsonClass::Real | JsonClass::Boolean | JsonClass::Text) => {
+                value.to_owned()
+            }
+        }
+    }
+
     /// True if a list, stored as JSON, contains a value.
     pub fn list_has_item(self, column: &str, item_type: Option<&ValueType>, item: &str) -> String {
         let comparison = item_type.map_or(ValueComparison::Plain, ValueComparison::for_type);

@@ -7,6 +7,7 @@ pub mod dialect;
 // The statements that read and write records.
 pub(crate) mod predicate_sql;
 pub mod select;
+mod sort_sql;
 pub mod sql_parameter;
 mod where_clause;
 pub(crate) mod write;
