@@ -116,6 +116,8 @@ pub struct ServerLimits {
     pub conditions: usize,
     /// Records that one operation creates, changes or deletes.
     pub bulk: usize,
+    /// Records that a search without an index reads.
+    pub search_rows: usize,
     /// Bytes of cached GraphQL documents, parsed and planned.
     pub document_cache: usize,
     /// Bytes of cached responses; 0 disables the cache.
@@ -150,6 +152,7 @@ impl Default for ServerLimits {
             max_page_size: 1_000,
             conditions: 100,
             bulk: 10_000,
+            search_rows: 100_000,
             document_cache: 32 << 20,
             answer_cache: 32 << 20,
             page_parts: 8 << 20,

@@ -167,6 +167,12 @@ pub static SETTINGS: &[Setting] = &[
         "Maximum number of records that one operation creates, changes or deletes"
     ),
     setting!(
+        "limit-search-rows",
+        CountSyntax,
+        limits.search_rows,
+        "Maximum number of records that a search without `@search` reads"
+    ),
+    setting!(
         "limit-document-cache",
         SizeSyntax,
         limits.document_cache,

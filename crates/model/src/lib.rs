@@ -78,6 +78,9 @@ pub struct Model {
     pub generated: String,
 }
 
+/// Names of title fields, best first.
+const TITLE_NAMES: [&str; 6] = ["title", "name", "label", "subject", "item", "email"];
+
 #[derive(Debug)]
 pub struct RecordType {
     pub name: String,
@@ -318,6 +321,17 @@ impl RecordType {
     /// The reference whose key a field shows that is not stored itself: `user` for `userId`.
     pub fn find_shown_reference(&self, name: &str) -> Option<FieldId> {
         self.find_input_field(name).filter(|id| self.field(*id).kind.is_reference())
+    }
+
+    /// The field that names a record where others refer to it: a text with one of [`TITLE_NAMES`], or else the first
+    /// text.
+    pub fn title_field(&self) -> Option<FieldId> {
+        let is_text = |field: &Field| {
+            matches!(field.kind.scalar(), Some(Scalar::String | Scalar::Email)) && field.is_stored()
+        };
+        let by_name =
+            TITLE_NAMES.iter().find_map(|name| self.find_field(name).filter(|id| is_text(self.field(*id))));
+        by_name.or_else(|| self.fields.iter().position(is_text).map(FieldId))
     }
 
     /// The field that holds the id, whatever it is called.

@@ -368,6 +368,7 @@ pub(crate) fn build_engine(
         max_page_size: clamp(config.limits.max_page_size),
         conditions: config.limits.conditions,
         bulk: u32::try_from(config.limits.bulk).unwrap_or(u32::MAX),
+        search_rows: u32::try_from(config.limits.search_rows).unwrap_or(u32::MAX),
     };
     Engine::new(
         application.model.clone(),

@@ -35,7 +35,8 @@ struct ParsedArguments {
     sort_keys: Vec<SortKey>,
     is_descending: Option<bool>,
     conditions: Vec<Condition>,
-    search: Option<String>,
+    /// The name of the argument, and the text.
+    search: Option<(String, String)>,
     /// The fields of each record to create.
     items: Vec<Vec<(FieldId, Value)>>,
     unique_fields: Vec<FieldId>,
@@ -227,10 +228,10 @@ impl ParsedArguments {
             ArgumentRole::Where
                 if matches!(value, Value::String(_)) && verb.group() == VerbGroup::ReadMany =>
             {
-                self.search = Some(expect_text(name, value)?);
+                self.search = Some((name.to_owned(), expect_text(name, value)?));
             }
             ArgumentRole::Where => self.conditions.extend(parse_conditions(model, record, name, value)?),
-            ArgumentRole::Search => self.search = Some(expect_text(name, value)?),
+            ArgumentRole::Search => self.search = Some((name.to_owned(), expect_text(name, value)?)),
             // An input often has what only a resolver would use: a password, a token. `check` warns about it.
             ArgumentRole::Unknown if verb.group() == VerbGroup::WriteFields => {}
             ArgumentRole::Unknown => {
@@ -292,13 +293,9 @@ impl ParsedArguments {
             set_direction(&mut self.sort_keys, is_descending);
         }
         let conditions = list_window::limited_conditions(limits, self.conditions)?;
-        Ok(Listing {
-            conditions,
-            search: self.search,
-            sort_keys: self.sort_keys,
-            slice,
-            ..Listing::default()
-        })
+        let search = self.search.map(|(name, text)| list_window::limited_search(limits, &name, text));
+        let search = search.transpose()?;
+        Ok(Listing { conditions, search, sort_keys: self.sort_keys, slice, ..Listing::default() })
     }
 
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {

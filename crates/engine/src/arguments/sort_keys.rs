@@ -6,7 +6,7 @@ use trefoil_model::{EmbeddedType, Field, FieldId, Model, RecordType, Value};
 
 use crate::arguments::roles::{any_case_field, filter_field};
 use crate::arguments::values::{expect_object, expect_text};
-use crate::operation::{MAX_SORT_DEPTH, SortKey, SortPath, ValuePath};
+use crate::operation::{MAX_SORT_DEPTH, ReferencePath, SortKey, ValuePath};
 
 pub(crate) fn parse_sort_keys(
     model: &Model,
@@ -160,7 +160,7 @@ enum SortOwner<'m> {
     /// A record that references lead to.
     Record(&'m RecordType, Vec<FieldId>),
     /// An embedded value.
-    Embedded(&'m EmbeddedType, SortPath),
+    Embedded(&'m EmbeddedType, ReferencePath),
 }
 
 impl<'m> SortOwner<'m> {
@@ -208,16 +208,16 @@ impl<'m> SortOwner<'m> {
         }
     }
 
-    fn path_to(&self, field: FieldId) -> SortPath {
+    fn path_to(&self, field: FieldId) -> ReferencePath {
         match self {
             SortOwner::Record(_, references) => {
-                SortPath { references: references.clone(), value: field.into() }
+                ReferencePath { references: references.clone(), value: field.into() }
             }
             SortOwner::Embedded(_, outer) => {
                 let ValuePath { field: column, members } = &outer.value;
                 let members = members.iter().copied().chain([field]).collect();
                 let value = ValuePath { field: *column, members };
-                SortPath { references: outer.references.clone(), value }
+                ReferencePath { references: outer.references.clone(), value }
             }
         }
     }

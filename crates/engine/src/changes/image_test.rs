@@ -92,7 +92,7 @@ impl ImageTest {
                 return Err(Violation::new(name, "CONDITION", message));
             }
             // Subscriptions have no search argument.
-            Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => ImageTest::Never,
+            Predicate::Words { .. } | Predicate::Never => ImageTest::Never,
         })
     }
 

@@ -182,9 +182,10 @@ impl DocumentRequest<'_> {
             ArgumentRole::Offset => {
                 self.page_and_size().map(|(page, size)| literal(json!((page - 1).saturating_mul(size))))
             }
-            ArgumentRole::Search => {
-                self.listing.and_then(|listing| listing.search.clone()).map(|text| literal(json!(text)))
-            }
+            ArgumentRole::Search => self
+                .listing
+                .and_then(|listing| listing.search.as_ref())
+                .map(|search| literal(json!(search.text))),
             // No page is read backward.
             ArgumentRole::Last
             | ArgumentRole::Before

@@ -7,8 +7,8 @@ use crate::operation::{Condition, SortKey};
 pub struct Listing {
     /// Records meet all of them.
     pub conditions: Vec<Condition>,
-    /// Matches records with this text in any text field, ignoring case.
-    pub search: Option<String>,
+    /// Matches records in which every word of a text occurs.
+    pub search: Option<ListSearch>,
     /// Ties are broken by id, ascending.
     pub sort_keys: Vec<SortKey>,
     pub slice: ListSlice,
@@ -16,6 +16,14 @@ pub struct Listing {
     pub count: CountMode,
     /// Also reads what cursors need: the sort keys and the id follow the selected columns.
     pub with_cursors: bool,
+}
+
+/// A search in the texts of a list; [`crate::list_window::limited_search`] makes it.
+#[derive(Debug, Clone)]
+pub struct ListSearch {
+    pub text: String,
+    /// Refused if it would have to read more records than this.
+    pub max_rows: Option<u32>,
 }
 
 /// How the records of a list are counted.

@@ -15,10 +15,10 @@ use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 
 pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
-pub use crate::operation::listing::{CountMode, ListSlice, Listing};
+pub use crate::operation::listing::{CountMode, ListSearch, ListSlice, Listing};
 pub use crate::operation::outcome::Outcome;
 pub use crate::operation::selection::{ChildSelection, Selection};
-pub use crate::operation::sort_key::{MAX_SORT_DEPTH, MAX_SORT_PATHS, SortKey, SortPath};
+pub use crate::operation::sort_key::{MAX_SORT_DEPTH, MAX_SORT_PATHS, ReferencePath, SortKey};
 
 /// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.
 #[derive(Debug, Clone)]

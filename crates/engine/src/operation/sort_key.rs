@@ -12,13 +12,13 @@ pub const MAX_SORT_PATHS: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortKey {
-    pub path: SortPath,
+    pub path: ReferencePath,
     pub descending: bool,
 }
 
 /// Where the value is that records are sorted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SortPath {
+pub struct ReferencePath {
     /// References, which lead from the record of the list to the one with the value.
     pub references: Vec<FieldId>,
     pub value: ValuePath,
@@ -27,7 +27,7 @@ pub struct SortPath {
 impl SortKey {
     /// By a field of the record itself.
     pub fn by_field(field: FieldId, descending: bool) -> SortKey {
-        SortKey { path: SortPath { references: Vec::new(), value: field.into() }, descending }
+        SortKey { path: ReferencePath { references: Vec::new(), value: field.into() }, descending }
     }
 
     /// Appends it, unless there is one by the same value already.
@@ -43,7 +43,7 @@ impl SortKey {
     }
 }
 
-impl SortPath {
+impl ReferencePath {
     /// The field of the record itself, if the value is in its column.
     pub fn own_field(&self) -> Option<FieldId> {
         (self.references.is_empty() && self.value.members.is_empty()).then_some(self.value.field)

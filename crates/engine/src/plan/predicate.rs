@@ -8,7 +8,7 @@ use trefoil_model::{
 
 use crate::operation::{Condition, FieldComparison, ValuePath};
 use crate::plan::statement_shape::StatementShape;
-use crate::plan::text_search;
+use crate::plan::text_search::{self, searched_texts};
 
 /// A validated test of a record. It is true or false, never unknown: null equals no value and is neither less nor
 /// greater than any.
@@ -56,14 +56,9 @@ pub enum Predicate {
     HasItems {
         path: ValuePath,
     },
-    /// True if any text field contains `text`, which is lower-cased ASCII and compared case-insensitively. The
-    /// record has at least one text field.
-    Search {
-        text: StoredValue,
-    },
-    /// Like `Search` for texts with cased letters beyond ASCII: part of a text field matches the pattern.
-    SearchPattern {
-        pattern: StoredValue,
+    /// True if every pattern matches part of one of the [`searched_texts`], without their marks. Bound as one parameter.
+    Words {
+        patterns: Vec<StoredValue>,
     },
     All(Vec<Predicate>),
     /// Not empty.
@@ -263,17 +258,14 @@ fn plan_one_of(
     Ok(Predicate::OneOf { path, or_null: values.len() < items.len(), values })
 }
 
-/// The predicate that any text field of a record contains this text.
-pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Violation> {
-    if text.contains('\0') {
-        return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
+/// The predicate that every word of this text occurs in a record.
+pub fn search_predicate(model: &Model, record: &RecordType, text: &str) -> Predicate {
+    let patterns: Vec<StoredValue> =
+        text_search::word_patterns(text).into_iter().map(StoredValue::Text).collect();
+    match searched_texts(model, record).is_empty() {
+        true => Predicate::Never,
+        false => Predicate::Words { patterns },
     }
-    let has_text_field = record.fields.iter().any(|field| field.is_stored() && field.kind.is_text());
-    Ok(match text_search::any_case_pattern(text) {
-        _ if !has_text_field => Predicate::Never,
-        Some(pattern) => Predicate::SearchPattern { pattern: StoredValue::Text(pattern) },
-        None => Predicate::Search { text: StoredValue::Text(text.to_ascii_lowercase()) },
-    })
 }
 
 /// Prefixes the paths of violations, which are relative to the value, with the field.
@@ -308,8 +300,7 @@ impl Predicate {
             Predicate::NotNull { .. } => 4,
             Predicate::HasItem { .. } => 5,
             Predicate::HasItems { .. } => 6,
-            Predicate::Search { .. } => 7,
-            Predicate::SearchPattern { .. } => 8,
+            Predicate::Words { .. } => 7,
             Predicate::All(_) => 9,
             Predicate::Any(_) => 10,
             Predicate::Not(_) => 11,
@@ -334,7 +325,7 @@ impl Predicate {
                 shape.push_number(relation.0);
                 push_shapes(predicates, shape);
             }
-            Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => {}
+            Predicate::Words { .. } | Predicate::Never => {}
         }
     }
 }

@@ -78,9 +78,20 @@ pub struct PlannedListing {
     pub offset: i64,
     pub count: CountMode,
     pub with_cursors: bool,
+    /// Maximum number of records that a search may read.
+    pub max_search_rows: Option<u32>,
 }
 
 impl PlannedListing {
+    /// The error for a search in the records of this type that would read too many.
+    pub fn search_limit_error(&self, name: &str) -> Error {
+        let max = self.max_search_rows.unwrap_or_default();
+        Error::Limit(format!(
+            "a search would read more records of {name} than limits.search-rows allows, which is {max}; add a filter by an \
+             indexed field"
+        ))
+    }
+
     pub fn has_limit_or_offset(&self) -> bool {
         self.limit.is_some() || self.offset > 0
     }
@@ -96,6 +107,7 @@ impl PlannedListing {
         }
         shape.push_flag(self.has_limit_or_offset());
         shape.push_flag(self.with_cursors);
+        shape.push_flag(self.max_search_rows.is_some());
         shape.push_number(match self.count {
             CountMode::Skip => 0,
             CountMode::Exact => 1,
@@ -152,8 +164,8 @@ fn selection_shape(
 
 pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing) -> Result<PlannedListing> {
     let mut predicates = plan_predicates(model, record, &listing.conditions)?;
-    if let Some(text) = &listing.search {
-        predicates.push(search_predicate(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
+    if let Some(search) = &listing.search {
+        predicates.push(search_predicate(model, record, &search.text));
     }
     let path_count = listing.sort_keys.iter().filter(|key| key.path.own_field().is_none()).count();
     if path_count > MAX_SORT_PATHS {
@@ -170,6 +182,7 @@ pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing
         predicates,
         sort_keys: listing.sort_keys.clone(),
         count: listing.count,
+        max_search_rows: listing.search.as_ref().and_then(|search| search.max_rows),
         with_cursors: listing.with_cursors,
         ..PlannedListing::default()
     };

@@ -119,7 +119,11 @@ fn query_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> 
     let size = format!("Maximum number of records; {} by default.", limits.page_size);
     [
         list("fields", "Return objects with only these fields; `*` for all.", json!(names)),
-        query("q", "Only records with a text that contains this, ignoring case.", text_schema()),
+        query(
+            "q",
+            "Only records in which every word of this occurs, in any case, with or without accents.",
+            text_schema(),
+        ),
         list("sort", SORT_DESCRIPTION, json!(orders)),
         query(
             "page",

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::plan::{PlanAction, PlannedListing, Predicate};
+use trefoil_engine::plan::{PlanAction, PlannedListing};
 use trefoil_engine::{PlainListAction, StoreJob};
-use trefoil_model::{ComparisonOp, FieldId, RecordType, ValueType};
+use trefoil_model::RecordType;
 
 use crate::statements::compile::Program;
+use crate::statements::indexed_predicate::{has_index, is_indexed_predicate};
 
 /// The longest list and the largest offset that count as short.
 const MAX_ROWS: i64 = 100;
@@ -45,38 +46,4 @@ fn is_short_list(owner: &RecordType, listing: &PlannedListing) -> bool {
     is_small
         && is_index_order
         && listing.predicates.iter().all(|predicate| is_indexed_predicate(owner, predicate))
-}
-
-fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
-    match predicate {
-        Predicate::Compare { op: ComparisonOp::Ne, .. }
-        | Predicate::NotNull { .. }
-        | Predicate::Text { .. }
-        | Predicate::TextPattern { .. }
-        | Predicate::HasItem { .. }
-        | Predicate::HasItems { .. }
-        | Predicate::Any(_)
-        | Predicate::Not(_)
-        | Predicate::Related { .. }
-        | Predicate::Search { .. }
-        | Predicate::SearchPattern { .. } => false,
-        Predicate::Compare {
-            path,
-            op: ComparisonOp::Eq | ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte,
-            ..
-        }
-        | Predicate::OneOf { path, .. }
-        | Predicate::IsNull { path } => path.members.is_empty() && has_index(owner, path.field),
-        Predicate::All(predicates) => {
-            predicates.iter().all(|predicate| is_indexed_predicate(owner, predicate))
-        }
-        Predicate::Never => true,
-    }
-}
-
-fn has_index(owner: &RecordType, field: FieldId) -> bool {
-    let definition = owner.field(field);
-    let is_always_indexed =
-        definition.unique || matches!(definition.kind.value_type(), Some(ValueType::Key(_)));
-    is_always_indexed || owner.indexes.iter().any(|fields| fields.first() == Some(&field))
 }

@@ -1,7 +1,7 @@
 //! Predicates as SQL terms. A relation becomes a subquery; its tables are `r1`, `r2` … and link tables `l1`, `l2` ….
 
-use trefoil_engine::ValuePath;
-use trefoil_engine::plan::Predicate;
+use trefoil_engine::plan::{Predicate, searched_texts};
+use trefoil_engine::{ReferencePath, ValuePath};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{ComparisonOp, Field, FieldId, Model, RecordType, Relation, TextPart, ValueType};
 
@@ -62,10 +62,10 @@ pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<
         Predicate::Compare { value, .. }
         | Predicate::Text { text: value, .. }
         | Predicate::TextPattern { pattern: value, .. }
-        | Predicate::HasItem { item: value, .. }
-        | Predicate::Search { text: value }
-        | Predicate::SearchPattern { pattern: value } => into.push(SqlParameter::Cell(value.as_cell())),
-        Predicate::OneOf { values, .. } => into.push(SqlParameter::List(values)),
+        | Predicate::HasItem { item: value, .. } => into.push(SqlParameter::Cell(value.as_cell())),
+        Predicate::OneOf { values, .. } | Predicate::Words { patterns: values } => {
+            into.push(SqlParameter::List(values))
+        }
         Predicate::All(predicates) | Predicate::Any(predicates) | Predicate::Related { predicates, .. } => {
             predicates.iter().for_each(|inner| predicate_parameters(inner, into));
         }
@@ -129,10 +129,7 @@ impl<'m> PredicateWriter<'m> {
                 self.dialect.list_has_item(&own.sql, item_type, &item)
             }
             Predicate::HasItems { path } => self.dialect.list_has_items(&self.tested_value(scope, path).sql),
-            Predicate::Search { .. } => self.search_sql(scope, Dialect::contains_lowercase),
-            Predicate::SearchPattern { .. } => self.search_sql(scope, |dialect, text, pattern| {
-                dialect.matches_pattern(text, pattern, TextPart::Anywhere)
-            }),
+            Predicate::Words { .. } => self.words_sql(scope),
             Predicate::All(predicates) if predicates.is_empty() => "1 = 1".to_owned(),
             Predicate::All(predicates) => format!("({})", self.joined_sql(scope, predicates, " AND ")),
             Predicate::Any(predicates) => format!("({})", self.joined_sql(scope, predicates, " OR ")),
@@ -157,17 +154,31 @@ impl<'m> PredicateWriter<'m> {
         tested_value(self.dialect, self.model, scope, path)
     }
 
-    /// True if any text field of the record matches.
-    fn search_sql(
-        &mut self,
-        scope: &TableScope<'m>,
-        matches: impl Fn(Dialect, &str, &str) -> String,
-    ) -> String {
-        let (dialect, text) = (self.dialect, self.next_parameter());
-        let fields = scope.record.fields.iter().filter(|field| field.is_stored() && field.kind.is_text());
-        let terms: Vec<String> =
-            fields.map(|field| matches(dialect, &scope.column(dialect, &field.column), &text)).collect();
-        format!("({})", terms.join(" OR "))
+    /// True if every pattern of a list matches one of the searched texts. They are one text, in lines of their own.
+    fn words_sql(&mut self, scope: &TableScope<'m>) -> String {
+        let patterns = self.next_parameter();
+        let texts = searched_texts(self.model, scope.record);
+        let texts: Vec<String> = texts.iter().map(|path| self.searched_text(scope, path)).collect();
+        self.dialect.has_words(&texts, &patterns)
+    }
+
+    fn searched_text(&mut self, scope: &TableScope<'m>, path: &ReferencePath) -> String {
+        let [reference, ..] = path.references.as_slice() else {
+            return self.tested_value(scope, &path.value).sql;
+        };
+        let field = scope.record.field(*reference);
+        let Some(relation) = field.kind.relation() else { return "''".to_owned() };
+        self.table_count += 1;
+        let target = self.model.record(relation.target());
+        let inner = TableScope { record: target, alias: format!("r{}", self.table_count) };
+        format!(
+            "(SELECT {} FROM {} AS {} WHERE {} = {})",
+            self.tested_value(&inner, &path.value).sql,
+            self.dialect.quote_name(&target.table),
+            inner.alias,
+            inner.column(self.dialect, "id"),
+            scope.column(self.dialect, &field.column)
+        )
     }
 
     /// Null differs from every value and is neither less nor greater than any.

@@ -12,7 +12,9 @@ use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, RecordTypeId, Relation};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::indexed_predicate::is_indexed_predicate;
 use crate::statements::predicate_sql::predicate_parameters;
+use crate::statements::search_guard::SearchGuard;
 use crate::statements::sort_sql::SortWriter;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::where_clause::WhereBuilder;
@@ -32,6 +34,8 @@ pub struct SelectLevel {
     pub parent_key: usize,
     /// In the order of the selection's children.
     pub branches: Vec<ChildBranch>,
+    /// Of a search that reads all records.
+    pub search_guard: Option<SearchGuard>,
 }
 
 /// Where the records of a child come from.
@@ -47,6 +51,15 @@ impl SelectLevel {
     /// The columns to put in RETURNING; empty if the selection needs more than one statement.
     pub fn returning_columns(&self) -> &[String] {
         if self.is_flat() { &self.columns } else { &[] }
+    }
+
+    /// True if it, or a level below it, searches.
+    pub fn has_search(&self) -> bool {
+        self.search_guard.is_some()
+            || self.branches.iter().any(|branch| match branch {
+                ChildBranch::KeyOnly { .. } => false,
+                ChildBranch::Rows { level, .. } => level.has_search(),
+            })
     }
 
     /// True if one statement reads the whole selection.
@@ -150,7 +163,15 @@ impl SelectBuilder<'_> {
             self.dialect.read_columns(owner, "t.", &columns),
             self.table_alias(owner)
         );
-        SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches }
+        SelectLevel {
+            sql,
+            width: columns.len(),
+            parent_key: 0,
+            column_names: names,
+            columns,
+            branches,
+            search_guard: None,
+        }
     }
 
     /// The records of a listing; limit and offset, if it has any, are the last parameters. Those that are counted from
@@ -176,7 +197,15 @@ impl SelectBuilder<'_> {
         if listing.has_limit_or_offset() {
             sql += &format!(" LIMIT {} OFFSET {}", filter.next_parameter(), filter.next_parameter());
         }
-        Ok(SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches })
+        Ok(SelectLevel {
+            sql,
+            width: columns.len(),
+            parent_key: 0,
+            column_names: names,
+            columns,
+            branches,
+            search_guard: listing.max_search_rows.map(|_| self.list_guard(owner, listing)),
+        })
     }
 
     /// Counts the matching records; with [`CountMode::UpTo`], one more than that number is the last parameter.
@@ -250,7 +279,41 @@ impl SelectBuilder<'_> {
             column_names: names,
             columns,
             branches,
+            search_guard: listing.max_search_rows.map(|_| self.child_guard(source, owner)),
         })
+    }
+
+    fn list_guard(self, owner: &RecordType, listing: &PlannedListing) -> SearchGuard {
+        let indexed = listing.predicates.iter().enumerate();
+        let indexed = indexed.filter(|(_, predicate)| is_indexed_predicate(owner, predicate));
+        let positions: Vec<usize> = indexed.map(|(position, _)| position).collect();
+        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, self.table_alias(owner));
+        for position in &positions {
+            filter.add_predicates(&listing.predicates[*position..=*position]);
+        }
+        let limit = filter.next_parameter();
+        let sql = match positions.is_empty() {
+            true => self.dialect.count_up_to(&owner.table, &limit),
+            false => format!(
+                "SELECT count(*) FROM (SELECT 1 FROM {}{} LIMIT {limit}) AS c",
+                self.table_alias(owner),
+                filter.clause()
+            ),
+        };
+        SearchGuard::new(sql, positions, owner)
+    }
+
+    /// Counts the children of all parents.
+    fn child_guard(self, source: &RelationSource, owner: &RecordType) -> SearchGuard {
+        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, source.from.clone());
+        let keys = filter.next_parameter();
+        let is_child = self.dialect.is_in_list(ValueComparison::Plain, &source.child_key, &keys);
+        let limit = filter.next_parameter();
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {} WHERE {is_child} LIMIT {limit}) AS c",
+            source.from
+        );
+        SearchGuard::new(sql, Vec::new(), owner)
     }
 
     /// The columns that a statement reads of a record, and the branches below it.

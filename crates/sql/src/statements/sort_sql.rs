@@ -1,7 +1,7 @@
 //! The order of a list in SQL. A table that a reference leads to is joined as `s1`, or `s1_2` through two references,
 //! by the positions of their fields.
 
-use trefoil_engine::{SortKey, SortPath};
+use trefoil_engine::{ReferencePath, SortKey};
 use trefoil_model::{Field, Model, RecordType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
@@ -35,7 +35,7 @@ pub(super) struct SortWriter<'m> {
 }
 
 impl<'m> SortWriter<'m> {
-    pub(super) fn value(self, path: &SortPath) -> SortedValue {
+    pub(super) fn value(self, path: &ReferencePath) -> SortedValue {
         let (scope, is_optional) = self.scope(path);
         let tested = tested_value(self.dialect, self.model, &scope, &path.value);
         let read_sql = match path.value.members.is_empty() {
@@ -56,7 +56,7 @@ impl<'m> SortWriter<'m> {
     }
 
     /// The table with the value, and whether a record may have none there.
-    fn scope(self, path: &SortPath) -> (TableScope<'m>, bool) {
+    fn scope(self, path: &ReferencePath) -> (TableScope<'m>, bool) {
         let mut scope = TableScope { record: self.owner, alias: self.alias.to_owned() };
         let mut is_optional = false;
         for (depth, reference) in path.references.iter().enumerate() {
@@ -123,7 +123,7 @@ impl<'m> SortWriter<'m> {
 }
 
 /// The alias of the table that the first references of a path lead to.
-fn join_alias(path: &SortPath, count: usize) -> String {
+fn join_alias(path: &ReferencePath, count: usize) -> String {
     let positions = path.references.iter().take(count).map(|field| field.0.to_string());
     format!("s{}", positions.collect::<Vec<_>>().join("_"))
 }
