@@ -12,6 +12,8 @@ both![
     statement_cache_is_keyed_by_plan_and_model,
     list_and_count_are_one_snapshot,
     cursor_stays_short_for_long_text,
+    pages_through_references_keep_the_order,
+    long_texts_behind_references_are_paged,
 ];
 
 async fn people(bench: &Bench) {
@@ -207,8 +209,10 @@ async fn cursor_stays_short_for_long_text(bench: Bench) {
         let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
         let after = Some(bench.cursor("Thing", &order, &Shown(&rows[3]), 1));
         let StoredValue::Int(id) = rows[3].cells[0] else { panic!("no id") };
-        let StoredValue::Text(label) = &rows[3].cells
-            [1 + order.iter().position(|by| by.field == bench.field("Thing", "label")).unwrap()]
+        let StoredValue::Text(label) = &rows[3].cells[1 + order
+            .iter()
+            .position(|by| by.path.own_field() == Some(bench.field("Thing", "label")))
+            .unwrap()]
         else {
             panic!("no text")
         };
@@ -232,6 +236,77 @@ async fn cursor_stays_short_for_long_text(bench: Bench) {
     let StoredValue::Int(id) = rows[3].cells[0] else { panic!("no id") };
     bench.one(bench.delete("Thing", id, "id")).await.unwrap();
     assert_eq!(bench.rows(by_cursor(&bench, "Thing", &order, 100, after)).await.len(), 10 - 1);
+}
+
+/// Sort keys through references and embedded values: the order of the list, and every way to page through it.
+async fn pages_through_references_keep_the_order(bench: Bench) {
+    for (name, age, manager) in [
+        ("Cem", Some(3), None),
+        ("Ada", None, Some(1)),
+        ("Bob", Some(1), Some(2)),
+        ("Ada", Some(3), Some(1)),
+        ("Eve", Some(2), None),
+    ] {
+        let mut fields = vec![("name", text(name)), ("price", text(&format!("{}.50", name.len() + 8)))];
+        fields.extend(age.map(|age| ("age", int(age))));
+        fields.extend(manager.map(|id| ("manager", int(id))));
+        bench.make("User", &fields).await;
+    }
+    for user in [Some(3), Some(1), None, Some(4), Some(5), Some(2), Some(3), Some(1)] {
+        let fields: Vec<_> = user.map(|id| ("user", int(id))).into_iter().collect();
+        bench.make("Order", &fields).await;
+    }
+    for (order, label) in [(3, "x"), (1, "y"), (8, "x"), (6, "z"), (4, "y")] {
+        bench.make("OrderPart", &[("order", int(order)), ("label", text(label))]).await;
+    }
+    for (city, zip) in [("Rom", Some(2)), ("Ulm", None), ("Bonn", Some(10)), ("Rom", Some(1))] {
+        let town = [("city", text(city))].into_iter().chain(zip.map(|zip| ("zip", int(zip))));
+        let town = Value::Object(town.map(|(name, value)| (name.to_owned(), value)).collect());
+        bench.make("Thing", &[("place", town)]).await;
+    }
+    bench.make("Thing", &[("rank", int(1))]).await;
+    for (record, words, expected) in [
+        ("Order", &["user.name"][..], "4 6 1 7 2 8 5 3"),
+        ("Order", &["-user.name"], "5 2 8 1 7 4 6 3"),
+        ("Order", &["user.name", "-user.age"], "4 6 1 7 2 8 5 3"),
+        ("Order", &["-user.age", "item", "user.name"], "4 2 8 5 1 7 6 3"),
+        ("Order", &["user.manager.name", "-user.name"], "1 7 4 6 5 2 8 3"),
+        ("Order", &["user.price", "user.manager.manager.name"], "1 7 2 4 5 6 8 3"),
+        ("OrderPart", &["order.user.name", "label"], "5 4 2 3 1"),
+        ("OrderPart", &["-order.user.manager.name", "-label"], "4 5 2 1 3"),
+        ("Thing", &["place.zip"], "4 1 3 2 5"),
+        ("Thing", &["-place.city", "place.zip"], "2 4 1 3 5"),
+        ("Thing", &["place.city", "-place.zip"], "3 1 4 2 5"),
+    ] {
+        let order = bench.order(record, words);
+        let whole = Listing { sort_keys: order.clone(), ..Listing::default() };
+        let rows = bench.rows(bench.list(record, whole, "id")).await;
+        assert_eq!(show(&rows).replace(" | ", " "), expected, "{record} {words:?}");
+        let ids: Vec<StoredValue> = rows.into_iter().map(|row| row.cells[0].clone()).collect();
+        for first in [1, 2, 3] {
+            assert_eq!(paged(&bench, record, &order, first).await, ids, "{record} {words:?}");
+            assert_eq!(paged_backward(&bench, record, &order, first).await, ids, "{record} {words:?}");
+        }
+    }
+}
+
+/// The whole of a long text is read through the reference that the cursor is for.
+async fn long_texts_behind_references_are_paged(bench: Bench) {
+    for number in [3, 1, 2] {
+        let name = format!("{}{number}", "n".repeat(2_000));
+        bench.make("User", &[("name", text(&name))]).await;
+    }
+    for user in [1, 3, 2] {
+        bench.make("Order", &[("user", int(user))]).await;
+    }
+    for words in [["user.name"], ["-user.name"]] {
+        let order = bench.order("Order", &words);
+        let whole = Listing { sort_keys: order.clone(), ..Listing::default() };
+        let whole = bench.rows(bench.list("Order", whole, "id")).await;
+        let whole: Vec<StoredValue> = whole.into_iter().map(|row| row.cells[0].clone()).collect();
+        assert_eq!(paged(&bench, "Order", &order, 1).await, whole);
+        assert_eq!(paged_backward(&bench, "Order", &order, 1).await, whole);
+    }
 }
 
 struct Shown<'a>(&'a ReadRow);
@@ -267,9 +342,8 @@ async fn is_the_whole_list(bench: &Bench, (people, order, first): &Sorted) {
     if !given.is_empty() {
         bench.all(given).await;
     }
-    let order = order
-        .iter()
-        .map(|(name, descending)| SortKey { field: bench.field("User", name), descending: *descending });
+    let order =
+        order.iter().map(|(name, descending)| SortKey::by_field(bench.field("User", name), *descending));
     let order: Vec<SortKey> = order.collect();
     let whole = Listing { sort_keys: order.clone(), ..Listing::default() };
     let whole: Vec<StoredValue> = bench

@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use trefoil_engine::arguments::sort_keys::parse_sort_key;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{
     CancelFlag, ChildSelection, Condition, CountMode, IdempotencyKey, JobResult, Listing, MissingFields,
@@ -278,15 +279,13 @@ impl Bench {
     }
 
     fn order(&self, record: &str, words: &[&str]) -> Vec<SortKey> {
-        let order = |word: &&str| {
-            let name = word.trim_start_matches('-');
-            SortKey { field: self.field(record, name), descending: word.starts_with('-') }
-        };
+        let record = self.record(record).1;
+        let order = |word: &&str| parse_sort_key(&self.model, record, "sort", word).unwrap();
         words.iter().map(order).collect()
     }
 
     fn cursor(&self, record: &str, order: &[SortKey], row: &dyn Row, first: usize) -> String {
-        let format = CursorFormat::of(self.record(record).1, order);
+        let format = CursorFormat::of(&self.model, self.record(record).1, order);
         format.encode(format.read(row, first))
     }
 

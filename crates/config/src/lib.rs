@@ -118,6 +118,8 @@ pub struct ServerLimits {
     pub bulk: usize,
     /// Requests in one batch.
     pub batch: usize,
+    /// Records that a search without an index reads.
+    pub search_rows: usize,
     /// Bytes of cached GraphQL documents, parsed and planned.
     pub document_cache: usize,
     /// Bytes of cached responses; 0 disables the cache.
@@ -153,6 +155,7 @@ impl Default for ServerLimits {
             conditions: 100,
             bulk: 10_000,
             batch: 100,
+            search_rows: 100_000,
             document_cache: 32 << 20,
             answer_cache: 32 << 20,
             page_parts: 8 << 20,

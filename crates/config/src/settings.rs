@@ -168,6 +168,12 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!("limit-batch", CountSyntax, limits.batch, "Maximum number of requests in one batch"),
     setting!(
+        "limit-search-rows",
+        CountSyntax,
+        limits.search_rows,
+        "Maximum number of records that a search without `@search` reads"
+    ),
+    setting!(
         "limit-document-cache",
         SizeSyntax,
         limits.document_cache,

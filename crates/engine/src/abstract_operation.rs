@@ -131,7 +131,7 @@ fn merge_listings(model: &Model, operations: &mut [(usize, Operation)]) -> Resul
     if let Some(after) = after {
         let members: Vec<_> =
             listings.iter().map(|(record, listing)| (*record, listing.sort_keys.as_slice())).collect();
-        let cursors = cursor::cursors_for_members(&members, &after)?;
+        let cursors = cursor::cursors_for_members(model, &members, &after)?;
         for ((_, listing), cursor) in listings.iter_mut().zip(cursors) {
             if let ListSlice::First { after, .. } = &mut listing.slice {
                 *after = Some(cursor);
@@ -140,7 +140,7 @@ fn merge_listings(model: &Model, operations: &mut [(usize, Operation)]) -> Resul
     }
     let mut merge = RecordMerge::default();
     for (record, listing) in listings {
-        merge = RecordMerge::of_listing(record, listing)?;
+        merge = RecordMerge::of_listing(model, record, listing)?;
     }
     Ok(merge)
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
 use trefoil_model::{
-    CellValue, FieldKind, KeyForm, RecordId, RecordType, StorageClass, StoredValue, ValueType,
+    CellValue, FieldKind, KeyForm, Model, RecordId, RecordType, StorageClass, StoredValue, ValueType,
 };
 
 use crate::operation::SortKey;
@@ -58,8 +58,8 @@ pub struct CursorFormat {
 pub struct RowPosition(Vec<serde_json::Value>);
 
 impl CursorFormat {
-    pub fn of(record: &RecordType, order: &[SortKey]) -> CursorFormat {
-        CursorFormat { signature: order_signature(record, order), fields: order.len() }
+    pub fn of(model: &Model, record: &RecordType, order: &[SortKey]) -> CursorFormat {
+        CursorFormat { signature: order_signature(model, record, order), fields: order.len() }
     }
 
     /// The position of a row whose cells from `first` on are the sort keys and then the id.
@@ -76,19 +76,27 @@ impl CursorFormat {
 
 /// Decodes a cursor. Refused if it was made for other records or another order, or holds values that the sort keys
 /// cannot have. `name` is the name of its argument.
-pub fn decode(record: &RecordType, order: &[SortKey], name: &str, text: &str) -> Result<CursorPosition> {
+pub fn decode(
+    model: &Model,
+    record: &RecordType,
+    order: &[SortKey],
+    name: &str,
+    text: &str,
+) -> Result<CursorPosition> {
     let invalid_cursor = || invalid_cursor(name);
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid_cursor())?;
     let parts: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|_| invalid_cursor())?;
     let [signature, values @ .., id] = parts.as_slice() else { return Err(invalid_cursor()) };
-    let is_valid =
-        |signature: &str| signature == order_signature(record, order) || signature == older_signature(order);
+    let is_valid = |signature: &str| {
+        signature == order_signature(model, record, order)
+            || older_signature(order).is_some_and(|older| signature == older)
+    };
     if !signature.as_str().is_some_and(is_valid) || values.len() != order.len() {
         return Err(invalid_cursor());
     }
     let cursor_value = |(value, key): (&serde_json::Value, &SortKey)| {
         value_from_json(value)
-            .filter(|value| fits(&record.field(key.field).kind, value))
+            .filter(|value| fits(&key.path.target(model, record).kind, value))
             .ok_or_else(invalid_cursor)
     };
     let values = values.iter().zip(order).map(cursor_value).collect::<Result<_>>()?;
@@ -102,8 +110,13 @@ pub fn decode(record: &RecordType, order: &[SortKey], name: &str, text: &str) ->
 
 /// The cursors for the members of a list of several types, given that of a record of one of them. Ties are in the order
 /// of the members.
-pub fn cursors_for_members(members: &[(&RecordType, &[SortKey])], text: &str) -> Result<Vec<String>> {
-    let is_own = |(record, order): &(&RecordType, &[SortKey])| decode(record, order, "after", text).is_ok();
+pub fn cursors_for_members(
+    model: &Model,
+    members: &[(&RecordType, &[SortKey])],
+    text: &str,
+) -> Result<Vec<String>> {
+    let is_own =
+        |(record, order): &(&RecordType, &[SortKey])| decode(model, record, order, "after", text).is_ok();
     let invalid_cursor = || invalid_cursor("after");
     let own = members.iter().position(is_own).ok_or_else(invalid_cursor)?;
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid_cursor())?;
@@ -111,7 +124,7 @@ pub fn cursors_for_members(members: &[(&RecordType, &[SortKey])], text: &str) ->
     let cursor = |(number, (record, order)): (usize, &(&RecordType, &[SortKey]))| {
         let mut parts = parts.clone();
         if let ([signature, .., id], false) = (parts.as_mut_slice(), number == own) {
-            *signature = order_signature(record, order).into();
+            *signature = order_signature(model, record, order).into();
             *id = (number > own).into();
         }
         URL_SAFE_NO_PAD.encode(serde_json::Value::from(parts).to_string())
@@ -167,17 +180,18 @@ impl CursorValue {
 
 /// The list that a cursor belongs to: `User:name,-age` for users by name, then by age descending. Conditions are
 /// not part of it: a position in the order means the same under any filter.
-fn order_signature(record: &RecordType, order: &[SortKey]) -> String {
-    let words = order
-        .iter()
-        .map(|key| format!("{}{}", if key.descending { "-" } else { "" }, record.field(key.field).name));
+fn order_signature(model: &Model, record: &RecordType, order: &[SortKey]) -> String {
+    let words = order.iter().map(|key| key.word(model, record));
     format!("{}:{}", record.name, words.collect::<Vec<_>>().join(","))
 }
 
 /// The signature of older versions, without the record type: `3,-5` for field 3 ascending, then field 5 descending.
-fn older_signature(order: &[SortKey]) -> String {
-    let words = order.iter().map(|key| format!("{}{}", if key.descending { "-" } else { "" }, key.field.0));
-    words.collect::<Vec<_>>().join(",")
+/// They sorted by fields of the record itself only.
+fn older_signature(order: &[SortKey]) -> Option<String> {
+    let word =
+        |key: &SortKey| Some(format!("{}{}", if key.descending { "-" } else { "" }, key.path.own_field()?.0));
+    let words: Option<Vec<String>> = order.iter().map(word).collect();
+    words.map(|words| words.join(","))
 }
 
 fn cell_to_json(cell: CellValue<'_>) -> serde_json::Value {

@@ -52,9 +52,9 @@ pub use crate::engine::{
     ResolverResult, downcast_sink,
 };
 pub use crate::operation::{
-    ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSlice, Listing,
-    MAX_CONDITION_DEPTH, MAX_WRITE_DEPTH, MissingFields, NestedWrite, Operation, Outcome, RecordInput,
-    RelatedInput, Selection, SortKey, ValuePath,
+    ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSearch, ListSlice,
+    Listing, MAX_CONDITION_DEPTH, MAX_WRITE_DEPTH, MissingFields, NestedWrite, Operation, Outcome,
+    RecordInput, ReferencePath, RelatedInput, Selection, SortKey, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

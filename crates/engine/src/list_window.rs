@@ -2,8 +2,11 @@
 
 use trefoil_model::error::{Error, Result};
 
-use crate::operation::{Condition, ListSlice};
+use crate::operation::{Condition, ListSearch, ListSlice};
 use crate::plan::PlanLimits;
+
+/// Databases limit the size of a pattern.
+const MAX_WORD_LETTERS: usize = 1_000;
 
 /// The conditions of a list, refused if there are too many: databases limit the size of a statement.
 pub fn limited_conditions(limits: &PlanLimits, conditions: Vec<Condition>) -> Result<Vec<Condition>> {
@@ -15,6 +18,27 @@ pub fn limited_conditions(limits: &PlanLimits, conditions: Vec<Condition>) -> Re
         )));
     }
     Ok(conditions)
+}
+
+/// A search; `name` is the name of its argument. Refused if it has too many words.
+pub fn limited_search(limits: &PlanLimits, name: &str, text: String) -> Result<ListSearch> {
+    if text.contains('\0') {
+        let message = format!("`{name}` must not contain the character U+0000");
+        return Err(Error::invalid(name, "NUL", message));
+    }
+    let count = text.split_whitespace().count();
+    let max = limits.conditions;
+    if count > max {
+        return Err(Error::Limit(format!(
+            "`{name}` has too many words: {count}, but limits.conditions allows at most {max}"
+        )));
+    }
+    if text.split_whitespace().any(|word| word.chars().nth(MAX_WORD_LETTERS).is_some()) {
+        return Err(Error::Limit(format!(
+            "`{name}` has a word that is too long; at most {MAX_WORD_LETTERS} letters are allowed"
+        )));
+    }
+    Ok(ListSearch { text, max_rows: Some(limits.search_rows) })
 }
 
 /// Page `page` of size `size`; by default the first one of the default size.

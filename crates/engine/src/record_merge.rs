@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
-use trefoil_model::{RecordId, RecordType, Scalar, StoredValue};
+use trefoil_model::{Model, RecordId, RecordType, Scalar, StoredValue};
 
 use crate::operation::{ListSlice, Listing};
 
@@ -43,7 +43,7 @@ pub struct MergedCells<'r> {
 
 impl RecordMerge {
     /// Turns the listing of one member into one that has all its records up to the end of the page.
-    pub fn of_listing(record: &RecordType, listing: &mut Listing) -> Result<RecordMerge> {
+    pub fn of_listing(model: &Model, record: &RecordType, listing: &mut Listing) -> Result<RecordMerge> {
         let (skip, take) = match &listing.slice {
             ListSlice::All => (0, None),
             ListSlice::Page { page, size } => (page.saturating_sub(1).saturating_mul(*size), Some(*size)),
@@ -66,7 +66,7 @@ impl RecordMerge {
         }
         let order = listing.sort_keys.iter().map(|key| MergeKey {
             descending: key.descending,
-            is_decimal: record.field(key.field).kind.scalar() == Some(Scalar::Decimal),
+            is_decimal: key.path.target(model, record).kind.scalar() == Some(Scalar::Decimal),
         });
         // The sort keys and the id follow the selected columns.
         listing.with_cursors = true;

@@ -32,10 +32,13 @@ pub mod values;
 pub mod error;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use apollo_compiler::Schema;
 use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
+
+use crate::naming::names;
 
 pub use crate::change_wrapper::ChangePart;
 pub use crate::diagnostic::{Diagnostic, Severity};
@@ -74,6 +77,9 @@ pub struct Model {
     /// The part of the schema that was generated from its types, as a file of its own; empty without one.
     pub generated: String,
 }
+
+/// Names of title fields, best first.
+const TITLE_NAMES: [&str; 6] = ["title", "name", "label", "subject", "item", "email"];
 
 #[derive(Debug)]
 pub struct RecordType {
@@ -115,6 +121,7 @@ pub struct Field {
     pub renamed_from: Option<String>,
     /// Filter and paging arguments; only lists of records have them.
     pub arguments: Vec<Argument>,
+    pub(crate) name_words: OnceLock<[String; 2]>,
 }
 
 /// A constraint on the values of a field, enforced for GraphQL, REST and HTML alike.
@@ -316,6 +323,17 @@ impl RecordType {
         self.find_input_field(name).filter(|id| self.field(*id).kind.is_reference())
     }
 
+    /// The field that names a record where others refer to it: a text with one of [`TITLE_NAMES`], or else the first
+    /// text.
+    pub fn title_field(&self) -> Option<FieldId> {
+        let is_text = |field: &Field| {
+            matches!(field.kind.scalar(), Some(Scalar::String | Scalar::Email)) && field.is_stored()
+        };
+        let by_name =
+            TITLE_NAMES.iter().find_map(|name| self.find_field(name).filter(|id| is_text(self.field(*id))));
+        by_name.or_else(|| self.fields.iter().position(is_text).map(FieldId))
+    }
+
     /// The field that holds the id, whatever it is called.
     pub fn id_field(&self) -> FieldId {
         self.key
@@ -358,6 +376,11 @@ impl Field {
     /// True if a column of the record's own table stores it.
     pub fn is_stored(&self) -> bool {
         !self.column.is_empty()
+    }
+
+    /// The words of its name and of that in inputs, made on first sight.
+    pub fn name_words(&self) -> &[String; 2] {
+        self.name_words.get_or_init(|| [&self.name, &self.input_name].map(|name| names::snake_words(name)))
     }
 
     /// True if clients may set it when they create or change a record.

@@ -17,7 +17,6 @@ use trefoil_resources::ServedResources;
 
 use crate::Pages;
 use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
-use crate::labels::title_field;
 use crate::multi_read::read_snapshot;
 use crate::phrases::{MAX_COUNT, bounded_count};
 use crate::view::{HomeView, PageHead, ResourceCard, ShellExample};
@@ -107,7 +106,7 @@ fn example_query(resources: &ServedResources) -> Option<String> {
                 && !root.arguments.iter().any(|argument| argument.ty.is_required()) =>
         {
             let record = model.record(builtin.record);
-            let title = title_field(record).map(|id| format!(" {}", record.field(id).name));
+            let title = record.title_field().map(|id| format!(" {}", record.field(id).name));
             Some(format!("{{ {} {{ id{} }} }}", root.name, title.unwrap_or_default()))
         }
         ResolverBinding::Builtin(_)

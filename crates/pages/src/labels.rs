@@ -14,9 +14,6 @@ pub struct ResourceLabels {
     pub title_field: Option<FieldId>,
 }
 
-/// Names of title fields, best first.
-const TITLE_NAMES: [&str; 6] = ["title", "name", "label", "subject", "item", "email"];
-
 impl ResourceLabels {
     pub fn from_record(record: &RecordType) -> ResourceLabels {
         let resource = ResourceView {
@@ -29,7 +26,7 @@ impl ResourceLabels {
         ResourceLabels {
             plural_noun: noun_form(&resource.plural),
             resource,
-            title_field: title_field(record),
+            title_field: record.title_field(),
         }
     }
 
@@ -40,16 +37,6 @@ impl ResourceLabels {
             None => format!("{} {id}", self.resource.label),
         }
     }
-}
-
-/// The title field: a text with one of [`TITLE_NAMES`], or else the first text.
-pub fn title_field(record: &RecordType) -> Option<FieldId> {
-    let is_text = |field: &Field| {
-        matches!(field.kind.scalar(), Some(Scalar::String | Scalar::Email)) && field.is_stored()
-    };
-    let by_name =
-        TITLE_NAMES.iter().find_map(|name| record.find_field(name).filter(|id| is_text(record.field(*id))));
-    by_name.or_else(|| record.fields.iter().position(is_text).map(FieldId))
 }
 
 /// Last words of field names whose texts are likely to be long.

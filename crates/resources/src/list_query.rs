@@ -74,11 +74,13 @@ impl ListQuery {
             .map_err(query_problem)?;
         let is_sliced = values.page.is_some() || values.size.is_some() || values.after.is_some();
         let conditions = list_window::limited_conditions(limits, values.conditions).map_err(query_problem)?;
+        let search = values.search.map(|text| list_window::limited_search(limits, "q", text)).transpose();
+        let search = search.map_err(query_problem)?;
         let count = if values.count.unwrap_or(false) { CountMode::Exact } else { CountMode::Skip };
         Ok(ListQuery {
             listing: Listing {
                 conditions,
-                search: values.search,
+                search,
                 sort_keys: values.sort_keys,
                 slice,
                 count,

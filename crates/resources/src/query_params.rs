@@ -150,7 +150,8 @@ impl<'r> QueryReader<'r> {
 
     fn take_sort(&mut self, value: &str) -> Result<(), Violation> {
         for name in split_names("sort", value)? {
-            let key = parse_sort_key(self.record, "sort", name).map_err(|mut list| list.remove(0))?;
+            let key =
+                parse_sort_key(self.model, self.record, "sort", name).map_err(|mut list| list.remove(0))?;
             key.append_to(&mut self.values.sort_keys);
         }
         Ok(())

@@ -288,7 +288,8 @@ impl ListReader {
         continued: bool,
     ) -> Result<(EncodedRows, Vec<Outcome>)> {
         let first_shown = usize::from(parent.is_some());
-        let format = CursorFormat::of(self.engine.model().record(self.record), &self.listing.sort_keys);
+        let model = self.engine.model();
+        let format = CursorFormat::of(model, model.record(self.record), &self.listing.sort_keys);
         let rows = RowWriter::new(&self.shape, self.encoding)
             .skip_operations_before(first_shown)
             .with_cursors(format)

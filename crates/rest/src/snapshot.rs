@@ -67,7 +67,8 @@ impl ListSnapshot {
         let slice = ListSlice::First { first: PART_ROWS, after };
         let listing = Listing { slice, with_cursors: true, ..Listing::default() };
         let list = Operation::List { record: self.record, listing, selection: self.shape.selection.clone() };
-        let format = CursorFormat::of(self.engine.model().record(self.record), &[]);
+        let model = self.engine.model();
+        let format = CursorFormat::of(model, model.record(self.record), &[]);
         let rows = RowWriter::new(&self.shape, RowEncoding::Events).with_cursors(format).with_versions();
         let (read, outcomes) = read_rows(&self.engine, vec![list], rows).await?;
         let has_more = matches!(outcomes.last(), Some(Outcome::Listed { has_more: true, .. }));

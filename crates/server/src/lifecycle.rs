@@ -369,6 +369,7 @@ pub(crate) fn build_engine(
         conditions: config.limits.conditions,
         cost: config.limits.cost as u64,
         bulk: u32::try_from(config.limits.bulk).unwrap_or(u32::MAX),
+        search_rows: u32::try_from(config.limits.search_rows).unwrap_or(u32::MAX),
     };
     Engine::new(
         application.model.clone(),

@@ -46,7 +46,8 @@ struct ParsedArguments {
     sort_keys: Vec<SortKey>,
     is_descending: Option<bool>,
     conditions: Vec<Condition>,
-    search: Option<String>,
+    /// The name of the argument, and the text.
+    search: Option<(String, String)>,
     /// The records to create.
     items: Vec<RecordInput>,
     unique_fields: Vec<FieldId>,
@@ -237,7 +238,7 @@ impl ParsedArguments {
             ArgumentRole::After => self.after = Some(expect_text(name, value)?),
             ArgumentRole::Last => self.last = Some(expect_integer(name, &value)?),
             ArgumentRole::Before => self.before = Some(expect_text(name, value)?),
-            ArgumentRole::OrderBy => parse_sort_keys(record, name, value)?
+            ArgumentRole::OrderBy => parse_sort_keys(model, record, name, value)?
                 .into_iter()
                 .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
             ArgumentRole::SortDirection => self.is_descending = Some(is_descending(name, value)?),
@@ -248,10 +249,10 @@ impl ParsedArguments {
             ArgumentRole::Where
                 if matches!(value, Value::String(_)) && verb.group() == VerbGroup::ReadMany =>
             {
-                self.search = Some(expect_text(name, value)?);
+                self.search = Some((name.to_owned(), expect_text(name, value)?));
             }
             ArgumentRole::Where => self.conditions.extend(parse_conditions(model, record, name, value)?),
-            ArgumentRole::Search => self.search = Some(expect_text(name, value)?),
+            ArgumentRole::Search => self.search = Some((name.to_owned(), expect_text(name, value)?)),
             // An input often has what only a resolver would use: a password, a token. `check` warns about it.
             ArgumentRole::Unknown if verb.group() == VerbGroup::WriteFields => {
                 if let Some(field) = inverse_field(record, name) {
@@ -354,13 +355,9 @@ impl ParsedArguments {
             set_direction(&mut self.sort_keys, is_descending);
         }
         let conditions = list_window::limited_conditions(limits, self.conditions)?;
-        Ok(Listing {
-            conditions,
-            search: self.search,
-            sort_keys: self.sort_keys,
-            slice,
-            ..Listing::default()
-        })
+        let search = self.search.map(|(name, text)| list_window::limited_search(limits, &name, text));
+        let search = search.transpose()?;
+        Ok(Listing { conditions, search, sort_keys: self.sort_keys, slice, ..Listing::default() })
     }
 
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {

@@ -213,12 +213,9 @@ pub(crate) fn any_case_field(
     let by_words = || {
         let words = names::snake_words(name);
         let reversed = words.strip_prefix("id_").map(|rest| format!("{rest}_id"));
-        let is_same = |known: &str| {
-            let known = names::snake_words(known);
-            known == words || reversed.as_ref() == Some(&known)
-        };
+        let is_same = |known: &String| *known == words || reversed.as_ref() == Some(known);
         let stored = record.fields.iter().filter(|field| !field.kind.is_unstored());
-        let mut fields = stored.filter(|field| is_same(&field.name) || is_same(&field.input_name));
+        let mut fields = stored.filter(|field| field.name_words().iter().any(is_same));
         let field = fields.next().filter(|_| fields.next().is_none())?;
         find(record, &field.name)
     };

@@ -1,74 +1,230 @@
-//! The order of a list as arguments spell it: `name`, `-name`, `NAME_DESC`, `{ field: "name", direction: DESC }`.
+//! The order of a list as arguments spell it: `name`, `-user.name`, `NAME_DESC`, `{ field: "name", direction: DESC }`.
 
 use trefoil_model::error::Violation;
-use trefoil_model::{RecordType, Value};
+use trefoil_model::naming::names;
+use trefoil_model::{EmbeddedType, Field, FieldId, Model, RecordType, Value};
 
 use crate::arguments::roles::{any_case_field, filter_field};
-use crate::arguments::values::{expect_object, expect_text, unknown_field_violation};
-use crate::operation::SortKey;
+use crate::arguments::values::{expect_object, expect_text};
+use crate::operation::{MAX_SORT_DEPTH, ReferencePath, SortKey, ValuePath};
 
 pub(crate) fn parse_sort_keys(
+    model: &Model,
     record: &RecordType,
     name: &str,
     value: Value,
 ) -> Result<Vec<SortKey>, Vec<Violation>> {
+    let parser = SortParser { model, argument: name };
     let mut sort_keys = Vec::new();
     for item in list_or_single(value) {
+        let owner = SortOwner::of_record(record);
         if matches!(item, Value::Object(_)) {
-            sort_keys.extend(parse_sort_object(record, name, item)?);
+            sort_keys.extend(parser.parse_object(&owner, item)?);
         } else {
-            sort_keys.push(parse_sort_key(record, name, &expect_text(name, item)?)?);
+            sort_keys.push(parser.parse_word(owner, &expect_text(name, item)?)?);
         }
     }
     Ok(sort_keys)
 }
 
-/// Parses `name` (ascending), `-name` (descending), `name_ASC` or `NAME_DESC`.
-pub fn parse_sort_key(record: &RecordType, argument: &str, word: &str) -> Result<SortKey, Vec<Violation>> {
-    let (descending, field) = match word.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, word),
-    };
-    let exact = filter_field(record, field).map(|field| SortKey { field, descending });
-    let with_direction = || {
-        let (field, direction) = word.rsplit_once(['_', ' '])?;
-        let field = any_case_field(record, field, filter_field)?;
-        Some(SortKey { field, descending: direction_from_word(direction)? })
-    };
-    let any_case = || any_case_field(record, field, filter_field).map(|field| SortKey { field, descending });
-    exact
-        .or_else(with_direction)
-        .or_else(any_case)
-        .ok_or_else(|| unknown_field_violation(record, argument, field, "sort by"))
+/// Parses `name` (ascending), `-user.name` (descending), `name_ASC` or `NAME_DESC`.
+pub fn parse_sort_key(
+    model: &Model,
+    record: &RecordType,
+    argument: &str,
+    word: &str,
+) -> Result<SortKey, Vec<Violation>> {
+    SortParser { model, argument }.parse_word(SortOwner::of_record(record), word)
 }
 
-/// `{ field: "name", direction: DESC }`, or `{ name: DESC }` with a member for each field.
-fn parse_sort_object(record: &RecordType, name: &str, value: Value) -> Result<Vec<SortKey>, Vec<Violation>> {
-    let mut sort_keys = Vec::new();
-    let mut direction = None;
-    for (member, value) in expect_object(name, value)? {
-        if value.is_null() {
-            continue;
+struct SortParser<'a> {
+    model: &'a Model,
+    argument: &'a str,
+}
+
+impl<'m> SortParser<'m> {
+    fn parse_word(&self, mut owner: SortOwner<'m>, word: &str) -> Result<SortKey, Vec<Violation>> {
+        let (is_descending, name) = match word.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, word),
+        };
+        let (names, name) = name.rsplit_once('.').map_or((None, name), |(names, name)| (Some(names), name));
+        for name in names.into_iter().flat_map(|names| names.split('.')) {
+            owner = self.enter(&owner, name)?;
         }
-        let word = expect_text(name, value)?;
-        match (filter_field(record, &member), member.as_str()) {
-            (Some(field), _) => {
-                let descending = direction_from_word(&word).ok_or_else(|| {
-                    vec![Violation::new(name, "TYPE", format!("`{name}.{member}` must be ASC or DESC"))]
-                })?;
-                sort_keys.push(SortKey { field, descending });
+        let with_direction = || {
+            let (field, direction) = name.rsplit_once(['_', ' '])?;
+            Some((owner.any_case_field(field)?, direction_from_word(direction)?))
+        };
+        let (field, descending) = owner
+            .field_named(name)
+            .map(|field| (field, is_descending))
+            .or_else(with_direction)
+            .or_else(|| Some((owner.any_case_field(name)?, is_descending)))
+            .ok_or_else(|| self.unknown_field(&owner, name, |field| field.kind.is_comparable()))?;
+        Ok(SortKey { path: owner.path_to(field), descending })
+    }
+
+    /// `{ field: "name", direction: DESC }`, or `{ name: DESC, user: { name: ASC } }` with a member for each field.
+    fn parse_object(&self, owner: &SortOwner<'m>, value: Value) -> Result<Vec<SortKey>, Vec<Violation>> {
+        let name = self.argument;
+        let mut sort_keys = Vec::new();
+        let mut direction = None;
+        for (member, value) in expect_object(name, value)? {
+            if value.is_null() {
+                continue;
             }
-            (None, "field" | "property" | "by" | "key") => {
-                sort_keys.push(parse_sort_key(record, name, &word)?);
+            if matches!(value, Value::Object(_)) {
+                sort_keys.extend(self.parse_object(&self.enter(owner, &member)?, value)?);
+                continue;
             }
-            (None, "direction" | "order") => direction = direction_from_word(&word),
-            (None, _) => return Err(unknown_field_violation(record, name, &member, "sort by")),
+            let word = expect_text(name, value)?;
+            match (owner.field_named(&member), member.as_str()) {
+                (Some(field), _) => {
+                    let descending = direction_from_word(&word).ok_or_else(|| {
+                        self.violation("TYPE", format!("`{name}.{member}` must be ASC or DESC"))
+                    })?;
+                    sort_keys.push(SortKey { path: owner.path_to(field), descending });
+                }
+                (None, "field" | "property" | "by" | "key") => {
+                    sort_keys.push(self.parse_word(owner.clone(), &word)?);
+                }
+                (None, "direction" | "order") => direction = direction_from_word(&word),
+                (None, _) => {
+                    return Err(self.unknown_field(owner, &member, |field| field.kind.is_comparable()));
+                }
+            }
+        }
+        if let Some(descending) = direction {
+            set_direction(&mut sort_keys, descending);
+        }
+        Ok(sort_keys)
+    }
+
+    /// The type of the record or embedded value that a field of the owner leads to.
+    fn enter(&self, owner: &SortOwner<'m>, name: &str) -> Result<SortOwner<'m>, Vec<Violation>> {
+        let is_inner = |field: &Field| field.kind.is_reference() || embedded_name(field).is_some();
+        let found = owner.find(name).map(|id| (id, &owner.fields()[id.0]));
+        let Some((id, field)) = found.filter(|(_, field)| is_inner(field)) else {
+            return Err(match found {
+                None => self.unknown_field(owner, name, is_inner),
+                Some((_, field)) if field.kind.relation().is_some() => {
+                    let message = format!("`{name}` is a list of records, which has no order to sort by");
+                    self.violation("UNKNOWN_FIELD", message)
+                }
+                Some(_) => {
+                    let message = format!("`{name}` is a single value, which has no fields to sort by");
+                    self.violation("UNKNOWN_FIELD", message)
+                }
+            });
+        };
+        let path = owner.path_to(id);
+        if path.references.len() + path.value.members.len() == MAX_SORT_DEPTH {
+            let message = format!(
+                "`{}` goes through more than {MAX_SORT_DEPTH} references and embedded values at `{name}`",
+                self.argument
+            );
+            return Err(self.violation("DEPTH", message));
+        }
+        if let Some(embedded) = embedded_name(field).and_then(|name| self.model.embedded.get(name)) {
+            return Ok(SortOwner::Embedded(embedded, path));
+        }
+        let target = field.kind.reference().map(|reference| self.model.record(reference.target));
+        let target = target.ok_or_else(|| self.unknown_field(owner, name, is_inner))?;
+        let mut references = path.references;
+        references.push(id);
+        Ok(SortOwner::Record(target, references))
+    }
+
+    fn unknown_field(
+        &self,
+        owner: &SortOwner<'_>,
+        name: &str,
+        is_known: impl Fn(&Field) -> bool,
+    ) -> Vec<Violation> {
+        let known = owner.fields().iter().filter(|field| is_known(field)).map(|field| field.name.as_str());
+        let hint = names::nearest_name(name, known).map(|name| format!("; did you mean `{name}`?"));
+        let message =
+            format!("{} has no field `{name}` to sort by{}", owner.type_name(), hint.unwrap_or_default());
+        self.violation("UNKNOWN_FIELD", message)
+    }
+
+    fn violation(&self, code: &'static str, message: String) -> Vec<Violation> {
+        vec![Violation::new(self.argument, code, message)]
+    }
+}
+
+/// The type whose fields a sort key names, and the way to it.
+#[derive(Clone)]
+enum SortOwner<'m> {
+    /// A record that references lead to.
+    Record(&'m RecordType, Vec<FieldId>),
+    /// An embedded value.
+    Embedded(&'m EmbeddedType, ReferencePath),
+}
+
+impl<'m> SortOwner<'m> {
+    fn of_record(record: &'m RecordType) -> SortOwner<'m> {
+        SortOwner::Record(record, Vec::new())
+    }
+
+    fn type_name(&self) -> &'m str {
+        match self {
+            SortOwner::Record(record, _) => &record.name,
+            SortOwner::Embedded(embedded, _) => &embedded.name,
         }
     }
-    if let Some(descending) = direction {
-        set_direction(&mut sort_keys, descending);
+
+    fn fields(&self) -> &'m [Field] {
+        match self {
+            SortOwner::Record(record, _) => &record.fields,
+            SortOwner::Embedded(embedded, _) => &embedded.fields,
+        }
     }
-    Ok(sort_keys)
+
+    fn find(&self, name: &str) -> Option<FieldId> {
+        match self {
+            SortOwner::Record(record, _) => any_case_field(record, name, RecordType::find_input_field),
+            SortOwner::Embedded(embedded, _) => {
+                embedded.fields.iter().position(|field| field.name == name).map(FieldId)
+            }
+        }
+    }
+
+    /// The field with exactly this name, if records can be sorted by it.
+    fn field_named(&self, name: &str) -> Option<FieldId> {
+        match self {
+            SortOwner::Record(record, _) => filter_field(record, name),
+            SortOwner::Embedded(embedded, _) => {
+                self.find(name).filter(|id| embedded.fields[id.0].kind.is_comparable())
+            }
+        }
+    }
+
+    fn any_case_field(&self, name: &str) -> Option<FieldId> {
+        match self {
+            SortOwner::Record(record, _) => any_case_field(record, name, filter_field),
+            SortOwner::Embedded(..) => self.field_named(name),
+        }
+    }
+
+    fn path_to(&self, field: FieldId) -> ReferencePath {
+        match self {
+            SortOwner::Record(_, references) => {
+                ReferencePath { references: references.clone(), value: field.into() }
+            }
+            SortOwner::Embedded(_, outer) => {
+                let ValuePath { field: column, members } = &outer.value;
+                let members = members.iter().copied().chain([field]).collect();
+                let value = ValuePath { field: *column, members };
+                ReferencePath { references: outer.references.clone(), value }
+            }
+        }
+    }
+}
+
+fn embedded_name(field: &Field) -> Option<&str> {
+    field.kind.value_type()?.embedded_name()
 }
 
 /// True for descending, false for ascending.

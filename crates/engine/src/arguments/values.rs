@@ -1,7 +1,6 @@
 //! Values of arguments, refused if they are of the wrong type.
 
 use trefoil_model::error::Violation;
-use trefoil_model::naming::names;
 use trefoil_model::{KeyForm, RecordId, RecordType, Value};
 
 use crate::global_id;
@@ -54,17 +53,4 @@ pub(super) fn expect_text(name: &str, value: Value) -> Result<String, Vec<Violat
             format!("argument `{name}` must be text, not {}", other.type_noun()),
         )]),
     }
-}
-
-pub(super) fn unknown_field_violation(
-    record: &RecordType,
-    argument: &str,
-    field: &str,
-    purpose: &str,
-) -> Vec<Violation> {
-    let known =
-        record.fields.iter().filter(|field| field.kind.is_comparable()).map(|field| field.name.as_str());
-    let hint = names::nearest_name(field, known).map(|name| format!("; did you mean `{name}`?"));
-    let message = format!("{} has no field `{field}` to {purpose}{}", record.name, hint.unwrap_or_default());
-    vec![Violation::new(argument, "UNKNOWN_FIELD", message)]
 }

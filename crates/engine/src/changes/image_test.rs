@@ -92,10 +92,7 @@ impl ImageTest {
                 return Err(Violation::new(name, "CONDITION", message));
             }
             // Subscriptions have no search argument, and no nested lists.
-            Predicate::Search { .. }
-            | Predicate::SearchPattern { .. }
-            | Predicate::LinkedFrom { .. }
-            | Predicate::Never => ImageTest::Never,
+            Predicate::Words { .. } | Predicate::LinkedFrom { .. } | Predicate::Never => ImageTest::Never,
         })
     }
 

@@ -16,7 +16,7 @@ use crate::graphql_document::literals::graphql_literal;
 use crate::graphql_document::where_literal::WhereWriter;
 use crate::{
     ArgumentRole, BuiltinOperation, Condition, Engine, ListSlice, Listing, OperationVerb, ResolverBinding,
-    ResultShape, SortKey,
+    ResultShape,
 };
 
 /// The operation that a document runs.
@@ -176,15 +176,16 @@ impl DocumentRequest<'_> {
             ArgumentRole::After => {
                 self.first_and_after(builtin).and_then(|(_, after)| after).map(|after| literal(json!(after)))
             }
-            ArgumentRole::OrderBy => self.sort_words(record).map(|words| json!(words).to_string()),
+            ArgumentRole::OrderBy => self.sort_words(model, record).map(|words| json!(words).to_string()),
             ArgumentRole::Where => self.where_literal(model, record, argument),
             ArgumentRole::Limit => self.page_and_size().map(|(_, size)| literal(json!(size))),
             ArgumentRole::Offset => {
                 self.page_and_size().map(|(page, size)| literal(json!((page - 1).saturating_mul(size))))
             }
-            ArgumentRole::Search => {
-                self.listing.and_then(|listing| listing.search.clone()).map(|text| literal(json!(text)))
-            }
+            ArgumentRole::Search => self
+                .listing
+                .and_then(|listing| listing.search.as_ref())
+                .map(|search| literal(json!(search.text))),
             // No page is read backward.
             ArgumentRole::Last
             | ArgumentRole::Before
@@ -253,12 +254,9 @@ impl DocumentRequest<'_> {
         writer.object(record, input, &expressible).filter(|_| !expressible.is_empty())
     }
 
-    fn sort_words(&self, record: &RecordType) -> Option<Vec<String>> {
+    fn sort_words(&self, model: &Model, record: &RecordType) -> Option<Vec<String>> {
         let order = &self.listing?.sort_keys;
-        let word = |key: &SortKey| {
-            format!("{}{}", if key.descending { "-" } else { "" }, record.field(key.field).name)
-        };
-        (!order.is_empty()).then(|| order.iter().map(word).collect())
+        (!order.is_empty()).then(|| order.iter().map(|key| key.word(model, record)).collect())
     }
 
     /// Page and size; the first records without a cursor are also the first page.

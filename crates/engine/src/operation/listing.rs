@@ -1,16 +1,14 @@
 //! The part of a list that is wanted: its conditions, order and page.
 
-use trefoil_model::FieldId;
-
-use crate::operation::Condition;
+use crate::operation::{Condition, SortKey};
 
 /// The records of a list and their order.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// Records meet all of them.
     pub conditions: Vec<Condition>,
-    /// Matches records with this text in any text field, ignoring case.
-    pub search: Option<String>,
+    /// Matches records in which every word of a text occurs.
+    pub search: Option<ListSearch>,
     /// Ties are broken by id, ascending.
     pub sort_keys: Vec<SortKey>,
     pub slice: ListSlice,
@@ -18,6 +16,14 @@ pub struct Listing {
     pub count: CountMode,
     /// Also reads what cursors need: the sort keys and the id follow the selected columns.
     pub with_cursors: bool,
+}
+
+/// A search in the texts of a list; [`crate::list_window::limited_search`] makes it.
+#[derive(Debug, Clone)]
+pub struct ListSearch {
+    pub text: String,
+    /// Refused if it would have to read more records than this.
+    pub max_rows: Option<u32>,
 }
 
 /// How the records of a list are counted.
@@ -28,21 +34,6 @@ pub enum CountMode {
     Exact,
     /// Counts up to one more than this number, which then means "more": the cost does not grow with the list.
     UpTo(u32),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SortKey {
-    pub field: FieldId,
-    pub descending: bool,
-}
-
-impl SortKey {
-    /// Appends it, unless the field is a sort key already.
-    pub fn append_to(self, sort_keys: &mut Vec<SortKey>) {
-        if !sort_keys.iter().any(|known| known.field == self.field) {
-            sort_keys.push(self);
-        }
-    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -5,6 +5,7 @@ mod listing;
 mod nested_write;
 mod outcome;
 mod selection;
+mod sort_key;
 mod written_fields;
 
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 
 pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
-pub use crate::operation::listing::{CountMode, ListSlice, Listing, SortKey};
+pub use crate::operation::listing::{CountMode, ListSearch, ListSlice, Listing};
 pub use crate::operation::nested_write::{MAX_WRITE_DEPTH, NestedWrite, RecordInput, RelatedInput};
 pub use crate::operation::outcome::Outcome;
 pub use crate::operation::selection::{ChildSelection, Selection};
+pub use crate::operation::sort_key::{MAX_SORT_DEPTH, MAX_SORT_PATHS, ReferencePath, SortKey};
 pub use crate::operation::written_fields::{FillValue, FilledField, MissingFields};
 
 /// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.

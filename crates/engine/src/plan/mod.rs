@@ -32,7 +32,7 @@ pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
 };
 pub use crate::plan::statement_shape::StatementShape;
-pub use crate::plan::text_search::MAX_PATTERN_LETTERS;
+pub use crate::plan::text_search::{MARK_RANGES, MAX_PATTERN_LETTERS, searched_texts, without_marks};
 
 /// A validated operation. Stores accept nothing else, and only this module can make one.
 #[derive(Debug, Clone)]

@@ -16,6 +16,8 @@ pub struct PlanLimits {
     pub cost: u64,
     /// Maximum number of records that one operation creates, changes or deletes.
     pub bulk: u32,
+    /// Maximum number of records that a search without an index reads.
+    pub search_rows: u32,
 }
 
 /// The number of records that a relation is expected to lead to.
@@ -28,6 +30,13 @@ pub fn estimated_length(relation: &Relation) -> u64 {
 
 impl Default for PlanLimits {
     fn default() -> Self {
-        PlanLimits { page_size: 20, max_page_size: 1_000, conditions: 100, cost: 10_000, bulk: 10_000 }
+        PlanLimits {
+            page_size: 20,
+            max_page_size: 1_000,
+            conditions: 100,
+            cost: 10_000,
+            bulk: 10_000,
+            search_rows: 100_000,
+        }
     }
 }

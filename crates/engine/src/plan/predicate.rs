@@ -9,7 +9,7 @@ use trefoil_model::{
 
 use crate::operation::{Condition, FieldComparison, ValuePath};
 use crate::plan::statement_shape::StatementShape;
-use crate::plan::text_search;
+use crate::plan::text_search::{self, searched_texts};
 
 /// A validated test of a record. It is true or false, never unknown: null equals no value and is neither less nor
 /// greater than any.
@@ -57,14 +57,9 @@ pub enum Predicate {
     HasItems {
         path: ValuePath,
     },
-    /// True if any text field contains `text`, which is lower-cased ASCII and compared case-insensitively. The
-    /// record has at least one text field.
-    Search {
-        text: StoredValue,
-    },
-    /// Like `Search` for texts with cased letters beyond ASCII: part of a text field matches the pattern.
-    SearchPattern {
-        pattern: StoredValue,
+    /// True if every pattern matches part of one of the [`searched_texts`], without their marks. Bound as one parameter.
+    Words {
+        patterns: Vec<StoredValue>,
     },
     All(Vec<Predicate>),
     /// Not empty.
@@ -273,17 +268,14 @@ fn plan_one_of(
     Ok(Predicate::OneOf { path, or_null: values.len() < items.len(), values })
 }
 
-/// The predicate that any text field of a record contains this text.
-pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Violation> {
-    if text.contains('\0') {
-        return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
+/// The predicate that every word of this text occurs in a record.
+pub fn search_predicate(model: &Model, record: &RecordType, text: &str) -> Predicate {
+    let patterns: Vec<StoredValue> =
+        text_search::word_patterns(text).into_iter().map(StoredValue::Text).collect();
+    match searched_texts(model, record).is_empty() {
+        true => Predicate::Never,
+        false => Predicate::Words { patterns },
     }
-    let has_text_field = record.fields.iter().any(|field| field.is_stored() && field.kind.is_text());
-    Ok(match text_search::any_case_pattern(text) {
-        _ if !has_text_field => Predicate::Never,
-        Some(pattern) => Predicate::SearchPattern { pattern: StoredValue::Text(pattern) },
-        None => Predicate::Search { text: StoredValue::Text(text.to_ascii_lowercase()) },
-    })
 }
 
 /// Prefixes the paths of violations, which are relative to the value, with the field.
@@ -294,6 +286,13 @@ pub(crate) fn under_field(field: &Field, violations: Vec<Violation>) -> Vec<Viol
 fn under_name(name: &str, violations: Vec<Violation>) -> Vec<Violation> {
     let segment = || PathSegment::Field(name.to_owned());
     violations.into_iter().map(|violation| violation.nested_under(segment())).collect()
+}
+
+impl ValuePath {
+    pub(super) fn push_shape(&self, shape: &mut StatementShape) {
+        shape.push_number(self.field.0);
+        shape.push_fields(self.members.iter().copied());
+    }
 }
 
 impl Predicate {
@@ -311,8 +310,7 @@ impl Predicate {
             Predicate::NotNull { .. } => 4,
             Predicate::HasItem { .. } => 5,
             Predicate::HasItems { .. } => 6,
-            Predicate::Search { .. } => 7,
-            Predicate::SearchPattern { .. } => 8,
+            Predicate::Words { .. } => 7,
             Predicate::All(_) => 9,
             Predicate::Any(_) => 10,
             Predicate::Not(_) => 11,
@@ -331,10 +329,7 @@ impl Predicate {
             | Predicate::Text { path, .. }
             | Predicate::TextPattern { path, .. }
             | Predicate::HasItem { path, .. }
-            | Predicate::HasItems { path } => {
-                shape.push_number(path.field.0);
-                shape.push_fields(path.members.iter().copied());
-            }
+            | Predicate::HasItems { path } => path.push_shape(shape),
             Predicate::All(predicates) | Predicate::Any(predicates) => push_shapes(predicates, shape),
             Predicate::Not(inner) => inner.push_shape(shape),
             Predicate::Related { relation, predicates } => {
@@ -345,7 +340,7 @@ impl Predicate {
                 shape.push_number(owner.0);
                 shape.push_number(field.0);
             }
-            Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => {}
+            Predicate::Words { .. } | Predicate::Never => {}
         }
     }
 }

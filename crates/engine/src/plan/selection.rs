@@ -7,7 +7,7 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
 
 use crate::cursor::{self, CursorPosition};
-use crate::operation::{CountMode, ListSlice, Listing, Selection, SortKey};
+use crate::operation::{CountMode, ListSlice, Listing, MAX_SORT_PATHS, Selection, SortKey};
 use crate::plan::predicate::{Predicate, plan_predicates, push_shapes, search_predicate};
 use crate::plan::statement_shape::StatementShape;
 
@@ -78,9 +78,20 @@ pub struct PlannedListing {
     pub offset: i64,
     pub count: CountMode,
     pub with_cursors: bool,
+    /// Maximum number of records that a search may read.
+    pub max_search_rows: Option<u32>,
 }
 
 impl PlannedListing {
+    /// The error for a search in the records of this type that would read too many.
+    pub fn search_limit_error(&self, name: &str) -> Error {
+        let max = self.max_search_rows.unwrap_or_default();
+        Error::Limit(format!(
+            "a search would read more records of {name} than limits.search-rows allows, which is {max}; add a filter by an \
+             indexed field"
+        ))
+    }
+
     pub fn has_limit_or_offset(&self) -> bool {
         self.limit.is_some() || self.offset > 0
     }
@@ -88,10 +99,15 @@ impl PlannedListing {
     /// Adds what decides the statements of the listing.
     pub fn push_shape(&self, shape: &mut StatementShape) {
         push_shapes(&self.predicates, shape);
-        shape.push_fields(self.sort_keys.iter().map(|key| key.field));
-        self.sort_keys.iter().for_each(|key| shape.push_flag(key.descending));
+        shape.push_number(self.sort_keys.len());
+        for SortKey { path, descending } in &self.sort_keys {
+            shape.push_fields(path.references.iter().copied());
+            path.value.push_shape(shape);
+            shape.push_flag(*descending);
+        }
         shape.push_flag(self.has_limit_or_offset());
         shape.push_flag(self.with_cursors);
+        shape.push_flag(self.max_search_rows.is_some());
         shape.push_number(match self.count {
             CountMode::Skip => 0,
             CountMode::Exact => 1,
@@ -148,17 +164,25 @@ fn selection_shape(
 
 pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing) -> Result<PlannedListing> {
     let mut predicates = plan_predicates(model, record, &listing.conditions)?;
-    if let Some(text) = &listing.search {
-        predicates.push(search_predicate(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
+    if let Some(search) = &listing.search {
+        predicates.push(search_predicate(model, record, &search.text));
+    }
+    let path_count = listing.sort_keys.iter().filter(|key| key.path.own_field().is_none()).count();
+    if path_count > MAX_SORT_PATHS {
+        return Err(Error::Limit(format!(
+            "too many sort keys through references and embedded values: {path_count}, but at most {MAX_SORT_PATHS} are \
+             allowed"
+        )));
     }
     let position = |name: &str, text: &Option<String>| {
         let text = text.as_deref();
-        text.map(|text| cursor::decode(record, &listing.sort_keys, name, text)).transpose()
+        text.map(|text| cursor::decode(model, record, &listing.sort_keys, name, text)).transpose()
     };
     let mut planned = PlannedListing {
         predicates,
         sort_keys: listing.sort_keys.clone(),
         count: listing.count,
+        max_search_rows: listing.search.as_ref().and_then(|search| search.max_rows),
         with_cursors: listing.with_cursors,
         ..PlannedListing::default()
     };

@@ -1,20 +1,87 @@
-//! Case-insensitive text search with the same result on both databases.
+//! Text search in any case and without accents, with the same result on both databases.
 //!
-//! Databases fold case by tables and locales of their own, which differ beyond ASCII. They only fold ASCII here; a text
-//! with other letters becomes a pattern that lists each letter in all its cases. The pattern is valid as SQLite GLOB
-//! and as PostgreSQL regular expression, except for `^`, which the dialect corrects.
+//! Databases fold case by tables and locales of their own, which differ beyond ASCII. So a text becomes a pattern that
+//! lists each letter in all its cases. The pattern is valid as SQLite GLOB and as PostgreSQL regular expression, except
+//! for `^`, which the dialect corrects.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use trefoil_model::{Field, FieldId, Model, RecordType};
+use unicode_normalization::UnicodeNormalization;
 
-/// Longer texts are pasted, not typed: beyond ASCII they are matched case-sensitively.
+use crate::operation::{ReferencePath, ValuePath};
+
+/// Longer texts are pasted, not typed.
 pub const MAX_PATTERN_LETTERS: usize = 200;
 
-/// A pattern for the text in any case, `None` if ASCII case folding is enough.
-pub fn any_case_pattern(text: &str) -> Option<String> {
-    let is_short = text.chars().nth(MAX_PATTERN_LETTERS).is_none();
-    let is_cased = |letter: char| !letter.is_ascii() && letter_cases(letter).chars().nth(1).is_some();
-    (is_short && text.chars().any(is_cased))
-        .then(|| text.chars().map(|letter| letter_class(letter, letter_cases(letter))).collect())
+/// Marks that a search ignores: accents, the points of Hebrew and the signs of Arabic vowels.
+pub const MARK_RANGES: [(char, char); 12] = [
+    ('\u{300}', '\u{36F}'),
+    ('\u{591}', '\u{5BD}'),
+    ('\u{5BF}', '\u{5BF}'),
+    ('\u{5C1}', '\u{5C2}'),
+    ('\u{5C4}', '\u{5C5}'),
+    ('\u{5C7}', '\u{5C7}'),
+    ('\u{64B}', '\u{65F}'),
+    ('\u{670}', '\u{670}'),
+    ('\u{1AB0}', '\u{1AFF}'),
+    ('\u{1DC0}', '\u{1DFF}'),
+    ('\u{20D0}', '\u{20FF}'),
+    ('\u{FE20}', '\u{FE2F}'),
+];
+
+/// Embedded values inside embedded values are searched this deep.
+const MAX_EMBEDDED_DEPTH: usize = 3;
+
+/// The text in canonical decomposition, without marks: `Müller` and `Muller` become the same.
+pub fn without_marks(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let is_mark = |letter: &char| MARK_RANGES.iter().any(|(first, last)| (first..=last).contains(&letter));
+    Cow::Owned(text.nfd().filter(|letter| !is_mark(letter)).collect())
+}
+
+/// A pattern for each word of a text, in any case and without marks.
+pub fn word_patterns(text: &str) -> Vec<String> {
+    let text = without_marks(text);
+    let pattern = |word: &str| {
+        word.chars().map(|letter| letter_class(letter, folded_cases(letter))).collect::<String>()
+    };
+    let patterns: BTreeSet<String> = text.split_whitespace().map(pattern).collect();
+    patterns.into_iter().collect()
+}
+
+/// The texts that a search looks into: the text fields of a record, those inside its embedded values, and the titles of
+/// the records that it refers to.
+pub fn searched_texts(model: &Model, record: &RecordType) -> Vec<ReferencePath> {
+    let mut paths = Vec::new();
+    for (position, field) in record.fields.iter().enumerate().filter(|(_, field)| field.is_stored()) {
+        let id = FieldId(position);
+        let target = field.kind.reference().map(|reference| model.record(reference.target));
+        match target.and_then(RecordType::title_field) {
+            Some(title) => paths.push(ReferencePath { references: vec![id], value: title.into() }),
+            None => push_texts(model, field, id.into(), &mut paths),
+        }
+    }
+    paths
+}
+
+/// Adds the value of a field if it is a text, or the texts inside it.
+fn push_texts(model: &Model, field: &Field, value: ValuePath, into: &mut Vec<ReferencePath>) {
+    if field.kind.is_text() {
+        into.push(ReferencePath { references: Vec::new(), value });
+        return;
+    }
+    let embedded = field.kind.value_type().and_then(|ty| model.embedded.get(ty.embedded_name()?));
+    let Some(embedded) = embedded.filter(|_| value.members.len() < MAX_EMBEDDED_DEPTH) else { return };
+    for (position, inner) in embedded.fields.iter().enumerate() {
+        let mut value = value.clone();
+        value.members.push(FieldId(position));
+        push_texts(model, inner, value, into);
+    }
 }
 
 /// A pattern for the text in any case, by the simple folding of Unicode for all letters.
@@ -29,15 +96,6 @@ pub fn folded_pattern(text: &str) -> Result<String, String> {
 fn letter_class(letter: char, cases: String) -> String {
     let is_special = letter.is_ascii_punctuation() && letter != '^';
     if is_special || cases.chars().nth(1).is_some() { format!("[{cases}]") } else { cases }
-}
-
-/// The letter in all its cases; for an ASCII letter the two that the databases know.
-fn letter_cases(letter: char) -> String {
-    if letter.is_ascii() {
-        let (upper, lower) = (letter.to_ascii_uppercase(), letter.to_ascii_lowercase());
-        return if upper == lower { letter.to_string() } else { String::from_iter([upper, lower]) };
-    }
-    folded_cases(letter)
 }
 
 /// The letter in all its cases.
@@ -58,18 +116,18 @@ mod tests {
     }
 
     #[test]
-    fn patterns_list_all_cases() {
+    fn words_lose_their_marks() {
         for (text, expected) in [
-            ("É1", "[Éé]1"),
-            ("Σk", "[Σςσ][Kk]"),
-            ("𐐀李", "[𐐀𐐨]李"),
-            ("é*?[]\\.^ ", "[Éé][*][?][[][]][\\][.]^ "),
+            ("É1", &["[Ee]1"][..]),
+            ("  b\u{2003}a\nb ", &["[Aa]", "[Bb]"]),
+            ("Σ 𐐀李", &["[Σςσ]", "[𐐀𐐨]李"]),
+            ("*?[]\\.^", &["[*][?][[][]][\\][.]^"]),
+            ("o\u{308} ö", &["[Oo]"]),
+            ("ßẞ", &["[ßẞ][ßẞ]"]),
+            ("", &[]),
         ] {
-            assert_eq!(any_case_pattern(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(word_patterns(text), expected, "{text}");
         }
-        for plain in ["", "Walnut [a-z]*", "李小龙", &"é".repeat(MAX_PATTERN_LETTERS + 1)] {
-            assert_eq!(any_case_pattern(plain), None, "{plain}");
-        }
-        assert!(any_case_pattern(&"é".repeat(MAX_PATTERN_LETTERS)).is_some());
+        assert_eq!(without_marks("Müller 한 が שָׁ"), "Muller \u{1112}\u{1161}\u{11AB} か\u{3099} ש");
     }
 }

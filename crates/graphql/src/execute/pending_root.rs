@@ -37,7 +37,7 @@ impl PendingRoot {
         };
         match operation {
             Ok(Operation::List { record, listing, .. }) => {
-                let format = || CursorFormat::of(model.record(*record), &listing.sort_keys);
+                let format = || CursorFormat::of(model, model.record(*record), &listing.sort_keys);
                 pending.cursors = listing.with_cursors.then(format);
                 pending.slice = listing.slice.clone();
             }

@@ -1,6 +1,7 @@
 //! Turns object types into record types and embedded types, field by field; lists of records are resolved later.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, Type};
@@ -341,6 +342,7 @@ impl<'a> RecordTypeReader<'a> {
             description: def.description.as_ref().map(|text| text.to_string()),
             renamed_from: directives.renamed_from.clone(),
             arguments: read_arguments(self.schema, &def.arguments),
+            name_words: OnceLock::new(),
         }
     }
 
@@ -454,6 +456,7 @@ fn hidden_key(form: KeyForm) -> Field {
         description: None,
         renamed_from: None,
         arguments: Vec::new(),
+        name_words: OnceLock::new(),
     }
 }
 

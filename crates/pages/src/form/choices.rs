@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trefoil_engine::{Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection};
+use trefoil_engine::{
+    Condition, ListSearch, ListSlice, Listing, Operation, OwnedRow, PlanLimits, PreparedSelection, Selection,
+    list_window,
+};
 use trefoil_model::error::Result;
 use trefoil_model::{
     CellValue, Field, FieldId, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
@@ -55,7 +58,7 @@ impl Pages {
         let mut operations = Vec::new();
         for (id, field, target) in &fields {
             let search = input.searches.get(&field.input_name).map_or("", |text| text.trim());
-            operations.push(self.first_records(model, *target, search));
+            operations.push(self.first_records(model, resources.engine.limits(), *target, search));
             operations.push(self.records_by_id(
                 model,
                 *target,
@@ -76,8 +79,17 @@ impl Pages {
     }
 
     /// Ordered by id: any other order would have to read all records.
-    fn first_records(&self, model: &Model, target: RecordTypeId, search: &str) -> Operation {
-        let search = Some(search.to_owned()).filter(|search| !search.is_empty() && !search.contains('\0'));
+    fn first_records(
+        &self,
+        model: &Model,
+        limits: &PlanLimits,
+        target: RecordTypeId,
+        search: &str,
+    ) -> Operation {
+        // A search that is refused is none. It ends with the first few records that it finds.
+        let search = Some(search.to_owned()).filter(|search| !search.is_empty());
+        let search = search.and_then(|text| list_window::limited_search(limits, "q", text).ok());
+        let search = search.map(|search| ListSearch { max_rows: None, ..search });
         let slice = ListSlice::First { first: MAX_OPTIONS as i64 + 1, after: None };
         let listing = Listing { search, slice, ..Listing::default() };
         Operation::List { record: target, listing, selection: self.title_selection(model, target) }

@@ -1,5 +1,6 @@
 //! The search form above a list: a control for each filterable field, with its current value.
 
+use trefoil_engine::plan::searched_texts;
 use trefoil_engine::{ListSlice, Listing, Operation, Outcome};
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
@@ -106,11 +107,7 @@ impl ListFilters<'_> {
         let q = param("q");
         SearchView {
             action: action.to_owned(),
-            has_texts: self
-                .record_type(resources)
-                .fields
-                .iter()
-                .any(|field| field.is_stored() && field.kind.is_text()),
+            has_texts: !searched_texts(resources.engine.model(), self.record_type(resources)).is_empty(),
             active: self.query.filters().count() + usize::from(!q.is_empty()),
             clear: clear_url(action, &hidden),
             q,

@@ -125,7 +125,7 @@ impl ListPage<'_> {
         let is_live = !resources.collection(record).subscribed_changes.is_empty();
         let (shown, total) = (self.rows.rows.len(), self.rows.total);
         TableView {
-            caption: table_caption(resources.engine.model().record(record), nouns, query, shown, total),
+            caption: table_caption(resources.engine.model(), record, nouns, query, shown, total),
             columns: pages.column_views(resources, &self.table_columns(), Some(query)),
             rows,
             live: is_live.then(|| format!("{}?fields=id", labels.resource.path)),
@@ -211,8 +211,8 @@ impl ListPage<'_> {
         let (page, sort_keys) = (query.page, &query.listing.sort_keys);
         let last = found.rows.last().filter(|_| found.has_more);
         let next = last.map(|row| {
-            let record = self.request.resources.engine.model().record(self.target.record);
-            let format = CursorFormat::of(record, sort_keys);
+            let model = self.request.resources.engine.model();
+            let format = CursorFormat::of(model, model.record(self.target.record), sort_keys);
             let after = format.encode(format.read(row, row.cells.len() - sort_keys.len() - 1));
             let parameters = query.page_number().map(|page| ("page", page.saturating_add(1).to_string()));
             let parameters: Vec<_> = parameters.into_iter().chain([("after", after)]).collect();

@@ -1,7 +1,7 @@
 //! Records as table rows, in lists and on the detail page of a related record.
 
 use trefoil_engine::{ListSlice, OwnedRow};
-use trefoil_model::{FieldId, RecordType, RecordTypeId};
+use trefoil_model::{FieldId, Model, RecordType, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::record_path;
 use trefoil_resources::list_query::ListQuery;
@@ -72,7 +72,7 @@ impl Pages {
 /// Link that sorts by the field, or reverses the order if the list is sorted by it.
 fn sort_link(record: &RecordType, id: FieldId, path: &str, query: &ListQuery) -> SortLink {
     let name = &record.field(id).input_name;
-    let first = query.listing.sort_keys.first().filter(|key| key.field == id);
+    let first = query.listing.sort_keys.first().filter(|key| key.path.own_field() == Some(id));
     let (now, sort) = match first.map(|key| key.descending) {
         None => ("none", name.clone()),
         Some(false) => ("ascending", format!("-{name}")),
@@ -83,7 +83,8 @@ fn sort_link(record: &RecordType, id: FieldId, path: &str, query: &ListQuery) ->
 
 /// "1 to 20 of 42 users, by name".
 pub fn table_caption(
-    record: &RecordType,
+    model: &Model,
+    record: RecordTypeId,
     nouns: (&str, &str),
     query: &ListQuery,
     shown: usize,
@@ -103,7 +104,7 @@ pub fn table_caption(
         return format!(
             "{} more of {all}, by {}",
             group_thousands(shown as u64),
-            order_phrase(record, query)
+            order_phrase(model, model.record(record), query)
         );
     };
     let first = page.saturating_sub(1).saturating_mul(size).unsigned_abs().saturating_add(1);
@@ -114,12 +115,13 @@ pub fn table_caption(
             format!("{} to {}", group_thousands(first), group_thousands(first.saturating_add(shown - 1)))
         }
     };
-    format!("{range} of {all}, by {}", order_phrase(record, query))
+    format!("{range} of {all}, by {}", order_phrase(model, model.record(record), query))
 }
 
-fn order_phrase(record: &RecordType, query: &ListQuery) -> String {
+fn order_phrase(model: &Model, record: &RecordType, query: &ListQuery) -> String {
     let words = query.listing.sort_keys.iter().map(|key| {
-        let name = noun_form(&field_label(record.field(key.field)));
+        let fields = key.path.fields(model, record).into_iter();
+        let name = fields.map(|field| noun_form(&field_label(field))).collect::<Vec<_>>().join(" ");
         if key.descending { format!("{name} descending") } else { name }
     });
     let words: Vec<String> = words.collect();

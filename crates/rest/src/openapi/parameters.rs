@@ -76,6 +76,9 @@ pub fn shared_parameters() -> Map<String, Json> {
     ])
 }
 
+const SORT_DESCRIPTION: &str = "Sort by these fields; `-` for descending. Nulls last, ties by id. Dots lead through at \
+    most 3 references and embedded values; only the first step is listed here.";
+
 /// The query parameters of lists of one type, as components: `Product.price.gte`.
 pub fn type_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
     let mut parameters = Map::new();
@@ -133,9 +136,8 @@ fn relation_paths(model: &Model, record: &RecordType) -> Vec<String> {
 fn query_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
     let readable = readable_fields(record).map(|field| record.field(field));
     let names: Vec<&str> = readable.map(|field| field.input_name.as_str()).chain(["*"]).collect();
-    let sortable = record.fields.iter().filter(|field| field.kind.is_comparable());
     let orders: Vec<String> =
-        sortable.flat_map(|field| [field.input_name.clone(), format!("-{}", field.input_name)]).collect();
+        sort_names(model, record).into_iter().flat_map(|name| [name.clone(), format!("-{name}")]).collect();
     let query = |name: &str, description: &str, schema: Json| json!({ "name": name, "in": "query", "description": description, "schema": schema });
     let list = |name: &str, description: &str, values: Json| {
         let items = json!({ "type": "string", "enum": values });
@@ -152,8 +154,12 @@ fn query_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> 
     });
     let others = [
         list("fields", "Return objects with only these fields; `*` for all.", json!(names)),
-        query("q", "Only records with a text that contains this, ignoring case.", text_schema()),
-        list("sort", "Sort by these fields; `-` for descending. Nulls last, ties by id.", json!(orders)),
+        query(
+            "q",
+            "Only records in which every word of this occurs, in any case, with or without accents.",
+            text_schema(),
+        ),
+        list("sort", SORT_DESCRIPTION, json!(orders)),
         query(
             "page",
             "The page, from 1. Not together with `after`.",
@@ -227,6 +233,21 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
         "name": name, "in": "query", "description": description, "style": "form", "explode": false,
         "schema": { "type": "array", "items": items },
     })
+}
+
+/// What records can be sorted by: their fields, and those of records and values one step away.
+fn sort_names(model: &Model, record: &RecordType) -> Vec<String> {
+    let sortable = |fields: &[Field], prefix: &str| -> Vec<String> {
+        let fields = fields.iter().filter(|field| field.kind.is_comparable());
+        fields.map(|field| format!("{prefix}{}", field.input_name)).collect()
+    };
+    let inner = record.fields.iter().flat_map(|field| {
+        let embedded = field.kind.value_type().and_then(|ty| model.embedded.get(ty.embedded_name()?));
+        let target = field.kind.reference().map(|reference| &model.record(reference.target).fields);
+        let fields = embedded.map(|embedded| &embedded.fields).or(target);
+        fields.map(|fields| sortable(fields, &format!("{}.", field.name))).unwrap_or_default()
+    });
+    sortable(&record.fields, "").into_iter().chain(inner).collect()
 }
 
 /// All parameters, as components.

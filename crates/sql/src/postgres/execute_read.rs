@@ -68,6 +68,7 @@ async fn read_list(
     selection: &PlannedSelection,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
+    check_search(session, level, listing, None).await?;
     let mut parameters = Vec::new();
     listing_parameters(listing, &mut parameters);
     if listing.has_limit_or_offset() {
@@ -86,6 +87,18 @@ async fn read_list(
         (None, _) => None,
     };
     Ok(Outcome::Listed { has_more: rows_read.has_more, total })
+}
+
+/// Refuses a search that would read too many records.
+async fn check_search(
+    session: PostgresSession<'_>,
+    level: &SelectLevel,
+    listing: &PlannedListing,
+    parents: Option<&[CellValue<'_>]>,
+) -> Result<(), PostgresError> {
+    let Some(guard) = &level.search_guard else { return Ok(()) };
+    let count = session.query_integer(&guard.sql, &guard.parameters(listing, parents)).await?;
+    Ok(guard.check(listing, count)?)
 }
 
 async fn count_rows(
@@ -274,6 +287,7 @@ async fn read_children(
 ) -> Result<RowBatch, PostgresError> {
     let mut batch = RowBatch::new(level.width);
     for chunk in keys.chunks(MAX_PARENTS) {
+        check_search(session, level, &child.listing, Some(chunk)).await?;
         read_into_batch(session, level, &child_parameters(&child.listing, chunk), &mut batch).await?;
     }
     Ok(batch)

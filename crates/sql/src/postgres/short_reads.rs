@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::plan::{PlanAction, PlannedListing, Predicate};
+use trefoil_engine::plan::{PlanAction, PlannedListing};
 use trefoil_engine::{PlainListAction, StoreJob};
-use trefoil_model::{ComparisonOp, FieldId, RecordType, ValueType};
+use trefoil_model::RecordType;
 
 use crate::statements::compile::Program;
+use crate::statements::indexed_predicate::{has_index, is_indexed_predicate};
 
 /// The longest list and the largest offset that count as short.
 const MAX_ROWS: i64 = 100;
@@ -37,46 +38,13 @@ fn is_short_list(owner: &RecordType, listing: &PlannedListing) -> bool {
     let is_small = listing.limit.is_some_and(|limit| limit <= MAX_ROWS) && listing.offset <= MAX_OFFSET;
     let is_index_order = listing.sort_keys.first().is_none_or(|key| {
         // Nulls come last in both directions, which an index provides in one only.
-        let field = owner.field(key.field);
-        let may_be_null = !field.required && !field.kind.is_id();
-        has_index(owner, key.field) && !(key.descending && may_be_null)
+        key.path.own_field().is_some_and(|id| {
+            let field = owner.field(id);
+            let may_be_null = !field.required && !field.kind.is_id();
+            has_index(owner, id) && !(key.descending && may_be_null)
+        })
     });
     is_small
         && is_index_order
         && listing.predicates.iter().all(|predicate| is_indexed_predicate(owner, predicate))
-}
-
-fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
-    match predicate {
-        Predicate::Compare { op: ComparisonOp::Ne, .. }
-        | Predicate::NotNull { .. }
-        | Predicate::Text { .. }
-        | Predicate::TextPattern { .. }
-        | Predicate::HasItem { .. }
-        | Predicate::HasItems { .. }
-        | Predicate::Any(_)
-        | Predicate::Not(_)
-        | Predicate::Related { .. }
-        | Predicate::LinkedFrom { .. }
-        | Predicate::Search { .. }
-        | Predicate::SearchPattern { .. } => false,
-        Predicate::Compare {
-            path,
-            op: ComparisonOp::Eq | ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte,
-            ..
-        }
-        | Predicate::OneOf { path, .. }
-        | Predicate::IsNull { path } => path.members.is_empty() && has_index(owner, path.field),
-        Predicate::All(predicates) => {
-            predicates.iter().all(|predicate| is_indexed_predicate(owner, predicate))
-        }
-        Predicate::Never => true,
-    }
-}
-
-fn has_index(owner: &RecordType, field: FieldId) -> bool {
-    let definition = owner.field(field);
-    let is_always_indexed =
-        definition.unique || matches!(definition.kind.value_type(), Some(ValueType::Key(_)));
-    is_always_indexed || owner.indexes.iter().any(|fields| fields.first() == Some(&field))
 }

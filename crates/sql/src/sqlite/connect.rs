@@ -7,6 +7,8 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
+use trefoil_engine::plan::without_marks;
+
 use crate::options::SqliteOptions;
 use crate::statements::decimal_key;
 
@@ -67,7 +69,8 @@ fn set_pragma(connection: &Connection, name: &str, value: &str) -> rusqlite::Res
 fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("trefoil_decimal_key", 1, flags, decimal_key_function)?;
-    connection.create_scalar_function("trefoil_real", 1, flags, real_function)
+    connection.create_scalar_function("trefoil_real", 1, flags, real_function)?;
+    connection.create_scalar_function("trefoil_without_marks", 1, flags, without_marks_function)
 }
 
 fn decimal_key_function(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8>>> {
@@ -83,6 +86,15 @@ fn decimal_key_function(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8
 
 fn real_function(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
     Ok(context.get_raw(0).as_str().ok().and_then(|text| text.parse().ok()))
+}
+
+fn without_marks_function(context: &Context<'_>) -> rusqlite::Result<Option<String>> {
+    Ok(match context.get_raw(0) {
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => None,
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            Some(without_marks(&String::from_utf8_lossy(bytes)).into_owned())
+        }
+    })
 }
 
 #[cfg(test)]

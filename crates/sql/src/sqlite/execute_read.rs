@@ -33,7 +33,7 @@ pub fn execute_read(
             Ok(Outcome::Found)
         }
         (PlanAction::List { listing, selection, .. }, Program::List { level, count }) => {
-            Ok(read_list(session, level, count.as_deref(), listing, selection, visit)?)
+            read_list(session, level, count.as_deref(), listing, selection, visit)
         }
         (PlanAction::PlainList(operation), Program::PlainList) => {
             Ok(plain_lists::run_list_action(session, operation, visit)??)
@@ -49,7 +49,8 @@ fn read_list(
     listing: &PlannedListing,
     selection: &PlannedSelection,
     visit: RowVisitor<'_>,
-) -> rusqlite::Result<Outcome> {
+) -> Result<Outcome, SqliteError> {
+    check_search(session, level, listing, None)?;
     let mut parameters = Vec::new();
     listing_parameters(listing, &mut parameters);
     if listing.has_limit_or_offset() {
@@ -65,6 +66,18 @@ fn read_list(
     let known = total_from_rows(listing, read.count, read.has_more);
     let total = count.map(|sql| known.map_or_else(|| count_rows(session, sql, listing), Ok)).transpose()?;
     Ok(Outcome::Listed { has_more: read.has_more, total })
+}
+
+/// Refuses a search that would read too many records.
+fn check_search(
+    session: SqliteSession<'_>,
+    level: &SelectLevel,
+    listing: &PlannedListing,
+    parents: Option<&[CellValue<'_>]>,
+) -> Result<(), SqliteError> {
+    let Some(guard) = &level.search_guard else { return Ok(()) };
+    let count = session.query_integer(&guard.sql, &guard.parameters(listing, parents))?;
+    Ok(guard.check(listing, count)?)
 }
 
 fn count_rows(session: SqliteSession<'_>, sql: &str, listing: &PlannedListing) -> rusqlite::Result<u64> {
@@ -85,7 +98,7 @@ fn read_rows(
     parameters: &[SqlParameter<'_>],
     limit: Option<i64>,
     visit: RowVisitor<'_>,
-) -> rusqlite::Result<RowsRead> {
+) -> Result<RowsRead, SqliteError> {
     let (limit, flat) = (limit.unwrap_or(i64::MAX), level.is_flat());
     let mut statement = session.prepare(&level.sql)?;
     bind_parameters(&mut statement, parameters)?;
@@ -122,7 +135,7 @@ fn read_from_end(
     selection: &PlannedSelection,
     parameters: &[SqlParameter<'_>],
     visit: RowVisitor<'_>,
-) -> rusqlite::Result<RowsRead> {
+) -> Result<RowsRead, SqliteError> {
     let mut batch = RowBatch::new(level.width);
     read_into_batch(session, level, parameters, &mut batch)?;
     let has_more = batch.truncate_to(listing.limit);
@@ -137,7 +150,7 @@ pub fn read_tree<'p>(
     level: &'p SelectLevel,
     selection: &'p PlannedSelection,
     id: &RecordId,
-) -> rusqlite::Result<Option<RowTree<'p>>> {
+) -> Result<Option<RowTree<'p>>, SqliteError> {
     let mut batch = RowBatch::new(level.width);
     read_into_batch(session, level, &[SqlParameter::id(id)], &mut batch)?;
     if batch.row_count() == 0 {
@@ -153,7 +166,7 @@ fn attach_children<'p>(
     level: &'p SelectLevel,
     selection: &'p PlannedSelection,
     rows: RowBatch,
-) -> rusqlite::Result<RowTree<'p>> {
+) -> Result<RowTree<'p>, SqliteError> {
     let mut tree = RowTree::new(level, rows);
     for (branch, child) in level.branches.iter().zip(&selection.children) {
         match branch {
@@ -172,9 +185,10 @@ fn read_children(
     level: &SelectLevel,
     child: &PlannedChild,
     keys: &[CellValue<'_>],
-) -> rusqlite::Result<RowBatch> {
+) -> Result<RowBatch, SqliteError> {
     let mut batch = RowBatch::new(level.width);
     for keys in keys.chunks(MAX_PARENTS) {
+        check_search(session, level, &child.listing, Some(keys))?;
         read_into_batch(session, level, &child_parameters(&child.listing, keys), &mut batch)?;
     }
     Ok(batch)

@@ -22,7 +22,10 @@ type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 /// A failed read counts as a failure of the store, which rolls back everything.
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
-        Program::Create { links, .. } | Program::Update(UpdateProgram { links, .. }) => !links.is_empty(),
+        Program::Create { links, read_level, .. }
+        | Program::Update(UpdateProgram { links, read_level, .. }) => {
+            !links.is_empty() || read_level.has_search()
+        }
         Program::CreateMany(_)
         | Program::UpdateMany { .. }
         | Program::Upsert { .. }
@@ -182,7 +185,7 @@ impl SqliteWrite<'_> {
     }
 
     /// The selection of a record, and its version.
-    fn read_record(&self, id: &RecordId) -> rusqlite::Result<Option<(RowTree<'_>, i64)>> {
+    fn read_record(&self, id: &RecordId) -> Result<Option<(RowTree<'_>, i64)>, SqliteError> {
         let record = read_tree(self.session, self.level, self.selection, id)?;
         Ok(record.and_then(|record| {
             let version = record.rows().cell(0, self.level.width - 1).to_i64()?;
@@ -193,8 +196,16 @@ impl SqliteWrite<'_> {
     /// Reads the written record and visits it; a RETURNING would build a table of its own for one row. If it cannot be
     /// read, or a trigger deleted it, that is an error of the store, so that the write is rolled back.
     fn visit_written(&self, id: &RecordId, visit: RowVisitor<'_>) -> Result<i64, SqliteError> {
-        let read = self.read_record(id).and_then(|read| read.ok_or(rusqlite::Error::QueryReturnedNoRows));
-        let (record, version) = read.map_err(SqliteError::Store)?;
+        let read = self.read_record(id).map_err(|error| match error {
+            // A refused search among the children; the savepoint undoes the write.
+            SqliteError::Plan(error @ Error::Limit(_)) => SqliteError::Plan(error),
+            SqliteError::Plan(error) => {
+                SqliteError::Store(rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+            }
+            SqliteError::Store(error) => SqliteError::Store(error),
+        })?;
+        let missing = SqliteError::Store(rusqlite::Error::QueryReturnedNoRows);
+        let (record, version) = read.ok_or(missing)?;
         record.visit_rows(visit);
         Ok(version)
     }

@@ -106,7 +106,9 @@ impl Program {
     /// True if it is one statement, which sees one snapshot without a transaction.
     pub fn is_one_statement(&self) -> bool {
         match self {
-            Program::Get(level) | Program::List { level, count: None } => level.is_flat(),
+            Program::Get(level) | Program::List { level, count: None } => {
+                level.is_flat() && level.search_guard.is_none()
+            }
             Program::List { count: Some(_), .. }
             | Program::Create { .. }
             | Program::Update(_)

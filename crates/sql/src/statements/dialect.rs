@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use trefoil_engine::plan::MARK_RANGES;
 use trefoil_model::{Field, KeyForm, RecordType, Scalar, ScalarGroup, StorageClass, TextPart, ValueType};
 
 /// The database that the SQL is written for.
@@ -204,13 +205,34 @@ impl Dialect {
         }
     }
 
-    /// Substring search that ignores the case of ASCII letters; `part` is lower-cased already.
-    pub fn contains_lowercase(self, text: &str, part: &str) -> String {
-        match self {
-            // Both fold ASCII only: SQLite always, PostgreSQL with this collation.
-            Dialect::Sqlite => format!("instr(lower({text}), {part}) > 0"),
-            Dialect::Postgres => format!("strpos(lower({text} COLLATE \"C\"), {part}) > 0"),
-        }
+    /// True if each pattern of a list that is one parameter matches part of these texts without their marks.
+    pub fn has_words(self, texts: &[String], patterns: &str) -> String {
+        let line_end = match self {
+            Dialect::Sqlite => "char(10)",
+            Dialect::Postgres => "chr(10)",
+        };
+        let texts: Vec<String> = texts.iter().map(|text| format!("COALESCE({text}, '')")).collect();
+        let text = texts.join(&format!(" || {line_end} || "));
+        let matches = self.matches_pattern("x.value", "w.value", TextPart::Anywhere);
+        let (text, words) = match self {
+            Dialect::Sqlite => {
+                (format!("trefoil_without_marks({text})"), format!("json_each({patterns}) AS w"))
+            }
+            Dialect::Postgres => {
+                let ranges = MARK_RANGES.iter().map(|(first, last)| format!("{first}-{last}"));
+                let marks = ranges.collect::<String>();
+                let plain = format!("regexp_replace(normalize(y.value, NFD), '[{marks}]+', '', 'g')");
+                let value =
+                    format!("CASE octet_length(y.value) WHEN length(y.value) THEN y.value ELSE {plain} END");
+                // OFFSET 0: the text is made once, not for each word.
+                let text = format!("{value} AS value FROM (SELECT {text} AS value OFFSET 0) AS y OFFSET 0");
+                let words = format!("unnest(CAST({patterns} AS text[])) AS w(value)");
+                return format!(
+                    "NOT EXISTS (SELECT 1 FROM (SELECT {text}) AS x, {words} WHERE NOT ({matches}))"
+                );
+            }
+        };
+        format!("NOT EXISTS (SELECT 1 FROM (SELECT {text} AS value) AS x, {words} WHERE NOT ({matches}))")
     }
 
     /// True if this part of the text matches a search pattern of [`trefoil_engine`].
@@ -258,6 +280,18 @@ impl Dialect {
             }
             Dialect::Postgres => {
                 self.json_text_value(&format!("{column} #>> '{{{}}}'", members.join(",")), value_type)
+            }
+        }
+    }
+
+    /// The expression that selects a [`Dialect::json_member`]; like the column of such a value, which is text beside
+    /// numbers of exact digits.
+    pub fn read_member(self, value: &str, value_type: Option<&ValueType>) -> String {
+        match (self, json_class(value_type)) {
+            (Dialect::Sqlite, JsonClass::Decimal) => format!("CAST({value} AS TEXT)"),
+            (Dialect::Postgres, JsonClass::Decimal) => format!("({value})::text"),
+            (_, JsonClass::Integer | JsonClass::Real | JsonClass::Boolean | JsonClass::Text) => {
+                value.to_owned()
             }
         }
     }

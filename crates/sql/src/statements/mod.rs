@@ -5,9 +5,12 @@ pub(crate) mod decimal_key;
 pub mod dialect;
 
 // The statements that read and write records.
+pub(crate) mod indexed_predicate;
 pub(crate) mod nested_write;
 pub(crate) mod predicate_sql;
+pub(crate) mod search_guard;
 pub mod select;
+mod sort_sql;
 pub mod sql_parameter;
 mod where_clause;
 pub(crate) mod write;

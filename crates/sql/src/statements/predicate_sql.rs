@@ -1,7 +1,7 @@
 //! Predicates as SQL terms. A relation becomes a subquery; its tables are `r1`, `r2` … and link tables `l1`, `l2` ….
 
-use trefoil_engine::ValuePath;
-use trefoil_engine::plan::Predicate;
+use trefoil_engine::plan::{Predicate, searched_texts};
+use trefoil_engine::{ReferencePath, ValuePath};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{ComparisonOp, Field, FieldId, Model, RecordType, Relation, TextPart, ValueType};
 
@@ -19,16 +19,41 @@ pub(super) struct TableScope<'m> {
 }
 
 impl TableScope<'_> {
-    fn column(&self, dialect: Dialect, name: &str) -> String {
+    pub(super) fn column(&self, dialect: Dialect, name: &str) -> String {
         format!("{}.{}", self.alias, dialect.quote_name(name))
     }
 }
 
 /// A value that is tested.
-struct TestedValue<'m> {
-    sql: String,
-    field: &'m Field,
-    may_be_null: bool,
+pub(super) struct TestedValue<'m> {
+    pub sql: String,
+    pub field: &'m Field,
+    pub may_be_null: bool,
+}
+
+/// The value of a record of this table.
+pub(super) fn tested_value<'m>(
+    dialect: Dialect,
+    model: &'m Model,
+    scope: &TableScope<'m>,
+    path: &ValuePath,
+) -> TestedValue<'m> {
+    let mut field = scope.record.field(path.field);
+    let column = scope.column(dialect, &field.column);
+    let mut members = Vec::with_capacity(path.members.len());
+    for member in &path.members {
+        let embedded = field.kind.value_type().and_then(ValueType::embedded_name);
+        let embedded = embedded.and_then(|name| model.embedded.get(name));
+        if let Some(inner) = embedded.and_then(|embedded| embedded.fields.get(member.0)) {
+            field = inner;
+            members.push(inner.name.as_str());
+        }
+    }
+    if members.is_empty() {
+        return TestedValue { sql: column, field, may_be_null: is_nullable(field) };
+    }
+    let sql = dialect.json_member(&column, &members, field.kind.value_type());
+    TestedValue { sql, field, may_be_null: true }
 }
 
 /// Appends the parameters of a predicate, in the order in which [`PredicateWriter::predicate_sql`] numbers them.
@@ -37,11 +62,11 @@ pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<
         Predicate::Compare { value, .. }
         | Predicate::Text { text: value, .. }
         | Predicate::TextPattern { pattern: value, .. }
-        | Predicate::HasItem { item: value, .. }
-        | Predicate::Search { text: value }
-        | Predicate::SearchPattern { pattern: value } => into.push(SqlParameter::Cell(value.as_cell())),
+        | Predicate::HasItem { item: value, .. } => into.push(SqlParameter::Cell(value.as_cell())),
         Predicate::LinkedFrom { id, .. } => into.push(SqlParameter::id(id)),
-        Predicate::OneOf { values, .. } => into.push(SqlParameter::List(values)),
+        Predicate::OneOf { values, .. } | Predicate::Words { patterns: values } => {
+            into.push(SqlParameter::List(values))
+        }
         Predicate::All(predicates) | Predicate::Any(predicates) | Predicate::Related { predicates, .. } => {
             predicates.iter().for_each(|inner| predicate_parameters(inner, into));
         }
@@ -105,10 +130,7 @@ impl<'m> PredicateWriter<'m> {
                 self.dialect.list_has_item(&own.sql, item_type, &item)
             }
             Predicate::HasItems { path } => self.dialect.list_has_items(&self.tested_value(scope, path).sql),
-            Predicate::Search { .. } => self.search_sql(scope, Dialect::contains_lowercase),
-            Predicate::SearchPattern { .. } => self.search_sql(scope, |dialect, text, pattern| {
-                dialect.matches_pattern(text, pattern, TextPart::Anywhere)
-            }),
+            Predicate::Words { .. } => self.words_sql(scope),
             Predicate::All(predicates) if predicates.is_empty() => "1 = 1".to_owned(),
             Predicate::All(predicates) => format!("({})", self.joined_sql(scope, predicates, " AND ")),
             Predicate::Any(predicates) => format!("({})", self.joined_sql(scope, predicates, " OR ")),
@@ -138,35 +160,34 @@ impl<'m> PredicateWriter<'m> {
     }
 
     fn tested_value(&self, scope: &TableScope<'m>, path: &ValuePath) -> TestedValue<'m> {
-        let mut field = scope.record.field(path.field);
-        let column = scope.column(self.dialect, &field.column);
-        let mut members = Vec::with_capacity(path.members.len());
-        for member in &path.members {
-            let embedded = field.kind.value_type().and_then(ValueType::embedded_name);
-            let embedded = embedded.and_then(|name| self.model.embedded.get(name));
-            if let Some(inner) = embedded.and_then(|embedded| embedded.fields.get(member.0)) {
-                field = inner;
-                members.push(inner.name.as_str());
-            }
-        }
-        if members.is_empty() {
-            return TestedValue { sql: column, field, may_be_null: is_nullable(field) };
-        }
-        let sql = self.dialect.json_member(&column, &members, field.kind.value_type());
-        TestedValue { sql, field, may_be_null: true }
+        tested_value(self.dialect, self.model, scope, path)
     }
 
-    /// True if any text field of the record matches.
-    fn search_sql(
-        &mut self,
-        scope: &TableScope<'m>,
-        matches: impl Fn(Dialect, &str, &str) -> String,
-    ) -> String {
-        let (dialect, text) = (self.dialect, self.next_parameter());
-        let fields = scope.record.fields.iter().filter(|field| field.is_stored() && field.kind.is_text());
-        let terms: Vec<String> =
-            fields.map(|field| matches(dialect, &scope.column(dialect, &field.column), &text)).collect();
-        format!("({})", terms.join(" OR "))
+    /// True if every pattern of a list matches one of the searched texts. They are one text, in lines of their own.
+    fn words_sql(&mut self, scope: &TableScope<'m>) -> String {
+        let patterns = self.next_parameter();
+        let texts = searched_texts(self.model, scope.record);
+        let texts: Vec<String> = texts.iter().map(|path| self.searched_text(scope, path)).collect();
+        self.dialect.has_words(&texts, &patterns)
+    }
+
+    fn searched_text(&mut self, scope: &TableScope<'m>, path: &ReferencePath) -> String {
+        let [reference, ..] = path.references.as_slice() else {
+            return self.tested_value(scope, &path.value).sql;
+        };
+        let field = scope.record.field(*reference);
+        let Some(relation) = field.kind.relation() else { return "''".to_owned() };
+        self.table_count += 1;
+        let target = self.model.record(relation.target());
+        let inner = TableScope { record: target, alias: format!("r{}", self.table_count) };
+        format!(
+            "(SELECT {} FROM {} AS {} WHERE {} = {})",
+            self.tested_value(&inner, &path.value).sql,
+            self.dialect.quote_name(&target.table),
+            inner.alias,
+            inner.column(self.dialect, "id"),
+            scope.column(self.dialect, &field.column)
+        )
     }
 
     /// Null differs from every value and is neither less nor greater than any.

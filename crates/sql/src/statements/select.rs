@@ -2,17 +2,20 @@
 //!
 //! Parameters are numbered in the order of [`listing_parameters`]; below the first level, the keys of the parents
 //! come first. In the SQL, `t` is the record's table, `l` a link table, `p` a parent, and `o` the record's table
-//! again where `t` occurs only in a subquery that selects ids.
+//! again where `t` occurs only in a subquery that selects ids. The tables of sort keys are `s1` and so on.
 
+use trefoil_engine::CountMode;
 use trefoil_engine::cursor::{CursorKey, CursorPosition};
 use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection};
-use trefoil_engine::{CountMode, SortKey};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, RecordTypeId, Relation};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::predicate_sql::{is_nullable, predicate_parameters};
+use crate::statements::indexed_predicate::is_indexed_predicate;
+use crate::statements::predicate_sql::predicate_parameters;
+use crate::statements::search_guard::SearchGuard;
+use crate::statements::sort_sql::SortWriter;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::where_clause::WhereBuilder;
 
@@ -31,6 +34,8 @@ pub struct SelectLevel {
     pub parent_key: usize,
     /// In the order of the selection's children.
     pub branches: Vec<ChildBranch>,
+    /// Of a search that reads all records.
+    pub search_guard: Option<SearchGuard>,
 }
 
 /// Where the records of a child come from.
@@ -46,6 +51,15 @@ impl SelectLevel {
     /// The columns to put in RETURNING; empty if the selection needs more than one statement.
     pub fn returning_columns(&self) -> &[String] {
         if self.is_flat() { &self.columns } else { &[] }
+    }
+
+    /// True if it, or a level below it, searches.
+    pub fn has_search(&self) -> bool {
+        self.search_guard.is_some()
+            || self.branches.iter().any(|branch| match branch {
+                ChildBranch::KeyOnly { .. } => false,
+                ChildBranch::Rows { level, .. } => level.has_search(),
+            })
     }
 
     /// True if one statement reads the whole selection.
@@ -149,7 +163,15 @@ impl SelectBuilder<'_> {
             self.dialect.read_columns(owner, "t.", &columns),
             self.table_alias(owner)
         );
-        SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches }
+        SelectLevel {
+            sql,
+            width: columns.len(),
+            parent_key: 0,
+            column_names: names,
+            columns,
+            branches,
+            search_guard: None,
+        }
     }
 
     /// The records of a listing; limit and offset, if it has any, are the last parameters. Those that are counted from
@@ -162,19 +184,28 @@ impl SelectBuilder<'_> {
     ) -> Result<SelectLevel> {
         let owner = self.model.record(record);
         let (names, columns, branches) = self.level_columns(owner, listing, selection)?;
-        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, self.table_alias(owner));
+        let order = self.sort_writer(owner, "t");
+        let from = self.table_alias(owner) + &order.joins(&listing.sort_keys);
+        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, from.clone());
         filter.add_listing(listing);
         let mut sql = format!(
-            "SELECT {} FROM {}{}",
-            self.dialect.read_columns(owner, "t.", &columns),
-            self.table_alias(owner),
+            "SELECT {} FROM {from}{}",
+            read_columns(order, &columns, listing, selection),
             filter.clause()
         );
-        sql += &format!(" ORDER BY {}", self.order_by(owner, "t", &listing.sort_keys, listing.from_end));
+        sql += &format!(" ORDER BY {}", order.order_by(&listing.sort_keys, listing.from_end));
         if listing.has_limit_or_offset() {
             sql += &format!(" LIMIT {} OFFSET {}", filter.next_parameter(), filter.next_parameter());
         }
-        Ok(SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches })
+        Ok(SelectLevel {
+            sql,
+            width: columns.len(),
+            parent_key: 0,
+            column_names: names,
+            columns,
+            branches,
+            search_guard: listing.max_search_rows.map(|_| self.list_guard(owner, listing)),
+        })
     }
 
     /// Counts the matching records; with [`CountMode::UpTo`], one more than that number is the last parameter.
@@ -205,7 +236,8 @@ impl SelectBuilder<'_> {
     ) -> Result<SelectLevel> {
         let owner = self.model.record(source.record);
         let (names, columns, branches) = self.level_columns(owner, listing, selection)?;
-        let (key, from) = (&source.child_key, &source.from);
+        let order = self.sort_writer(owner, "t");
+        let (key, from) = (&source.child_key, source.from.clone() + &order.joins(&listing.sort_keys));
         let mut filter = WhereBuilder::new(self.dialect, self.model, owner, from.clone());
         let keys = filter.next_parameter();
         let sql = if listing.has_limit_or_offset() {
@@ -214,27 +246,30 @@ impl SelectBuilder<'_> {
             let ids = format!(
                 "SELECT t.\"id\" FROM {from}{} ORDER BY {} LIMIT {} OFFSET {}",
                 filter.clause(),
-                self.order_by(owner, "t", &listing.sort_keys, listing.from_end),
+                order.order_by(&listing.sort_keys, listing.from_end),
                 filter.next_parameter(),
                 filter.next_parameter()
             );
             let parents = self.dialect.key_table(source.key_form, &keys, "p");
-            let from = self.dialect.first_rows_per_parent(&parents, &owner.table, &ids);
-            let order = self.order_by(owner, "o", &listing.sort_keys, false);
+            let order = self.sort_writer(owner, "o");
+            let joins = order.joins(&listing.sort_keys);
+            let from = self.dialect.first_rows_per_parent(&parents, &owner.table, &ids) + &joins;
             format!(
-                "SELECT {}, {} FROM {from} ORDER BY {}, {order}",
-                self.dialect.read_columns(owner, "o.", &columns),
+                "SELECT {}, {} FROM {from} ORDER BY {}, {}",
+                read_columns(order, &columns, listing, selection),
                 self.dialect.read_key(source.key_form, "p.value"),
-                self.dialect.key_order(source.key_form, "p.value")
+                self.dialect.key_order(source.key_form, "p.value"),
+                order.order_by(&listing.sort_keys, false)
             )
         } else {
             filter.terms.push(self.dialect.is_in_list(ValueComparison::Plain, key, &keys));
             filter.add_listing(listing);
-            let (clause, order) = (filter.clause(), self.order_by(owner, "t", &listing.sort_keys, false));
             format!(
-                "SELECT {}, {} FROM {from}{clause} ORDER BY {key}, {order}",
-                self.dialect.read_columns(owner, "t.", &columns),
-                self.dialect.read_key(source.key_form, key)
+                "SELECT {}, {} FROM {from}{} ORDER BY {key}, {}",
+                read_columns(order, &columns, listing, selection),
+                self.dialect.read_key(source.key_form, key),
+                filter.clause(),
+                order.order_by(&listing.sort_keys, false)
             )
         };
         Ok(SelectLevel {
@@ -244,7 +279,41 @@ impl SelectBuilder<'_> {
             column_names: names,
             columns,
             branches,
+            search_guard: listing.max_search_rows.map(|_| self.child_guard(source, owner)),
         })
+    }
+
+    fn list_guard(self, owner: &RecordType, listing: &PlannedListing) -> SearchGuard {
+        let indexed = listing.predicates.iter().enumerate();
+        let indexed = indexed.filter(|(_, predicate)| is_indexed_predicate(owner, predicate));
+        let positions: Vec<usize> = indexed.map(|(position, _)| position).collect();
+        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, self.table_alias(owner));
+        for position in &positions {
+            filter.add_predicates(&listing.predicates[*position..=*position]);
+        }
+        let limit = filter.next_parameter();
+        let sql = match positions.is_empty() {
+            true => self.dialect.count_up_to(&owner.table, &limit),
+            false => format!(
+                "SELECT count(*) FROM (SELECT 1 FROM {}{} LIMIT {limit}) AS c",
+                self.table_alias(owner),
+                filter.clause()
+            ),
+        };
+        SearchGuard::new(sql, positions, owner)
+    }
+
+    /// Counts the children of all parents.
+    fn child_guard(self, source: &RelationSource, owner: &RecordType) -> SearchGuard {
+        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, source.from.clone());
+        let keys = filter.next_parameter();
+        let is_child = self.dialect.is_in_list(ValueComparison::Plain, &source.child_key, &keys);
+        let limit = filter.next_parameter();
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {} WHERE {is_child} LIMIT {limit}) AS c",
+            source.from
+        );
+        SearchGuard::new(sql, Vec::new(), owner)
     }
 
     /// The columns that a statement reads of a record, and the branches below it.
@@ -260,7 +329,10 @@ impl SelectBuilder<'_> {
             names.push(VERSION_COLUMN.to_owned());
         }
         if listing.with_cursors {
-            names.extend(listing.sort_keys.iter().map(|key| column(&key.field)));
+            names.extend(listing.sort_keys.iter().map(|key| match key.path.own_field() {
+                Some(field) => column(&field),
+                None => key.path.name(self.model, owner),
+            }));
             names.push("id".to_owned());
         }
         let mut branches = Vec::with_capacity(selection.children.len());
@@ -324,25 +396,28 @@ impl SelectBuilder<'_> {
         format!("{} AS t", self.dialect.quote_name(&owner.table))
     }
 
-    /// Nulls last in both directions, ties by id; or exactly the reverse.
-    fn order_by(self, owner: &RecordType, alias: &str, order: &[SortKey], is_reversed: bool) -> String {
-        let mut text = String::new();
-        for SortKey { field, descending } in order {
-            let field = owner.field(*field);
-            text += &self.dialect.sort_key(
-                ValueComparison::for_field(field),
-                &format!("{alias}.{}", self.dialect.quote_name(&field.column)),
-            );
-            text += if *descending != is_reversed { " DESC" } else { "" };
-            // Without nulls the plain order lets an index do the sorting.
-            text += match (is_nullable(field), is_reversed) {
-                (true, false) => " NULLS LAST, ",
-                (true, true) => " NULLS FIRST, ",
-                (false, _) => ", ",
-            };
-        }
-        text + &format!("{alias}.\"id\"{}", if is_reversed { " DESC" } else { "" })
+    fn sort_writer<'a>(&'a self, owner: &'a RecordType, alias: &'a str) -> SortWriter<'a> {
+        SortWriter { dialect: self.dialect, model: self.model, owner, alias }
     }
+}
+
+/// Selects the columns of a level. The values of sort keys that are not in a column of the record have other names.
+fn read_columns(
+    order: SortWriter<'_>,
+    columns: &[String],
+    listing: &PlannedListing,
+    selection: &PlannedSelection,
+) -> String {
+    let first_key = selection.columns.len() + usize::from(selection.includes_version);
+    let keys = if listing.with_cursors { listing.sort_keys.as_slice() } else { &[] };
+    let read = |(position, column): (usize, &String)| {
+        let key = position.checked_sub(first_key).and_then(|position| keys.get(position));
+        match key.filter(|key| key.path.own_field().is_none()) {
+            Some(key) => order.value(&key.path).read_sql,
+            None => order.dialect.read_column(order.owner, &format!("{}.", order.alias), column),
+        }
+    };
+    columns.iter().enumerate().map(read).collect::<Vec<_>>().join(", ")
 }
 
 /// The tables and keys of a relation.

@@ -3,14 +3,11 @@
 use trefoil_engine::SortKey;
 use trefoil_engine::cursor::{CursorKey, CursorPosition, CursorValue};
 use trefoil_engine::plan::{PlannedListing, Predicate};
-use trefoil_model::{Field, Model, RecordType};
+use trefoil_model::{Model, RecordType};
 
-use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::predicate_sql::{PredicateWriter, TableScope, is_nullable};
-
-fn qualified_column(dialect: Dialect, field: &Field) -> String {
-    format!("t.{}", dialect.quote_name(&field.column))
-}
+use crate::statements::dialect::Dialect;
+use crate::statements::predicate_sql::{PredicateWriter, TableScope};
+use crate::statements::sort_sql::SortWriter;
 
 /// The side of a cursor on which the wanted records are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +30,7 @@ impl CursorSide {
 /// Collects the terms of a WHERE clause and numbers the parameters of its statement.
 pub(super) struct WhereBuilder<'m> {
     dialect: Dialect,
+    model: &'m Model,
     owner: &'m RecordType,
     /// The FROM clause in which `t` is defined.
     from: String,
@@ -43,7 +41,7 @@ pub(super) struct WhereBuilder<'m> {
 impl<'m> WhereBuilder<'m> {
     pub(super) fn new(dialect: Dialect, model: &'m Model, owner: &'m RecordType, from: String) -> Self {
         let predicates = PredicateWriter::new(dialect, model);
-        WhereBuilder { dialect, owner, from, terms: Vec::new(), predicates }
+        WhereBuilder { dialect, model, owner, from, terms: Vec::new(), predicates }
     }
 
     pub(super) fn next_parameter(&mut self) -> String {
@@ -61,6 +59,10 @@ impl<'m> WhereBuilder<'m> {
                 self.add_cursor(&listing.sort_keys, position, side);
             }
         }
+    }
+
+    fn sort_writer(&self) -> SortWriter<'m> {
+        SortWriter { dialect: self.dialect, model: self.model, owner: self.owner, alias: "t" }
     }
 
     fn add_cursor(&mut self, sort_keys: &[SortKey], position: &CursorPosition, side: CursorSide) {
@@ -87,7 +89,7 @@ impl<'m> WhereBuilder<'m> {
     /// beginning are then listed again. The subquery repeats all terms so far, so that a forged cursor cannot reveal the
     /// value of a record that the list does not contain. The bound also stands for a record of another type.
     fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: Option<&str>, side: CursorSide) -> String {
-        let own = qualified_column(self.dialect, self.owner.field(key.field));
+        let own = self.sort_writer().value(&key.path).sql;
         let end = self.dialect.prefix_upper_bound(prefix);
         let fallback = if side.follows(key.descending) { prefix } else { &end };
         let Some(id) = id else { return fallback.to_owned() };
@@ -113,12 +115,11 @@ impl<'m> WhereBuilder<'m> {
         let ([first, sort_keys @ ..], [value, values @ ..]) = (sort_keys, values) else {
             return tie.to_owned();
         };
-        let field = self.owner.field(first.field);
-        let key = |value: &str| self.dialect.sort_key(ValueComparison::for_field(field), value);
-        let (own, other) = (key(&qualified_column(self.dialect, field)), key(value));
+        let sorted = self.sort_writer().value(&first.path);
+        let (own, other) = (sorted.key(&sorted.sql), sorted.key(value));
         let sign = side.sign(first.descending);
         let rest = self.beside_cursor(sort_keys, values, tie, side);
-        if is_nullable(field) {
+        if sorted.may_be_null {
             let same = self.dialect.null_safe_equal(&own, &other);
             // Nulls are last in both directions.
             let beyond = match side {

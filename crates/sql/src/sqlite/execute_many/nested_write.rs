@@ -37,7 +37,7 @@ pub fn execute_nested(
         execute_step(session, &mut run, step)?;
     }
     let mut read = |id: &RecordId| -> Result<i64, SqliteError> {
-        let tree = read_tree(session, read_level, &plan.selection, id).map_err(SqliteError::Store)?;
+        let tree = read_tree(session, read_level, &plan.selection, id)?;
         let tree = tree.ok_or(SqliteError::Store(rusqlite::Error::QueryReturnedNoRows))?;
         tree.visit_rows(visit);
         Ok(tree.rows().cell(0, read_level.width - 1).to_i64().unwrap_or_default())
