@@ -110,6 +110,24 @@ fn resolvers_run_beside_stored_fields() {
     assert_eq!(client.graphql("{ whoAmI }"), json!({ "data": { "whoAmI": "127.0.0.1" } }));
 }
 
+/// What a resolver does cannot be undone, so such an operation is refused before anything runs.
+#[test]
+fn atomic_mutations_refuse_resolvers() {
+    let server = server();
+    let mut client = Client::of(&server);
+    for document in [
+        r#"mutation @atomic { createAuthor(name: "Ada") { id } publish(author: "Bob", titles: []) { id } }"#,
+        r#"mutation @atomic { createAuthor(name: "Ada") { id initials } }"#,
+    ] {
+        let answer = client.graphql(document);
+        assert_eq!(answer["errors"][0]["extensions"]["code"], "ATOMIC_UNSUPPORTED", "{answer:#}");
+        assert!(answer.get("data").is_none(), "{answer:#}");
+    }
+    assert_eq!(client.graphql("{ author(id: 1) { name } }"), json!({ "data": { "author": null } }));
+    let done = client.graphql(r#"mutation @atomic { createAuthor(name: "Ada") { id } }"#);
+    assert_eq!(done, json!({ "data": { "createAuthor": { "id": "1" } } }));
+}
+
 #[test]
 fn resolver_error_leaves_sibling_fields_alone() {
     let server = server();

@@ -38,3 +38,4 @@ mod tidy;
 mod transfer;
 mod views;
 mod ways;
+mod whole_writes;

@@ -59,8 +59,7 @@ impl ResourceState {
     ) -> Result<Vec<u8>, Problem> {
         let (mut results, mut budget) = (Vec::with_capacity(batch.items.len()), ResultBudget::default());
         for (index, item) in batch.items.iter().enumerate() {
-            let (head, body) =
-                item.resolve(index, &results).map_err(|problem| Problem { index: Some(index), ..problem })?;
+            let (head, body) = item.resolve(index, &results).map_err(|problem| problem.at_index(index))?;
             let response = self.run_item(resources, head, body, client).await;
             results.push(BatchResult::read(response, index, &mut budget).await?);
         }
@@ -82,7 +81,7 @@ impl ResourceState {
                     let response = self.run_item(&self.catalog, head, body, client).await;
                     BatchResult::read(response, index, &mut budget).await
                 }
-                Err(problem) => Err(Problem { index: Some(index), ..problem }),
+                Err(problem) => Err(problem.at_index(index)),
             };
             results.push(result.unwrap_or_else(|problem| BatchResult::from_problem(&problem, request_id)));
         }

@@ -298,7 +298,17 @@ impl ParsedArguments {
             OperationVerb::Update => InputPurpose::Update,
             // Without a key a new record is saved.
             OperationVerb::Save if self.id.is_some() => InputPurpose::Update,
-            _ => InputPurpose::Create,
+            OperationVerb::Create
+            | OperationVerb::CreateMany
+            | OperationVerb::Save
+            | OperationVerb::List
+            | OperationVerb::Get
+            | OperationVerb::Count
+            | OperationVerb::Exists
+            | OperationVerb::Delete
+            | OperationVerb::DeleteMany
+            | OperationVerb::Subscribe(_)
+            | OperationVerb::SubscribeAll => InputPurpose::Create,
         };
         match read_related(&ArgumentReader(model), record, field, value, purpose, self.depth)? {
             RelatedValue::Id(id) => self.fields.push((field, id)),

@@ -24,7 +24,7 @@ pub struct Problem {
     /// The part of the request that the violations refer to.
     pub request_part: RequestPart,
     /// The number of the request in a batch that failed.
-    pub index: Option<usize>,
+    pub index: Option<u16>,
     /// Set where the path decides the format and not `Accept`: text endpoints answer with text.
     pub format: Option<ErrorFormat>,
     /// For the log only; the service writes it once, with the request id.
@@ -112,6 +112,11 @@ impl Problem {
     /// The rest of the request is not read, so the connection cannot be reused.
     pub fn closing_connection(self) -> Self {
         self.with_header(CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    /// The problem of the request with this number in a batch.
+    pub fn at_index(self, index: usize) -> Self {
+        Problem { index: u16::try_from(index).ok(), ..self }
     }
 
     pub fn with_violations(mut self, violations: Vec<Violation>) -> Self {

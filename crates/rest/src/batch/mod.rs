@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::Value;
 
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
-use trefoil_http::form_pairs;
+use trefoil_http::{etags, form_pairs};
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::values::coerce;
@@ -51,6 +51,8 @@ impl BatchRequest {
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
                 .with_header(HeaderName::from_static("accept-post"), accepted));
         }
+        // A batch has no version that it could depend on.
+        etags::check_if_match(&head.headers, None)?;
         let text = body_text::decode_body(&head.headers, bytes)?;
         let items: Vec<Value> = serde_json::from_str(&text).map_err(|why| {
             Problem::bad_request("MALFORMED_BODY", format!("the body is not a JSON array: {why}"))
@@ -121,7 +123,7 @@ impl BatchItem {
                     Ok(())
                 }
                 other => {
-                    let near = nearest_name(other, MEMBERS.into_iter());
+                    let near = nearest_name(other, MEMBERS);
                     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                     let message = format!("a request of a batch has no member `{other}`{hint}");
                     Err(Violation::new(other, "UNKNOWN", message))

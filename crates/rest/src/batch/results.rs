@@ -98,7 +98,7 @@ fn at_index(mut problem: Problem, index: usize) -> Problem {
     for violation in &mut problem.violations {
         violation.path.splice(0..0, [PathSegment::Index(index), PathSegment::Field("body".to_owned())]);
     }
-    Problem { index: Some(index), ..problem }
+    problem.at_index(index)
 }
 
 fn header_map<'h>(

@@ -1,12 +1,14 @@
 //! `/openapi.json`: the OpenAPI document, built from schema and manifest on the first request and cached as bytes.
 
 // Operations: of record collections, of the manifest, and their ids.
+mod batch_path;
 mod bulk_operations;
 mod collections;
 mod manifest_paths;
 mod unique_names;
 
 // Components that operations refer to.
+mod nested_schemas;
 mod parameters;
 mod responses;
 mod schemas;
@@ -29,6 +31,7 @@ use trefoil_engine::Engine;
 use trefoil_http::etags;
 use trefoil_resources::ServedResources;
 
+use crate::batch::BATCH_PATH;
 use crate::openapi::collections::{CollectionDescriber, OperationIds};
 use crate::openapi::unique_names::UniqueNames;
 
@@ -73,6 +76,7 @@ fn build_document(manifest: &Manifest, views: &[String], resources: &ServedResou
         paths.extend(manifest_paths::list_paths(list, &mut names));
     }
     paths.extend(manifest_paths::text_paths(manifest, views, &mut names));
+    paths.insert(BATCH_PATH.to_owned(), batch_path::batch_item(&mut names, resources.collections.first()));
     let mut document = json!({
         "openapi": "3.1.0",
         "info": info(manifest),

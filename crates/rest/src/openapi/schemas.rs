@@ -6,6 +6,7 @@ use trefoil_model::values::example_values;
 use trefoil_model::{EmbeddedType, EnumType, Field, Model, RecordType, Relation, ValueSource};
 use trefoil_resources::collection::readable_fields;
 
+use crate::openapi::nested_schemas::{nested_members, nested_schemas, reference_choices, related_schema};
 use crate::openapi::values::{ValueContext, field_schema, make_nullable, schema_reference};
 
 /// GraphQL type names have no dot, so this one and those with a suffix collide with none.
@@ -18,9 +19,11 @@ pub fn all_schemas(model: &Model) -> Map<String, Json> {
         schemas.insert(name.clone(), record_schema(model, record));
         schemas.insert(format!("{name}.Part"), part_schema(model, record));
         schemas.insert(format!("{name}.New"), new_schema(model, record));
-        schemas.insert(format!("{name}.Whole"), whole_schema(record));
+        schemas.insert(format!("{name}.Whole"), whole_schema(model, record));
         schemas.insert(format!("{name}.Patch"), patch_schema(model, record));
         schemas.insert(format!("{name}.Form"), form_schema(record));
+        schemas.insert(format!("{name}.Related"), related_schema(model, record));
+        schemas.extend(nested_schemas(model, record));
     }
     for embedded in model.embedded.values() {
         schemas.insert(embedded.name.clone(), embedded_schema(embedded, ValueContext::Response));
@@ -65,7 +68,7 @@ fn named_schema(field: &Field, context: ValueContext) -> (String, Json) {
     (field.input_name.clone(), field_schema(field, context))
 }
 
-/// True if a body that creates a record must have the field.
+/// True if a form that creates a record must have the field.
 pub fn is_required(field: &Field) -> bool {
     field.is_writable() && field.required && field.default.is_none() && !field.kind.is_link()
 }
@@ -111,10 +114,11 @@ fn new_schema(model: &Model, record: &RecordType) -> Json {
     let key = record.fields.iter().filter(|field| field.kind.is_id() && record.accepts_given_key());
     let fields: Vec<&Field> = key.chain(writable_fields(record)).collect();
     let is_needed =
-        |field: &Field| is_required(field) || (field.kind.is_id() && record.is_set_on_create(field));
+        |field: &Field| is_body_required(field) || (field.kind.is_id() && record.is_set_on_create(field));
     let required = fields.iter().filter(|field| is_needed(field)).map(|field| field.input_name.as_str());
-    let mut schema =
-        object_schema(fields.iter().map(|field| named_schema(field, ValueContext::Body)), required.collect());
+    let properties = fields.iter().map(|field| named_schema(field, ValueContext::Body));
+    let nested = nested_members(model, record, ValueContext::Body);
+    let mut schema = with_choices(object_schema(properties.chain(nested), required.collect()), record);
     if let Some(example) = example_values::example_input(model, record) {
         schema["examples"] = json!([example]);
     }
@@ -122,14 +126,29 @@ fn new_schema(model: &Model, record: &RecordType) -> Json {
 }
 
 /// The body of PUT. It may have the fields that only the server fills, so that a response of GET can be sent back.
-fn whole_schema(record: &RecordType) -> Json {
+fn whole_schema(model: &Model, record: &RecordType) -> Json {
     let fields = record.fields.iter().filter(|field| field.is_writable() || field.is_stored());
     let properties = fields.map(|field| echoed_schema(field, ValueContext::Body));
-    let required =
-        writable_fields(record).filter(|field| is_required(field)).map(|field| field.input_name.as_str());
-    let schema = object_schema(properties, required.collect());
+    let nested = nested_members(model, record, ValueContext::Patch);
+    let required = writable_fields(record)
+        .filter(|field| is_body_required(field))
+        .map(|field| field.input_name.as_str());
+    let schema = with_choices(object_schema(properties.chain(nested), required.collect()), record);
     let description = "The whole {}: omitted fields become null or their default. Fields set by the server are ignored; `id`, if given, must be that of the path.";
     with_description(schema, &description.replace("{}", &record.name))
+}
+
+/// True if a JSON body must have the field. A reference can be a related record instead.
+fn is_body_required(field: &Field) -> bool {
+    is_required(field) && !field.kind.is_reference()
+}
+
+fn with_choices(mut schema: Json, record: &RecordType) -> Json {
+    let choices = reference_choices(record);
+    if !choices.is_empty() {
+        schema["allOf"] = choices.into();
+    }
+    schema
 }
 
 fn echoed_schema(field: &Field, context: ValueContext) -> (String, Json) {
@@ -142,7 +161,9 @@ fn echoed_schema(field: &Field, context: ValueContext) -> (String, Json) {
 
 fn patch_schema(model: &Model, record: &RecordType) -> Json {
     let fields = record.fields.iter().filter(|field| field.is_writable() || field.kind.is_id());
-    let mut schema = object_schema(fields.map(|field| echoed_schema(field, ValueContext::Patch)), Vec::new());
+    let properties = fields.map(|field| echoed_schema(field, ValueContext::Patch));
+    let nested = nested_members(model, record, ValueContext::Patch);
+    let mut schema = object_schema(properties.chain(nested), Vec::new());
     if let Some(example) = example_values::example_patch(model, &record.fields) {
         schema["examples"] = json!([example]);
     }
@@ -215,6 +236,7 @@ fn problem_schema() -> Json {
             "detail": { "type": "string" },
             "code": { "type": "string", "description": "Stable code in upper case: `NOT_FOUND`, `INVALID`, …" },
             "requestId": { "type": "string" },
+            "index": { "type": "integer", "minimum": 0, "description": "The number of the failed request of a batch." },
             "errors": { "type": "array", "items": entry, "description": "One entry for each violated rule." },
         },
         "examples": [{

@@ -70,6 +70,11 @@ pub fn kind_schema(kind: &FieldKind, context: ValueContext) -> Json {
     }
 }
 
+/// The schema of the ids of records.
+pub fn key_schema(form: KeyForm, context: ValueContext) -> Json {
+    type_schema(&ValueType::Key(form), context)
+}
+
 fn type_schema(value_type: &ValueType, context: ValueContext) -> Json {
     match value_type {
         ValueType::Key(KeyForm::Number) if context == ValueContext::Response => {

@@ -21,13 +21,12 @@ pub(crate) mod plain_lists;
 
 // Imports.
 pub(crate) mod bulk_insert;
-pub(crate) mod bulk_transaction;
+pub(crate) mod transactions;
 
 // The change log.
 pub(crate) mod change_log;
 pub(crate) mod notify;
 pub(crate) mod prune;
-pub(crate) mod request_transaction;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -19,12 +19,11 @@ pub(crate) mod execute_write;
 pub(crate) mod plain_lists;
 
 // Long transactions, idempotency keys, the change log and its limits.
-pub(crate) mod bulk_transaction;
 pub(crate) mod change_log;
 pub(crate) mod data_version;
 pub(crate) mod idempotency_keys;
 pub(crate) mod prune;
-pub(crate) mod request_transaction;
+pub(crate) mod transactions;
 
 use std::path::Path;
 use std::sync::Arc;

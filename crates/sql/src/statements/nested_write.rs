@@ -262,7 +262,13 @@ impl<'a> NestedRun<'a> {
             }
             let record = match &step.action {
                 StepAction::Unlink(field) => self.link_target(step.record, *field),
-                _ => self.model.record(step.record),
+                StepAction::Insert { .. }
+                | StepAction::Change { .. }
+                | StepAction::Check { .. }
+                | StepAction::Delete { .. }
+                | StepAction::ChangeOthers { .. }
+                | StepAction::Link(_)
+                | StepAction::UnlinkOthers { .. } => self.model.record(step.record),
             };
             let label = display_label(&record.name).to_lowercase();
             let (code, message) = if is_link || owner.is_some() {

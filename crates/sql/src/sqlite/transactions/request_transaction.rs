@@ -17,12 +17,12 @@ use crate::sqlite::{SqliteStore, call_message, closed_error};
 use crate::statements::compile::Program;
 
 enum TransactionCommand {
-    Run(Box<StoreJob>, Vec<Arc<Program>>, ReplySender<Box<dyn RowSink>>),
+    Run(Box<StoreJob>, Vec<Arc<Program>>, TransactionReply<Box<dyn RowSink>>),
     /// With the answer to store under the idempotency key.
-    Commit(Vec<u8>, ReplySender<()>),
+    Commit(Vec<u8>, TransactionReply<()>),
 }
 
-type ReplySender<T> = oneshot::Sender<Result<T>>;
+type TransactionReply<T> = oneshot::Sender<Result<T>>;
 
 /// Holds the transaction open; dropping it closes the channel, and the transaction is rolled back.
 struct SqliteTransaction<'s> {
@@ -58,7 +58,7 @@ fn run_transaction(
     shared: &SharedState,
     session: SqliteSession<'_>,
     key: Option<&IdempotencyKey>,
-    begun: ReplySender<Option<Vec<u8>>>,
+    begun: TransactionReply<Option<Vec<u8>>>,
     mut commands: mpsc::Receiver<TransactionCommand>,
 ) {
     let begin = begin_transaction(session, key);
@@ -100,7 +100,10 @@ fn begin_transaction(session: SqliteSession<'_>, key: Option<&IdempotencyKey>) -
 }
 
 impl SqliteTransaction<'_> {
-    async fn send_command<T>(&self, command: impl FnOnce(ReplySender<T>) -> TransactionCommand) -> Result<T> {
+    async fn send_command<T>(
+        &self,
+        command: impl FnOnce(TransactionReply<T>) -> TransactionCommand,
+    ) -> Result<T> {
         let (reply, response) = oneshot::channel();
         self.commands.send(command(reply)).await.map_err(|_| closed_error())?;
         response.await.map_err(|_| closed_error())?
