@@ -92,7 +92,7 @@ impl ImageTest {
                 return Err(Violation::new(name, "CONDITION", message));
             }
             // Subscriptions have no search argument.
-            Predicate::Words { .. } | Predicate::Never => ImageTest::Never,
+            Predicate::Words { .. } | Predicate::IndexedWords { .. } | Predicate::Never => ImageTest::Never,
         })
     }
 

@@ -4,6 +4,8 @@
 mod many_records;
 mod plan_limits;
 mod predicate;
+mod search_letters;
+mod search_words;
 mod selection;
 mod statement_shape;
 mod text_search;
@@ -22,6 +24,8 @@ use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
 pub use crate::plan::plan_limits::PlanLimits;
 pub use crate::plan::predicate::{Predicate, plan_predicates};
+pub use crate::plan::search_letters::{IGNORED_MARKS, LETTERS, SEPARATORS};
+pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS};
 pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
 };

@@ -15,7 +15,8 @@ pub fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
         | Predicate::Any(_)
         | Predicate::Not(_)
         | Predicate::Related { .. }
-        | Predicate::Words { .. } => false,
+        | Predicate::Words { .. }
+        | Predicate::IndexedWords { .. } => false,
         Predicate::Compare {
             path,
             op: ComparisonOp::Eq | ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte,

@@ -7,7 +7,7 @@ pub mod dialect;
 // The statements that read and write records.
 pub(crate) mod indexed_predicate;
 pub(crate) mod predicate_sql;
-pub(crate) mod search_guard;
+pub(crate) mod search;
 pub mod select;
 mod sort_sql;
 pub mod sql_parameter;
