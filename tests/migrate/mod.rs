@@ -6,6 +6,7 @@ mod links;
 mod numbering;
 mod postgres;
 mod refusals;
+mod search;
 mod sqlite;
 mod starts;
 mod triggers;

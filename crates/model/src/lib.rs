@@ -114,6 +114,8 @@ pub struct Field {
     pub unique: bool,
     /// Texts that differ only in the case of ASCII letters are equal: `@unique(ignoreCase: true)`.
     pub ignores_case: bool,
+    /// `@search`: the field is in the full-text index of its type, and an occurrence of a word counts this much.
+    pub search_weight: Option<u32>,
     pub rules: Vec<FieldRule>,
     pub default: Option<Value>,
     pub value_source: ValueSource,
@@ -332,6 +334,11 @@ impl RecordType {
         let by_name =
             TITLE_NAMES.iter().find_map(|name| self.find_field(name).filter(|id| is_text(self.field(*id))));
         by_name.or_else(|| self.fields.iter().position(is_text).map(FieldId))
+    }
+
+    /// The fields of the full-text index; without any, a search reads all records.
+    pub fn search_fields(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(|field| field.search_weight.is_some())
     }
 
     /// The field that holds the id, whatever it is called.

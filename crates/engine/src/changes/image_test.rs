@@ -92,7 +92,10 @@ impl ImageTest {
                 return Err(Violation::new(name, "CONDITION", message));
             }
             // Subscriptions have no search argument, and no nested lists.
-            Predicate::Words { .. } | Predicate::LinkedFrom { .. } | Predicate::Never => ImageTest::Never,
+            Predicate::Words { .. }
+            | Predicate::IndexedWords { .. }
+            | Predicate::LinkedFrom { .. }
+            | Predicate::Never => ImageTest::Never,
         })
     }
 

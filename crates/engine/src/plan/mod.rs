@@ -5,6 +5,8 @@ mod many_records;
 mod nested;
 mod plan_limits;
 mod predicate;
+mod search_letters;
+mod search_words;
 mod selection;
 mod statement_shape;
 mod text_search;
@@ -28,6 +30,8 @@ pub use crate::plan::nested::{
 };
 pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits, estimated_length};
 pub use crate::plan::predicate::{Predicate, plan_predicates};
+pub use crate::plan::search_letters::{IGNORED_MARKS, LETTERS, SEPARATORS};
+pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS};
 pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
 };

@@ -8,6 +8,7 @@ use trefoil_model::{
 };
 
 use crate::operation::{Condition, FieldComparison, ValuePath};
+use crate::plan::search_words;
 use crate::plan::statement_shape::StatementShape;
 use crate::plan::text_search::{self, searched_texts};
 
@@ -60,6 +61,11 @@ pub enum Predicate {
     /// True if every pattern matches part of one of the [`searched_texts`], without their marks. Bound as one parameter.
     Words {
         patterns: Vec<StoredValue>,
+    },
+    /// True if the full-text index of the record type has, for each of these words, one that begins with it. Not empty;
+    /// bound as one parameter.
+    IndexedWords {
+        words: Vec<StoredValue>,
     },
     All(Vec<Predicate>),
     /// Not empty.
@@ -270,6 +276,16 @@ fn plan_one_of(
 
 /// The predicate that every word of this text occurs in a record.
 pub fn search_predicate(model: &Model, record: &RecordType, text: &str) -> Predicate {
+    if record.search_fields().next().is_some() {
+        let words: Vec<StoredValue> =
+            search_words::index_words(text).into_iter().map(StoredValue::Text).collect();
+        return match words.is_empty() {
+            // An index has no signs: nothing is found by them alone.
+            true if !text.trim().is_empty() => Predicate::Never,
+            true => Predicate::All(Vec::new()),
+            false => Predicate::IndexedWords { words },
+        };
+    }
     let patterns: Vec<StoredValue> =
         text_search::word_patterns(text).into_iter().map(StoredValue::Text).collect();
     match searched_texts(model, record).is_empty() {
@@ -311,6 +327,7 @@ impl Predicate {
             Predicate::HasItem { .. } => 5,
             Predicate::HasItems { .. } => 6,
             Predicate::Words { .. } => 7,
+            Predicate::IndexedWords { .. } => 8,
             Predicate::All(_) => 9,
             Predicate::Any(_) => 10,
             Predicate::Not(_) => 11,
@@ -340,7 +357,7 @@ impl Predicate {
                 shape.push_number(owner.0);
                 shape.push_number(field.0);
             }
-            Predicate::Words { .. } | Predicate::Never => {}
+            Predicate::Words { .. } | Predicate::IndexedWords { .. } | Predicate::Never => {}
         }
     }
 }

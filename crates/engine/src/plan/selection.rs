@@ -87,8 +87,8 @@ impl PlannedListing {
     pub fn search_limit_error(&self, name: &str) -> Error {
         let max = self.max_search_rows.unwrap_or_default();
         Error::Limit(format!(
-            "a search would read more records of {name} than limits.search-rows allows, which is {max}; add a filter by an \
-             indexed field"
+            "a search would read more records of {name} than limits.search-rows allows, which is {max}; add `@search` to \
+             its text fields, or a filter by an indexed field"
         ))
     }
 
@@ -178,11 +178,12 @@ pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing
         let text = text.as_deref();
         text.map(|text| cursor::decode(model, record, &listing.sort_keys, name, text)).transpose()
     };
+    let is_indexed = record.search_fields().next().is_some();
     let mut planned = PlannedListing {
         predicates,
         sort_keys: listing.sort_keys.clone(),
         count: listing.count,
-        max_search_rows: listing.search.as_ref().and_then(|search| search.max_rows),
+        max_search_rows: listing.search.as_ref().and_then(|search| search.max_rows).filter(|_| !is_indexed),
         with_cursors: listing.with_cursors,
         ..PlannedListing::default()
     };

@@ -296,6 +296,7 @@ impl<'a> RecordTypeReader<'a> {
                 .label("the field is no text")
                 .help("remove the argument");
         }
+        field.search_weight = self.search_weight(ty, &directives, &field.kind, key.form);
         field.value_source = self.value_source(ty, def, &directives);
         if field.value_source == ValueSource::RecordVersion {
             field.column = names::VERSION_COLUMN.into();
@@ -336,6 +337,7 @@ impl<'a> RecordTypeReader<'a> {
             required: def.ty.is_non_null(),
             unique: false,
             ignores_case: false,
+            search_weight: None,
             rules: directives.rules.clone(),
             default: None,
             value_source: ValueSource::Client,
@@ -450,6 +452,7 @@ fn hidden_key(form: KeyForm) -> Field {
         required: true,
         unique: false,
         ignores_case: false,
+        search_weight: None,
         rules: Vec::new(),
         default: None,
         value_source: ValueSource::Client,

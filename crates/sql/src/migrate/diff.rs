@@ -75,6 +75,10 @@ pub enum ChangeDetail<'a> {
     RemovedIndex {
         index: &'a StoredIndex,
     },
+    /// The columns of the full-text index; empty if there is none any more.
+    ChangedSearch {
+        columns: &'a [String],
+    },
     NewLink,
     RemovedLink {
         old: &'a LinkTable,
@@ -144,6 +148,9 @@ fn diff_table<'a>(pairs: &ModelPairs<'a>, pair: &TablePair<'a>, changes: &mut Ve
     for detail in diff_indexes(pair) {
         add(new.name.clone(), detail);
     }
+    if has_other_search(pair) {
+        add(new.name.clone(), ChangeDetail::ChangedSearch { columns: &new.search });
+    }
     if old.logged != new.logged {
         add(new.name.clone(), ChangeDetail::ChangedLogging { from: old.logged, to: new.logged });
     }
@@ -206,6 +213,15 @@ fn diff_indexes<'a>(pair: &TablePair<'a>) -> Vec<ChangeDetail<'a>> {
         }
     });
     added.chain(removed.map(|index| ChangeDetail::RemovedIndex { index })).collect()
+}
+
+/// True if the full-text index of a table has other columns, whatever their names.
+pub fn has_other_search(pair: &TablePair<'_>) -> bool {
+    let renamed = |old: &String| {
+        let found = pair.columns.iter().find(|(old_column, _)| old_column.column == *old);
+        found.map_or_else(String::new, |(_, new)| new.column.clone())
+    };
+    pair.old.search.iter().map(renamed).ne(pair.new.search.iter().cloned())
 }
 
 /// True if a link table needs another name or other columns.

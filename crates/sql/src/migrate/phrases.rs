@@ -29,6 +29,13 @@ pub fn describe_index(index: &StoredIndex) -> String {
     format!("{kind} on {}{case}", index.columns.join(", "))
 }
 
+pub fn describe_search(columns: &[String]) -> String {
+    match columns.is_empty() {
+        true => "full-text index dropped".to_owned(),
+        false => format!("new full-text index on {}", columns.join(", ")),
+    }
+}
+
 pub fn describe_logging(logged: LoggedChanges) -> String {
     let kinds = [(logged.created, "created"), (logged.updated, "updated"), (logged.deleted, "deleted")];
     let names: Vec<_> = kinds.into_iter().filter(|(is_logged, _)| *is_logged).map(|(_, name)| name).collect();

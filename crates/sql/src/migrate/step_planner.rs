@@ -80,6 +80,7 @@ impl StepPlanner<'_> {
             ChangeDetail::RemovedIndex { index } => {
                 safe(format!("{} dropped", phrases::describe_index(index)))
             }
+            ChangeDetail::ChangedSearch { columns } => safe(phrases::describe_search(columns)),
             ChangeDetail::NewLink => safe("new link".to_owned()),
             ChangeDetail::RemovedLink { old } => {
                 (format!("link removed; lost: {}", count_nouns(self.row_count(&old.table)?, "pair")), loss())

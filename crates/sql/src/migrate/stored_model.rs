@@ -39,6 +39,9 @@ pub struct StoredTable {
     pub key: StoredKey,
     pub columns: Vec<StoredColumn>,
     pub indexes: Vec<StoredIndex>,
+    /// The columns of the full-text index; without any there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub search: Vec<String>,
     pub logged: LoggedChanges,
     /// From `@renamedFrom`; not recorded, since it does not describe the table.
     #[serde(skip)]
@@ -190,6 +193,7 @@ impl StoredModel {
             key: StoredKey::of(record),
             columns: stored_columns(model, record),
             indexes: stored_indexes(record, &mut names),
+            search: record.search_fields().map(|field| field.column.clone()).collect(),
             logged: LoggedChanges::for_record(model, RecordTypeId(position), logged),
             renamed_from: record.renamed_from.clone(),
         });

@@ -16,7 +16,8 @@ pub fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
         | Predicate::Not(_)
         | Predicate::Related { .. }
         | Predicate::LinkedFrom { .. }
-        | Predicate::Words { .. } => false,
+        | Predicate::Words { .. }
+        | Predicate::IndexedWords { .. } => false,
         Predicate::Compare {
             path,
             op: ComparisonOp::Eq | ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte,

@@ -8,7 +8,7 @@ pub mod dialect;
 pub(crate) mod indexed_predicate;
 pub(crate) mod nested_write;
 pub(crate) mod predicate_sql;
-pub(crate) mod search_guard;
+pub(crate) mod search;
 pub mod select;
 mod sort_sql;
 pub mod sql_parameter;

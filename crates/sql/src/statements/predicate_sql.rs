@@ -6,6 +6,7 @@ use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{ComparisonOp, Field, FieldId, Model, RecordType, Relation, TextPart, ValueType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::search::search_index;
 use crate::statements::sql_parameter::SqlParameter;
 
 pub(super) fn is_nullable(field: &Field) -> bool {
@@ -64,9 +65,9 @@ pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<
         | Predicate::TextPattern { pattern: value, .. }
         | Predicate::HasItem { item: value, .. } => into.push(SqlParameter::Cell(value.as_cell())),
         Predicate::LinkedFrom { id, .. } => into.push(SqlParameter::id(id)),
-        Predicate::OneOf { values, .. } | Predicate::Words { patterns: values } => {
-            into.push(SqlParameter::List(values))
-        }
+        Predicate::OneOf { values, .. }
+        | Predicate::Words { patterns: values }
+        | Predicate::IndexedWords { words: values } => into.push(SqlParameter::List(values)),
         Predicate::All(predicates) | Predicate::Any(predicates) | Predicate::Related { predicates, .. } => {
             predicates.iter().for_each(|inner| predicate_parameters(inner, into));
         }
@@ -131,6 +132,18 @@ impl<'m> PredicateWriter<'m> {
             }
             Predicate::HasItems { path } => self.dialect.list_has_items(&self.tested_value(scope, path).sql),
             Predicate::Words { .. } => self.words_sql(scope),
+            Predicate::IndexedWords { .. } => {
+                let words = self.next_parameter();
+                let columns: Vec<String> =
+                    scope.record.search_fields().map(|field| field.column.clone()).collect();
+                search_index::has_indexed_words(
+                    self.dialect,
+                    &scope.record.table,
+                    &scope.alias,
+                    &columns,
+                    &words,
+                )
+            }
             Predicate::All(predicates) if predicates.is_empty() => "1 = 1".to_owned(),
             Predicate::All(predicates) => format!("({})", self.joined_sql(scope, predicates, " AND ")),
             Predicate::Any(predicates) => format!("({})", self.joined_sql(scope, predicates, " OR ")),

@@ -14,7 +14,7 @@ use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, Recor
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::indexed_predicate::is_indexed_predicate;
 use crate::statements::predicate_sql::predicate_parameters;
-use crate::statements::search_guard::SearchGuard;
+use crate::statements::search::search_guard::SearchGuard;
 use crate::statements::sort_sql::SortWriter;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::where_clause::WhereBuilder;

@@ -1,5 +1,6 @@
 //! Reports directives that do not fit the field they stand on.
 
+use apollo_compiler::Node;
 use apollo_compiler::ast::{Directive, FieldDefinition};
 use apollo_compiler::schema::ObjectType;
 
@@ -22,6 +23,12 @@ impl RecordTypeReader<'_> {
         for directive in &directives.directives {
             let name = directive.name.as_str();
             let place = format!("`{}.{}`", ty.name, def.name);
+            if name == "search" {
+                if owner == FieldOwner::EmbeddedValue || !kind.is_text() {
+                    self.warn_search(directive, &format!("{place} is no text field of a record"));
+                }
+                continue;
+            }
             let misplaced = owner == FieldOwner::EmbeddedValue
                 && matches!(
                     name,
@@ -68,6 +75,30 @@ impl RecordTypeReader<'_> {
         }
     }
 
+    /// The weight of a field in the full-text index of its type.
+    pub(crate) fn search_weight(
+        &mut self,
+        ty: &ObjectType,
+        directives: &FieldDirectives<'_>,
+        kind: &FieldKind,
+        key: KeyForm,
+    ) -> Option<u32> {
+        let (weight, directive) = directives.search.filter(|_| kind.is_text())?;
+        if !key.is_integer() {
+            self.warn_search(directive, &format!("the ids of `{}` are not integers", ty.name));
+            return None;
+        }
+        Some(weight)
+    }
+
+    /// Other servers have a directive of this name for all kinds of fields.
+    fn warn_search(&mut self, directive: &Node<Directive>, reason: &str) {
+        self.log
+            .warning(directive.location(), "UNKNOWN_DIRECTIVE", format!("`@search` has no effect: {reason}"))
+            .label("ignored")
+            .help("searches look into the fields without it, as long as no field of the type has it");
+    }
+
     /// Reports directives on a list of records: only `@reference(inverse:)` and, for sides of a link,
     /// `@renamedFrom` are allowed.
     pub(crate) fn check_list_directives(
@@ -76,10 +107,13 @@ impl RecordTypeReader<'_> {
         def: &FieldDefinition,
         directives: &FieldDirectives<'_>,
     ) {
+        if let Some((_, directive)) = directives.search {
+            self.warn_search(directive, "a list of records stores no text");
+        }
         for directive in directives
             .directives
             .iter()
-            .filter(|directive| !matches!(directive.name.as_str(), "reference" | "renamedFrom"))
+            .filter(|directive| !matches!(directive.name.as_str(), "reference" | "renamedFrom" | "search"))
         {
             let message = format!(
                 "`@{}` is not allowed on `{}.{}`, a list of records",

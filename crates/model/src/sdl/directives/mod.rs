@@ -88,6 +88,11 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         doc: "Creates an index on these fields, in this order.",
     },
     BuiltinDirective {
+        name: "search",
+        sdl: "directive @search(weight: Int = 1) on FIELD_DEFINITION",
+        doc: "Searches look for words in this field, with a full-text index. Occurrences count by their weight.",
+    },
+    BuiltinDirective {
         name: "createdAt",
         sdl: "directive @createdAt on FIELD_DEFINITION",
         doc: "Set to the time of creation; clients cannot set it.",
@@ -155,6 +160,9 @@ pub const HELPER_TYPES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The greatest weight of `@search`.
+const MAX_WEIGHT: u32 = 100;
+
 /// Maximum size in bytes of a compiled `@pattern`.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
@@ -190,6 +198,8 @@ pub(crate) struct FieldDirectives<'a> {
     pub unique: bool,
     /// `@unique(ignoreCase: true)`.
     pub ignores_case: Option<&'a Node<Directive>>,
+    /// `@search` with its weight.
+    pub search: Option<(u32, &'a Node<Directive>)>,
     pub rules: Vec<FieldRule>,
     pub value_sources: Vec<&'a Node<Directive>>,
     pub renamed_from: Option<String>,
@@ -217,6 +227,7 @@ impl<'s> DirectiveReader<'_> {
                     let ignores_case = self.flag_argument(directive, "ignoreCase") == Some(true);
                     found.ignores_case = ignores_case.then_some(directive);
                 }
+                "search" => found.search = Some((self.read_weight(directive), directive)),
                 "length" => found.rules.extend(self.read_length(directive)),
                 "range" => found.rules.extend(self.read_range(directive)),
                 "pattern" => found.rules.extend(self.read_pattern(directive)),
@@ -296,6 +307,17 @@ impl<'s> DirectiveReader<'_> {
             self.report_wrong_argument(directive, name, value, "a whole number of at least 0");
         }
         count
+    }
+
+    fn read_weight(&mut self, directive: &'s Node<Directive>) -> u32 {
+        let Some(value) = directive_argument(directive, "weight") else { return 1 };
+        let weight = number_digits(value, NumberSyntax::NumberOnly).and_then(|digits| digits.parse().ok());
+        let weight = weight.filter(|weight| (1..=MAX_WEIGHT).contains(weight));
+        if weight.is_none() {
+            let expected = format!("a whole number from 1 to {MAX_WEIGHT}");
+            self.report_wrong_argument(directive, "weight", value, &expected);
+        }
+        weight.unwrap_or(1)
     }
 
     fn read_range(&mut self, directive: &'s Node<Directive>) -> Option<FieldRule> {

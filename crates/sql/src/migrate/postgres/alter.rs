@@ -72,7 +72,8 @@ pub fn alter_table(
 
 /// Refuses to drop columns that other programs' objects depend on, which PostgreSQL would drop as well.
 fn refuse_foreign_objects(database: &PostgresMigration, pair: &TablePair<'_>) -> Result<(), MigrateError> {
-    let ours: Vec<String> = pair.old.indexes.iter().flat_map(indexes::possible_names).collect();
+    let own = pair.old.indexes.iter().flat_map(indexes::possible_names);
+    let ours: Vec<String> = own.chain([indexes::search_name(pair.old)]).collect();
     let table = &pair.new.table;
     for (_, column) in pair.removed_names() {
         if let Some(part) = foreign_objects(database, table, &column, &ours)?.first() {

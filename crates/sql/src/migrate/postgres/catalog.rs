@@ -77,9 +77,9 @@ pub fn sync_functions(database: &PostgresMigration, required: &[SqlFunction]) ->
         if found.iter().any(|row| row[0] == function.name && row[1] == body) {
             continue;
         }
-        let SqlFunction { name, parameters, return_type, .. } = function;
+        let SqlFunction { name, parameters, return_type, language, .. } = function;
         database.execute_batch(&format!(
-            "CREATE OR REPLACE FUNCTION {}.{}({parameters}) RETURNS {return_type} LANGUAGE plpgsql AS $trefoil${body}$trefoil$",
+            "CREATE OR REPLACE FUNCTION {}.{}({parameters}) RETURNS {return_type} LANGUAGE {language} AS $trefoil${body}$trefoil$",
             database.schema,
             quote_name(name)
         ))?;

@@ -67,6 +67,7 @@ pub fn numbering_function() -> SqlFunction {
         name: "trefoil_number_changes".to_owned(),
         parameters: r#""wait" boolean DEFAULT false"#,
         return_type: "bigint",
+        language: "plpgsql",
         body: r#"
 DECLARE given bigint; moved bigint; until bigint;
 BEGIN

@@ -15,6 +15,7 @@ use crate::migrate::postgres::database::PostgresMigration;
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SCHEMA_OID, shorten_name};
 use crate::migrate::stored_model::{LinkTable, StoredIndex, StoredModel, StoredTable};
+use crate::statements::search::search_index;
 
 /// The name prefix of indexes that are to be dropped.
 const OBSOLETE_PREFIX: &str = "trefoil_gone_";
@@ -29,6 +30,9 @@ const FALLBACK_COMMENT: &str = "without the id: some value is so long that both 
 /// expression.
 const IGNORE_CASE_COMMENT: &str = "ignores the case of ";
 
+/// The beginning of the comment on a full-text index; its columns follow.
+const SEARCH_COMMENT: &str = "search in ";
+
 /// An index on columns of a table.
 #[derive(Debug, PartialEq)]
 struct TableIndex {
@@ -39,6 +43,8 @@ struct TableIndex {
     /// True if it was created because an index that ends in the id was not possible.
     is_fallback: bool,
     ignores_case: bool,
+    /// A full-text index.
+    is_search: bool,
 }
 
 /// An index of the model, and the one to create if some value is too long for it.
@@ -204,7 +210,13 @@ pub fn obsolete_names(database: &PostgresMigration, table: &str) -> Result<Vec<S
 
 fn all_names(model: &StoredModel) -> Vec<String> {
     let tables = model.tables.iter().flat_map(|table| &table.indexes).flat_map(possible_names);
-    tables.chain(model.links.iter().map(|link| shorten_name(&link.index))).collect()
+    let search = model.tables.iter().map(search_name);
+    tables.chain(search).chain(model.links.iter().map(|link| shorten_name(&link.index))).collect()
+}
+
+/// The name of the full-text index of a table.
+pub fn search_name(table: &StoredTable) -> String {
+    shorten_name(&search_index::index_table(&table.table))
 }
 
 /// The name of an index that ends in the id. It differs from the plain name so that an older version, which does not
@@ -231,13 +243,15 @@ fn find_indexes(database: &PostgresMigration) -> Result<Vec<TableIndex>, Migrate
     let rows = database.query_texts(&sql, &[])?;
     let index = |row: Vec<String>| {
         let ignoring_case = row[4].strip_prefix(IGNORE_CASE_COMMENT);
+        let search = row[4].strip_prefix(SEARCH_COMMENT);
         TableIndex {
             name: row[0].clone(),
             table: row[1].clone(),
             unique: row[2] == "true",
-            columns: ignoring_case.unwrap_or(&row[3]).split(',').map(str::to_owned).collect(),
+            columns: ignoring_case.or(search).unwrap_or(&row[3]).split(',').map(str::to_owned).collect(),
             is_fallback: row[4] == FALLBACK_COMMENT,
             ignores_case: ignoring_case.is_some(),
+            is_search: search.is_some(),
         }
     };
     Ok(rows.into_iter().map(index).collect())
@@ -245,7 +259,8 @@ fn find_indexes(database: &PostgresMigration) -> Result<Vec<TableIndex>, Migrate
 
 fn required_indexes(model: &StoredModel) -> Vec<RequiredIndex> {
     let table_indexes = |table: &StoredTable| {
-        table.indexes.iter().map(|index| RequiredIndex::for_index(table, index)).collect::<Vec<_>>()
+        let indexes = table.indexes.iter().map(|index| RequiredIndex::for_index(table, index));
+        indexes.chain(RequiredIndex::for_search(table)).collect::<Vec<_>>()
     };
     let tables = model.tables.iter().flat_map(table_indexes);
     tables.chain(model.links.iter().map(RequiredIndex::for_link)).collect()
@@ -262,6 +277,7 @@ impl RequiredIndex {
             columns: index.columns.clone(),
             is_fallback: false,
             ignores_case: index.ignores_case,
+            is_search: false,
         };
         let description = format!("{}: {}", table.name, phrases::describe_index(index));
         if index.unique || index.columns.iter().any(|column| column == "id") {
@@ -274,12 +290,27 @@ impl RequiredIndex {
             columns: index.columns.iter().cloned().chain(["id".to_owned()]).collect(),
             is_fallback: false,
             ignores_case: false,
+            is_search: false,
         };
         RequiredIndex {
             index: with_id,
             fallback: Some(TableIndex { is_fallback: true, ..plain }),
             description,
         }
+    }
+
+    fn for_search(table: &StoredTable) -> Option<RequiredIndex> {
+        let index = TableIndex {
+            name: search_name(table),
+            table: table.table.clone(),
+            unique: false,
+            columns: table.search.clone(),
+            is_fallback: false,
+            ignores_case: false,
+            is_search: true,
+        };
+        let description = format!("{}: full-text index on {}", table.name, table.search.join(", "));
+        (!table.search.is_empty()).then_some(RequiredIndex { index, fallback: None, description })
     }
 
     fn for_link(link: &LinkTable) -> RequiredIndex {
@@ -290,6 +321,7 @@ impl RequiredIndex {
             columns: vec![link.second.column.clone(), link.first.column.clone()],
             is_fallback: false,
             ignores_case: false,
+            is_search: false,
         };
         let description = format!("{}: index on {}", link.table, index.columns.join(", "));
         RequiredIndex { index, fallback: None, description }
@@ -319,7 +351,8 @@ impl RequiredIndex {
 
 impl TableIndex {
     fn is_same_index(&self, other: &TableIndex) -> bool {
-        let properties = |index: &TableIndex| (index.unique, index.is_fallback, index.ignores_case);
+        let properties =
+            |index: &TableIndex| (index.unique, index.is_fallback, index.ignores_case, index.is_search);
         (&self.table, &self.columns, properties(self)) == (&other.table, &other.columns, properties(other))
     }
 
@@ -328,6 +361,13 @@ impl TableIndex {
         let columns: Vec<String> = self.columns.iter().map(|column| quote_name(column)).collect();
         let (name, table) = (quote_name(&self.name), quote_name(&self.table));
         let sql = |terms: &str| format!("CREATE {unique}INDEX {name} ON {table} ({terms})");
+        if self.is_search {
+            let words = search_index::words_expression("", &self.columns);
+            let comment = quote_text(&format!("{SEARCH_COMMENT}{}", self.columns.join(",")));
+            return format!(
+                "CREATE INDEX {name} ON {table} USING gin ({words}); COMMENT ON INDEX {name} IS {comment}"
+            );
+        }
         if !self.ignores_case {
             return sql(&columns.join(", "));
         }

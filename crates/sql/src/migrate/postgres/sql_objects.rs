@@ -12,6 +12,8 @@ pub struct SqlFunction {
     pub name: String,
     pub parameters: &'static str,
     pub return_type: &'static str,
+    /// The language, and what the function promises.
+    pub language: &'static str,
     pub body: String,
 }
 
@@ -26,7 +28,13 @@ pub struct SqlTrigger {
 
 impl SqlFunction {
     pub fn for_trigger(name: &str, body: &str) -> SqlFunction {
-        SqlFunction { name: name.to_owned(), parameters: "", return_type: "trigger", body: body.to_owned() }
+        SqlFunction {
+            name: name.to_owned(),
+            parameters: "",
+            return_type: "trigger",
+            language: "plpgsql",
+            body: body.to_owned(),
+        }
     }
 }
 

@@ -6,10 +6,22 @@ use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};
+use crate::statements::search::search_index::{WORDS_FUNCTION, words_function_body};
 
 /// The functions that the triggers of all tables share.
 pub fn shared_functions() -> Vec<SqlFunction> {
     vec![refuse_function(), count_version_function(), pass_id_function()]
+}
+
+/// The function that makes the words of a full-text index.
+pub fn search_function() -> SqlFunction {
+    SqlFunction {
+        name: WORDS_FUNCTION.to_owned(),
+        parameters: "text",
+        return_type: "tsvector",
+        language: "sql IMMUTABLE PARALLEL SAFE",
+        body: words_function_body(),
+    }
 }
 
 /// The functions of one table; `sequence` is the sequence of its ids, if they are counted.
@@ -149,6 +161,7 @@ END
         name: "trefoil_pass_id".to_owned(),
         parameters: "given regclass, id bigint",
         return_type: "void",
+        language: "plpgsql",
         body: body.to_owned(),
     }
 }

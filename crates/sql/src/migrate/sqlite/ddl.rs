@@ -4,6 +4,7 @@ use trefoil_engine::changes::CHANGED_COLUMNS;
 
 use crate::migrate::ddl::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::migration_database::DdlDialect;
+use crate::migrate::sqlite::search_index::search_triggers;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};
 use crate::statements::dialect::{Dialect, ValueComparison};
 
@@ -129,6 +130,7 @@ pub fn table_triggers(table: &StoredTable) -> Vec<ObjectDefinition> {
     if table.logged.deleted {
         list.push(logging("deleted", "OLD", "AFTER DELETE ON {table}"));
     }
+    list.extend(search_triggers(table));
     list
 }
 

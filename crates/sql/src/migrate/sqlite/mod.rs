@@ -4,6 +4,7 @@ pub(crate) mod catalog;
 pub(crate) mod database;
 pub(crate) mod ddl;
 pub(crate) mod rebuild;
+pub(crate) mod search_index;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
@@ -128,8 +129,11 @@ impl MigrationDatabase for SqliteMigration<'_> {
         Ok(())
     }
 
-    /// Drops our triggers, which must not fire for copied rows.
+    /// Drops our triggers, which must not fire for copied rows, and the full-text indexes, which are filled anew.
     fn begin_change(&self, pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
+        for table in pairs.old.tables.iter().filter(|table| !table.search.is_empty()) {
+            search_index::drop_index(self.0, &table.table)?;
+        }
         Ok(catalog::drop_triggers(self.0, pairs.old)?)
     }
 
@@ -190,6 +194,7 @@ impl MigrationDatabase for SqliteMigration<'_> {
             tables.chain(new.links.iter().map(link_index_definition)).collect();
         let outdated: Vec<&str> = old.into_iter().flat_map(StoredModel::index_names).collect();
         catalog::sync_indexes(self.0, &outdated, &indexes)?;
+        search_index::sync_search(self.0, new)?;
         let triggers: Vec<ObjectDefinition> = new.tables.iter().flat_map(ddl::table_triggers).collect();
         Ok(catalog::sync_triggers(self.0, new, &triggers)?)
     }

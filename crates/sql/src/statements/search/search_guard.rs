@@ -17,7 +17,7 @@ pub struct SearchGuard {
 }
 
 impl SearchGuard {
-    pub(super) fn new(sql: String, predicates: Vec<usize>, owner: &RecordType) -> SearchGuard {
+    pub(in crate::statements) fn new(sql: String, predicates: Vec<usize>, owner: &RecordType) -> SearchGuard {
         SearchGuard { sql, predicates, type_name: owner.name.clone() }
     }
 
