@@ -51,8 +51,9 @@ pub use crate::engine::{
     ResolverResult, downcast_sink,
 };
 pub use crate::operation::{
-    ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSlice, Listing,
-    MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, Selection, SortKey, ValuePath,
+    AggregateQuery, ChildSelection, Condition, CountMode, FieldComparison, FieldPath, FillValue, FilledField,
+    GroupCondition, GroupKey, GroupOrder, ListSlice, Listing, MAX_CONDITION_DEPTH, Measure, MeasureFunction,
+    MissingFields, Operation, OrderTarget, Outcome, Selection, SortKey, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

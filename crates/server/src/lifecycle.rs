@@ -368,6 +368,8 @@ pub(crate) fn build_engine(
         max_page_size: clamp(config.limits.max_page_size),
         conditions: config.limits.conditions,
         bulk: u32::try_from(config.limits.bulk).unwrap_or(u32::MAX),
+        groups: clamp(config.limits.groups),
+        time_zone: config.time_zone.clone(),
     };
     Engine::new(
         application.model.clone(),

@@ -1,5 +1,6 @@
 //! The input of the engine: an [`Operation`] on records or on a plain list.
 
+mod aggregate;
 mod condition;
 mod listing;
 mod outcome;
@@ -13,6 +14,10 @@ use crate::changes::RecordImage;
 use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 
+pub(crate) use crate::operation::aggregate::unknown_path_message;
+pub use crate::operation::aggregate::{
+    AggregateQuery, FieldPath, GroupCondition, GroupKey, GroupOrder, Measure, MeasureFunction, OrderTarget,
+};
 pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 pub use crate::operation::listing::{CountMode, ListSlice, Listing, SortKey};
 pub use crate::operation::outcome::Outcome;
@@ -90,6 +95,11 @@ pub enum Operation {
         image: RecordImage,
         selection: Arc<PreparedSelection>,
     },
+    /// Groups of records; each row is one.
+    Aggregate {
+        record: RecordTypeId,
+        query: AggregateQuery,
+    },
     /// An operation on a plain list, whose rows have one text cell.
     PlainList(PlainListOperation),
 }
@@ -108,6 +118,7 @@ impl Operation {
             | Operation::Upsert { .. }
             | Operation::DeleteMany { .. }
             | Operation::ReadImage { .. }
+            | Operation::Aggregate { .. }
             | Operation::PlainList(_) => None,
         }
     }

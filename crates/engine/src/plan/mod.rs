@@ -1,6 +1,7 @@
 //! Turns an [`Operation`] into a [`Plan`]: every value coerced, every rule checked. The only place that makes
 //! plans.
 
+mod aggregate;
 mod many_records;
 mod plan_limits;
 mod predicate;
@@ -20,6 +21,7 @@ use crate::plain_list::{self, PlainListOperation};
 use crate::plan::selection::plan_listing;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
+pub use crate::plan::aggregate::{MAX_GROUP_KEYS, PlannedAggregate, PlannedHaving, joined_references};
 pub use crate::plan::plan_limits::PlanLimits;
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::selection::{
@@ -100,6 +102,7 @@ pub enum PlanAction {
         image: RecordImage,
         selection: Arc<PlannedSelection>,
     },
+    Aggregate(PlannedAggregate),
     PlainList(PlainListOperation),
 }
 
@@ -138,13 +141,16 @@ impl Plan {
         let ImportRecord { record, id, fields, selection } = import;
         let PlannedValues { id, values, links } =
             WritePlanner::new(model, record, now).plan_import(id, fields)?;
-        let selection = selection.plan(model, record)?;
+        let selection = selection.plan(model, &PlanLimits::default(), record)?;
         Ok(Plan::proven(PlanAction::Create { record, id, values, links, selection }))
     }
 
     pub fn is_write(&self) -> bool {
         match &self.action {
-            PlanAction::Get { .. } | PlanAction::List { .. } | PlanAction::ReadImage { .. } => false,
+            PlanAction::Get { .. }
+            | PlanAction::List { .. }
+            | PlanAction::ReadImage { .. }
+            | PlanAction::Aggregate(_) => false,
             PlanAction::Create { .. }
             | PlanAction::CreateMany(_)
             | PlanAction::Update { .. }
@@ -166,17 +172,23 @@ fn plan_action(
 ) -> Result<PlanAction> {
     Ok(match operation {
         Operation::Get { record, id, selection } => {
-            PlanAction::Get { record, id, selection: selection.plan(model, record)? }
+            PlanAction::Get { record, id, selection: selection.plan(model, limits, record)? }
         }
         Operation::List { record, listing, selection } => PlanAction::List {
             record,
             listing: plan_listing(model, model.record(record), &listing)?,
-            selection: selection.plan(model, record)?,
+            selection: selection.plan(model, limits, record)?,
         },
         Operation::Create { record, id, fields, filled_fields, selection } => {
             let PlannedValues { id, values, links } =
                 WritePlanner::new(model, record, now).plan_create(id, fields, &filled_fields, origin)?;
-            PlanAction::Create { record, id, values, links, selection: selection.plan(model, record)? }
+            PlanAction::Create {
+                record,
+                id,
+                values,
+                links,
+                selection: selection.plan(model, limits, record)?,
+            }
         }
         Operation::Update {
             record,
@@ -189,14 +201,17 @@ fn plan_action(
         } => {
             let PlannedValues { values, links, .. } =
                 WritePlanner::new(model, record, now).plan_update(fields, &filled_fields, missing_fields)?;
-            let selection = selection.plan(model, record)?;
+            let selection = selection.plan(model, limits, record)?;
             PlanAction::Update { record, id, values, links, expected_version, selection }
         }
-        Operation::Delete { record, id, expected_version, selection } => {
-            PlanAction::Delete { record, id, expected_version, selection: selection.plan(model, record)? }
-        }
+        Operation::Delete { record, id, expected_version, selection } => PlanAction::Delete {
+            record,
+            id,
+            expected_version,
+            selection: selection.plan(model, limits, record)?,
+        },
         Operation::CreateMany { record, items, filled_fields, selection } => {
-            let selection = selection.plan(model, record)?;
+            let selection = selection.plan(model, limits, record)?;
             let create = |PlannedValues { id, values, links }| {
                 let selection = selection.clone();
                 Plan::proven(PlanAction::Create { record, id, values, links, selection })
@@ -224,13 +239,16 @@ fn plan_action(
                 &filled_fields,
                 MissingFields::Keep,
             )?;
-            let planned_selection = selection.plan(model, record)?;
+            let planned_selection = selection.plan(model, limits, record)?;
             let operation = Operation::Create { record, id: None, fields, filled_fields, selection };
             let create = Box::new(Plan::prove(model, limits, operation, now)?);
             PlanAction::Upsert { record, listing, create, values, links, selection: planned_selection }
         }
         Operation::ReadImage { record, image, selection } => {
-            PlanAction::ReadImage { record, image, selection: selection.plan(model, record)? }
+            PlanAction::ReadImage { record, image, selection: selection.plan(model, limits, record)? }
+        }
+        Operation::Aggregate { record, query } => {
+            PlanAction::Aggregate(aggregate::plan_aggregate(model, record, &query, limits)?)
         }
         Operation::PlainList(operation) => PlanAction::PlainList(plain_list::check_value(operation)?),
     })

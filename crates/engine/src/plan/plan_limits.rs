@@ -1,4 +1,8 @@
-//! The limits on what a request may ask for.
+//! The limits on what a request may ask for, and the time zone of its periods.
+
+use std::sync::Arc;
+
+use trefoil_model::ZoneOffsets;
 
 /// Limits on what a request may ask for.
 #[derive(Debug, Clone)]
@@ -9,10 +13,21 @@ pub struct PlanLimits {
     pub conditions: usize,
     /// Maximum number of records that one operation creates, changes or deletes.
     pub bulk: u32,
+    /// Maximum number of groups of one aggregate.
+    pub groups: i64,
+    /// The zone in which times are grouped by days, months and other periods.
+    pub time_zone: Arc<ZoneOffsets>,
 }
 
 impl Default for PlanLimits {
     fn default() -> Self {
-        PlanLimits { page_size: 20, max_page_size: 1_000, conditions: 100, bulk: 10_000 }
+        PlanLimits {
+            page_size: 20,
+            max_page_size: 1_000,
+            conditions: 100,
+            bulk: 10_000,
+            groups: 10_000,
+            time_zone: ZoneOffsets::utc(),
+        }
     }
 }

@@ -8,6 +8,8 @@ use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
 
 use crate::cursor::{self, CursorPosition};
 use crate::operation::{CountMode, ListSlice, Listing, Selection, SortKey};
+use crate::plan::aggregate::{PlannedAggregate, plan_aggregate};
+use crate::plan::plan_limits::PlanLimits;
 use crate::plan::predicate::{Predicate, plan_predicates, push_shapes, search_predicate};
 use crate::plan::statement_shape::StatementShape;
 
@@ -24,11 +26,16 @@ impl PreparedSelection {
     }
 
     /// The planned form, computed on first use. The plan for another record type would read and write its table.
-    pub(super) fn plan(&self, model: &Model, record: RecordTypeId) -> Result<Arc<PlannedSelection>> {
+    pub(super) fn plan(
+        &self,
+        model: &Model,
+        limits: &PlanLimits,
+        record: RecordTypeId,
+    ) -> Result<Arc<PlannedSelection>> {
         if let Some((_, planned)) = self.planned.get().filter(|(owner, _)| *owner == record) {
             return Ok(planned.clone());
         }
-        let planned = Arc::new(plan_selection(model, record, &self.selection)?);
+        let planned = Arc::new(plan_selection(model, limits, record, &self.selection)?);
         // Fails only if there is a plan already.
         let _ = self.planned.set((record, planned.clone()));
         Ok(planned)
@@ -58,6 +65,8 @@ pub struct PlannedChild {
     pub field: FieldId,
     pub listing: PlannedListing,
     pub selection: PlannedSelection,
+    /// Read instead of the records themselves.
+    pub aggregate: Option<PlannedAggregate>,
 }
 
 /// A validated [`Listing`].
@@ -104,15 +113,22 @@ impl PlannedListing {
     }
 }
 
-fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) -> Result<PlannedSelection> {
+fn plan_selection(
+    model: &Model,
+    limits: &PlanLimits,
+    record: RecordTypeId,
+    selection: &Selection,
+) -> Result<PlannedSelection> {
     let owner = model.record(record);
     let mut children = Vec::with_capacity(selection.children.len());
     for child in &selection.children {
         let target = relation_target(owner.field(child.field))?;
+        let aggregate = child.aggregate.as_ref().map(|query| plan_aggregate(model, target, query, limits));
         children.push(PlannedChild {
             field: child.field,
             listing: plan_listing(model, model.record(target), &child.listing)?,
-            selection: plan_selection(model, target, &child.selection)?,
+            selection: plan_selection(model, limits, target, &child.selection)?,
+            aggregate: aggregate.transpose()?,
         });
     }
     let includes_version = selection.includes_version;
@@ -142,6 +158,10 @@ fn selection_shape(
         shape.push_number(child.field.0);
         child.listing.push_shape(&mut shape);
         shape.push_bytes(child.selection.statement_shape.as_bytes());
+        shape.push_flag(child.aggregate.is_some());
+        if let Some(aggregate) = &child.aggregate {
+            aggregate.push_shape(&mut shape);
+        }
     }
     shape
 }

@@ -90,5 +90,5 @@ impl DetailLayout {
 
 fn linked_child(field: FieldId, first: i64, selection: Selection) -> ChildSelection {
     let listing = Listing { slice: ListSlice::First { first, after: None }, ..Listing::default() };
-    ChildSelection { field, listing, selection }
+    ChildSelection::new(field, listing, selection)
 }

@@ -301,7 +301,8 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
         | PlanAction::UpdateMany { .. }
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
-        | PlanAction::ReadImage { .. } => None,
+        | PlanAction::ReadImage { .. }
+        | PlanAction::Aggregate(_) => None,
     });
     let (list, first) = appends.next()??;
     let mut values = vec![first];

@@ -38,6 +38,7 @@ pub fn single_statement(program: &Program) -> Option<&str> {
         | Program::UpdateMany { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
+        | Program::Aggregate(_)
         | Program::PlainList => None,
     }
 }
@@ -70,6 +71,7 @@ pub async fn execute_write(
         | Program::UpdateMany { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
+        | Program::Aggregate(_)
         | Program::PlainList => execute_read::execute_read(session, plan, program, visit).await,
     }
 }

@@ -28,7 +28,8 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
         | PlanAction::UpdateMany { .. }
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
-        | PlanAction::ReadImage { .. } => false,
+        | PlanAction::ReadImage { .. }
+        | PlanAction::Aggregate(_) => false,
     }
 }
 

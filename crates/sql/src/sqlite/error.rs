@@ -23,6 +23,9 @@ impl From<Error> for SqliteError {
 
 impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
+        if let Some(inner) = error_inside(&error) {
+            return SqliteError::Plan(inner.clone());
+        }
         match primary_code(&error) {
             ffi::SQLITE_FULL
             | ffi::SQLITE_IOERR
@@ -40,6 +43,16 @@ impl From<rusqlite::Error> for SqliteError {
             _ => SqliteError::Plan(Error::internal(error)),
         }
     }
+}
+
+/// An error of the plan, found while its rows are read.
+pub fn inside_sqlite(error: Error) -> rusqlite::Error {
+    rusqlite::Error::UserFunctionError(Box::new(error))
+}
+
+/// The error that [`inside_sqlite`] wrapped.
+pub fn error_inside(error: &rusqlite::Error) -> Option<&Error> {
+    if let rusqlite::Error::UserFunctionError(inner) = error { inner.downcast_ref() } else { None }
 }
 
 /// The primary result code; 0 for errors that do not come from SQLite.

@@ -6,7 +6,7 @@ use trefoil_model::error::Error;
 use trefoil_model::{Model, RecordId};
 
 use crate::sqlite::constraint_errors::explain_error;
-use crate::sqlite::error::SqliteError;
+use crate::sqlite::error::{SqliteError, error_inside};
 use crate::sqlite::execute_read::{execute_read, read_tree};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::compile::{Program, UpdateProgram};
@@ -19,12 +19,16 @@ use crate::statements::write_parts::{WriteParts, write_parts};
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 
 /// True if a failure could leave a part of the program done: SQLite undoes a failed statement, not the one before it.
-/// A failed read counts as a failure of the store, which rolls back everything.
+/// A failed read counts as a failure of the store, which rolls back everything; too many groups are one of the plan.
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
-        Program::Create { links, .. } | Program::Update(UpdateProgram { links, .. }) => !links.is_empty(),
+        Program::Create { links, read_level, .. }
+        | Program::Update(UpdateProgram { links, read_level, .. }) => {
+            !links.is_empty() || read_level.has_groups()
+        }
+        Program::Delete { read_level, .. } => read_level.has_groups(),
         Program::CreateMany(_) | Program::UpdateMany { .. } | Program::Upsert { .. } => true,
-        Program::Get(_) | Program::List { .. } | Program::Delete { .. } | Program::DeleteMany { .. } => false,
+        Program::Get(_) | Program::List { .. } | Program::Aggregate(_) | Program::DeleteMany { .. } => false,
         // Only one statement writes; its triggers are part of it.
         Program::PlainList => false,
     }
@@ -57,6 +61,7 @@ pub fn execute_write(
         | Program::UpdateMany { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
+        | Program::Aggregate(_)
         | Program::PlainList => execute_read(session, plan, program, visit),
     }
 }
@@ -190,7 +195,10 @@ impl SqliteWrite<'_> {
     /// read, or a trigger deleted it, that is an error of the store, so that the write is rolled back.
     fn visit_written(&self, id: &RecordId, visit: RowVisitor<'_>) -> Result<i64, SqliteError> {
         let read = self.read_record(id).and_then(|read| read.ok_or(rusqlite::Error::QueryReturnedNoRows));
-        let (record, version) = read.map_err(SqliteError::Store)?;
+        let (record, version) = read.map_err(|error| match error_inside(&error) {
+            Some(_) => SqliteError::from(error),
+            None => SqliteError::Store(error),
+        })?;
         record.visit_rows(visit);
         Ok(version)
     }

@@ -67,6 +67,7 @@ pub fn is_inline_read(programs: &[Arc<Program>]) -> bool {
         | Program::UpdateMany { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
+        | Program::Aggregate(_)
         | Program::PlainList => false,
     };
     programs.len() <= MAX_INLINE_PLANS && programs.iter().all(is_look_up)

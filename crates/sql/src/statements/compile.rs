@@ -60,6 +60,8 @@ pub enum Program {
         create: Box<Program>,
         update: UpdateProgram,
     },
+    /// The groups of an aggregate.
+    Aggregate(SelectLevel),
     /// An action on a plain list; its statements do not depend on the plan.
     PlainList,
 }
@@ -103,6 +105,7 @@ impl Program {
     pub fn is_one_statement(&self) -> bool {
         match self {
             Program::Get(level) | Program::List { level, count: None } => level.is_flat(),
+            Program::Aggregate(_) => true,
             Program::List { count: Some(_), .. }
             | Program::Create { .. }
             | Program::Update(_)
@@ -190,6 +193,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
                 update: update_program(dialect, owner, fields, false, read_level)?,
             }
         }
+        PlanAction::Aggregate(aggregate) => Program::Aggregate(selects.record_groups(aggregate)),
         PlanAction::PlainList(_) => Program::PlainList,
     })
 }
@@ -326,6 +330,11 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
             shape.push_bytes(plan_shape(&create.action).as_bytes());
             shape.push_fields(values.iter().map(|(field, _)| *field));
             shape.push_fields(links.iter().map(|(field, _)| *field));
+            shape
+        }
+        PlanAction::Aggregate(aggregate) => {
+            let mut shape = StatementShape::of_kind(9, &StatementShape::default());
+            aggregate.push_shape(&mut shape);
             shape
         }
         PlanAction::PlainList(_) => StatementShape::default(),

@@ -19,16 +19,43 @@ pub(super) struct TableScope<'m> {
 }
 
 impl TableScope<'_> {
-    fn column(&self, dialect: Dialect, name: &str) -> String {
+    pub(super) fn column(&self, dialect: Dialect, name: &str) -> String {
         format!("{}.{}", self.alias, dialect.quote_name(name))
     }
 }
 
 /// A value that is tested.
-struct TestedValue<'m> {
-    sql: String,
-    field: &'m Field,
+pub(super) struct TestedValue<'m> {
+    pub sql: String,
+    pub field: &'m Field,
     may_be_null: bool,
+}
+
+impl<'m> TestedValue<'m> {
+    /// The value at a path of a record.
+    pub(super) fn new(
+        dialect: Dialect,
+        model: &'m Model,
+        scope: &TableScope<'m>,
+        path: &ValuePath,
+    ) -> TestedValue<'m> {
+        let mut field = scope.record.field(path.field);
+        let column = scope.column(dialect, &field.column);
+        let mut members = Vec::with_capacity(path.members.len());
+        for member in &path.members {
+            let embedded = field.kind.value_type().and_then(ValueType::embedded_name);
+            let embedded = embedded.and_then(|name| model.embedded.get(name));
+            if let Some(inner) = embedded.and_then(|embedded| embedded.fields.get(member.0)) {
+                field = inner;
+                members.push(inner.name.as_str());
+            }
+        }
+        if members.is_empty() {
+            return TestedValue { sql: column, field, may_be_null: is_nullable(field) };
+        }
+        let sql = dialect.json_member(&column, &members, field.kind.value_type());
+        TestedValue { sql, field, may_be_null: true }
+    }
 }
 
 /// Appends the parameters of a predicate, in the order in which [`PredicateWriter::predicate_sql`] numbers them.
@@ -129,22 +156,7 @@ impl<'m> PredicateWriter<'m> {
     }
 
     fn tested_value(&self, scope: &TableScope<'m>, path: &ValuePath) -> TestedValue<'m> {
-        let mut field = scope.record.field(path.field);
-        let column = scope.column(self.dialect, &field.column);
-        let mut members = Vec::with_capacity(path.members.len());
-        for member in &path.members {
-            let embedded = field.kind.value_type().and_then(ValueType::embedded_name);
-            let embedded = embedded.and_then(|name| self.model.embedded.get(name));
-            if let Some(inner) = embedded.and_then(|embedded| embedded.fields.get(member.0)) {
-                field = inner;
-                members.push(inner.name.as_str());
-            }
-        }
-        if members.is_empty() {
-            return TestedValue { sql: column, field, may_be_null: is_nullable(field) };
-        }
-        let sql = self.dialect.json_member(&column, &members, field.kind.value_type());
-        TestedValue { sql, field, may_be_null: true }
+        TestedValue::new(self.dialect, self.model, scope, path)
     }
 
     /// True if any text field of the record matches.

@@ -11,7 +11,9 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, RecordTypeId, Relation};
 
+use crate::statements::aggregate_parameters::aggregate_parameters;
 use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::group_cells::GroupCells;
 use crate::statements::predicate_sql::{is_nullable, predicate_parameters};
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::where_clause::WhereBuilder;
@@ -31,6 +33,8 @@ pub struct SelectLevel {
     pub parent_key: usize,
     /// In the order of the selection's children.
     pub branches: Vec<ChildBranch>,
+    /// Set if the rows are groups of records.
+    pub groups: Option<GroupCells>,
 }
 
 /// Where the records of a child come from.
@@ -46,6 +50,14 @@ impl SelectLevel {
     /// The columns to put in RETURNING; empty if the selection needs more than one statement.
     pub fn returning_columns(&self) -> &[String] {
         if self.is_flat() { &self.columns } else { &[] }
+    }
+
+    /// True if groups are read somewhere below it.
+    pub fn has_groups(&self) -> bool {
+        self.branches.iter().any(|branch| match branch {
+            ChildBranch::KeyOnly { .. } => false,
+            ChildBranch::Rows { level, .. } => level.groups.is_some() || level.has_groups(),
+        })
     }
 
     /// True if one statement reads the whole selection.
@@ -69,8 +81,13 @@ pub fn listing_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlPar
 }
 
 /// The parameters of a statement for the children of these parents.
-pub fn child_parameters<'a>(listing: &'a PlannedListing, parents: &[CellValue<'a>]) -> Vec<SqlParameter<'a>> {
+pub fn child_parameters<'a>(child: &'a PlannedChild, parents: &[CellValue<'a>]) -> Vec<SqlParameter<'a>> {
     let mut parameters = vec![SqlParameter::Keys(parents.to_vec())];
+    if let Some(aggregate) = &child.aggregate {
+        aggregate_parameters(aggregate, &mut parameters);
+        return parameters;
+    }
+    let listing = &child.listing;
     listing_parameters(listing, &mut parameters);
     if listing.has_limit_or_offset() {
         parameters.extend([listing.limit.unwrap_or(i64::MAX), listing.offset].map(SqlParameter::integer));
@@ -149,7 +166,15 @@ impl SelectBuilder<'_> {
             self.dialect.read_columns(owner, "t.", &columns),
             self.table_alias(owner)
         );
-        SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches }
+        SelectLevel {
+            sql,
+            width: columns.len(),
+            parent_key: 0,
+            column_names: names,
+            columns,
+            branches,
+            groups: None,
+        }
     }
 
     /// The records of a listing; limit and offset, if it has any, are the last parameters. Those that are counted from
@@ -174,7 +199,15 @@ impl SelectBuilder<'_> {
         if listing.has_limit_or_offset() {
             sql += &format!(" LIMIT {} OFFSET {}", filter.next_parameter(), filter.next_parameter());
         }
-        Ok(SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches })
+        Ok(SelectLevel {
+            sql,
+            width: columns.len(),
+            parent_key: 0,
+            column_names: names,
+            columns,
+            branches,
+            groups: None,
+        })
     }
 
     /// Counts the matching records; with [`CountMode::UpTo`], one more than that number is the last parameter.
@@ -244,6 +277,7 @@ impl SelectBuilder<'_> {
             column_names: names,
             columns,
             branches,
+            groups: None,
         })
     }
 
@@ -282,6 +316,9 @@ impl SelectBuilder<'_> {
     ) -> Result<ChildBranch> {
         let source = self.relation_source(owner, owner.field(child.field))?;
         let column = column_index(names, source.parent_column.clone());
+        if let Some(aggregate) = &child.aggregate {
+            return Ok(ChildBranch::Rows { column, level: self.child_groups(&source, aggregate) });
+        }
         if source.is_reference && self.is_key_only(source.record, &child.selection) {
             return Ok(ChildBranch::KeyOnly { column });
         }
@@ -320,7 +357,7 @@ impl SelectBuilder<'_> {
         Ok(RelationSource { record, from, child_key, key_form, parent_column, is_reference })
     }
 
-    fn table_alias(self, owner: &RecordType) -> String {
+    pub(super) fn table_alias(self, owner: &RecordType) -> String {
         format!("{} AS t", self.dialect.quote_name(&owner.table))
     }
 
@@ -346,12 +383,12 @@ impl SelectBuilder<'_> {
 }
 
 /// The tables and keys of a relation.
-struct RelationSource {
-    record: RecordTypeId,
-    from: String,
+pub(super) struct RelationSource {
+    pub record: RecordTypeId,
+    pub from: String,
     /// The expression that a child row has in common with its parent.
-    child_key: String,
-    key_form: KeyForm,
+    pub child_key: String,
+    pub key_form: KeyForm,
     /// The parent's column with the same value.
     parent_column: String,
     is_reference: bool,

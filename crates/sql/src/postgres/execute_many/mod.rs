@@ -88,6 +88,7 @@ pub async fn execute_plan(
             PlanAction::Get { .. }
             | PlanAction::List { .. }
             | PlanAction::ReadImage { .. }
+            | PlanAction::Aggregate(_)
             | PlanAction::Create { .. }
             | PlanAction::Update { .. }
             | PlanAction::Delete { .. }
