@@ -44,6 +44,8 @@ impl ArgumentValues<'_> {
             | ArgumentRole::Where
             | ArgumentRole::ExpectedVersion
             | ArgumentRole::UniqueFields
+            | ArgumentRole::GroupBy
+            | ArgumentRole::Having
             | ArgumentRole::Unknown => None,
         };
         // Related records inside an input object are written by nobody yet.

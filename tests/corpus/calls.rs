@@ -181,6 +181,7 @@ impl OperationCaller {
             OperationVerb::Get => !data.is_null(),
             OperationVerb::Count => *data != json!(0) && *data != json!("0"),
             OperationVerb::Exists => *data == json!(true),
+            OperationVerb::Aggregate => holds_records(builtin, data),
             OperationVerb::Create | OperationVerb::CreateMany => {
                 self.count_records(builtin.record) == count + 1
             }
@@ -283,6 +284,7 @@ fn operation_document(
         ResultShape::Record | ResultShape::List => format!("{{ {fields} }}"),
         ResultShape::Connection => model.wrapped_selection(root.ty.inner_name(), &fields),
         ResultShape::Payload => model.payload_selection(root.ty.inner_name(), &fields),
+        ResultShape::Groups => "{ __typename }".to_owned(),
         ResultShape::Id | ResultShape::Boolean | ResultShape::Count => String::new(),
     };
     let keyword = if root.root_kind == RootKind::Mutation { "mutation" } else { "query" };
@@ -301,6 +303,7 @@ fn holds_records(builtin: &BuiltinOperation, data: &Json) -> bool {
         | ResultShape::Payload
         | ResultShape::Id
         | ResultShape::Boolean
+        | ResultShape::Groups
         | ResultShape::Count => data.as_array().is_some_and(|list| !list.is_empty()),
     }
 }

@@ -105,6 +105,7 @@ fn bound_meaning(model: &Model, binding: &ResolverBinding) -> Option<(&'static s
         OperationVerb::Get => "get",
         OperationVerb::Count => "count",
         OperationVerb::Exists => "exists",
+        OperationVerb::Aggregate => "aggregate",
         OperationVerb::Create => "create",
         OperationVerb::CreateMany | OperationVerb::UpdateMany | OperationVerb::DeleteMany => "many",
         OperationVerb::Update => "update",

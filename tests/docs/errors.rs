@@ -18,11 +18,13 @@ const OTHERS: &[&[&str]] = &[
     // Kinds of changes.
     &["CREATED", "DELETED", "UPDATED"],
     // What the help of a command calls a value.
-    &["BOOL", "FIELD", "FOLDER", "FORMAT", "HOST", "NAME", "PORT", "RATE", "SIZE", "TIME"],
+    &["BOOL", "FIELD", "FOLDER", "FORMAT", "HOST", "NAME", "PORT", "RATE", "SIZE", "TIME", "ZONE"],
     // Variables of the environment, and formats.
     &["DATABASE_URL", "RUST_LOG", "CSV", "NDJSON"],
     // The kinds of `@key`; `UUID` is also an error code.
     &["COUNT"],
+    // A time zone.
+    &["UTC"],
     // Words that join conditions, as other servers spell them.
     &["AND", "OR", "NOT"],
 ];

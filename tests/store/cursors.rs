@@ -66,7 +66,7 @@ async fn forged_cursor_does_not_reveal_others_children(bench: Bench) {
     for id in [hidden, 9_999] {
         let listing = after(&order, forged(json!(["Order:item", { "b": "" }, id])));
         let selection = Selection::new(vec![bench.field("Order", "id")], Vec::new());
-        let child = ChildSelection { field: bench.field("User", "orders"), listing, selection };
+        let child = ChildSelection::new(bench.field("User", "orders"), listing, selection);
         let selection = PreparedSelection::new(Selection::new(vec![bench.field("User", "id")], vec![child]));
         let get = Operation::Get { record: bench.record("User").0, id: own.into(), selection };
         found.push(show(&bench.rows(get).await));

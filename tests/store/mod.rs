@@ -235,7 +235,7 @@ impl Bench {
             if words.next_if_eq(&"(").is_some() {
                 let target = trefoil_engine::plan::relation_target(owner.field(field)).unwrap();
                 let selection = self.selection(target, words);
-                children.push(ChildSelection { field, listing: Listing::default(), selection });
+                children.push(ChildSelection::new(field, Listing::default(), selection));
             } else {
                 columns.push(field);
             }
@@ -383,6 +383,7 @@ fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
         | Operation::ReadImage { selection, .. } => (selection.clone(), 0),
+        Operation::Aggregate { query, .. } => (Arc::default(), query.cell_count()),
         // A text and nothing else.
         Operation::PlainList(_) => (Arc::default(), 1),
         Operation::UpdateMany { .. } | Operation::DeleteMany { .. } => (Arc::default(), 0),

@@ -15,7 +15,10 @@ mod setting_layers;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use trefoil_model::ZoneOffsets;
 
 pub use crate::postgres_url::{PostgresUrl, TlsMode};
 pub use crate::setting_layers::{FileSetting, ResolvedConfig, SettingLayers};
@@ -49,6 +52,8 @@ pub struct Config {
     /// Origins of other sites whose pages may call the server; empty means none.
     pub cors_origins: Vec<String>,
     pub log_format: LogFormat,
+    /// The zone in which times are grouped by days, months and other periods.
+    pub time_zone: Arc<ZoneOffsets>,
     pub introspection: bool,
     pub graphiql: bool,
     /// No rate limit if `None`.
@@ -120,6 +125,8 @@ pub struct ServerLimits {
     pub batch: usize,
     /// Records that a search without an index reads.
     pub search_rows: usize,
+    /// Groups of one aggregate.
+    pub groups: usize,
     /// Bytes of cached GraphQL documents, parsed and planned.
     pub document_cache: usize,
     /// Bytes of cached responses; 0 disables the cache.
@@ -156,6 +163,7 @@ impl Default for ServerLimits {
             bulk: 10_000,
             batch: 100,
             search_rows: 100_000,
+            groups: 10_000,
             document_cache: 32 << 20,
             answer_cache: 32 << 20,
             page_parts: 8 << 20,
@@ -183,6 +191,7 @@ impl Default for Config {
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             log_format: LogFormat::Auto,
+            time_zone: ZoneOffsets::utc(),
             introspection: true,
             graphiql: true,
             rate_limit: None,

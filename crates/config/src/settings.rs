@@ -6,7 +6,7 @@ use crate::Config;
 use crate::setting_syntax::{
     CountOrZeroSyntax, CountSyntax, DatabaseSyntax, DurationOrOffSyntax, DurationSyntax, FolderSyntax,
     HostListSyntax, HostSyntax, LogFormatSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
-    RateLimitSyntax, SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax,
+    RateLimitSyntax, SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax, TimeZoneSyntax,
 };
 
 /// One setting. Flag, variable and file key derive from its name; see [`Setting::flag`], [`Setting::variable`] and
@@ -99,6 +99,12 @@ pub static SETTINGS: &[Setting] = &[
         log_format,
         "Log format: auto (pretty on a terminal, otherwise json), pretty or json"
     ),
+    setting!(
+        "time-zone",
+        TimeZoneSyntax,
+        time_zone,
+        "Time zone in which times are grouped by periods, an IANA name such as Europe/Berlin"
+    ),
     setting!("introspection", SwitchSyntax, introspection, "Allow GraphQL introspection"),
     setting!("graphiql", SwitchSyntax, graphiql, "Serve GraphiQL to browsers at /graphql"),
     setting!(
@@ -173,6 +179,7 @@ pub static SETTINGS: &[Setting] = &[
         limits.search_rows,
         "Maximum number of records that a search without `@search` reads"
     ),
+    setting!("limit-groups", CountSyntax, limits.groups, "Maximum number of groups of one aggregate"),
     setting!(
         "limit-document-cache",
         SizeSyntax,

@@ -37,7 +37,7 @@ impl FileColumns {
                 if carries_link(model, record, id) {
                     columns.push(FileColumn { field: id, source: ColumnSource::LinkedIds(children.len()) });
                     let selection = Selection::new(vec![model.record(link.target).id_field()], Vec::new());
-                    children.push(ChildSelection { field: id, listing: Listing::default(), selection });
+                    children.push(ChildSelection::new(id, Listing::default(), selection));
                 }
             } else if field.is_stored() && field.value_source != ValueSource::RecordVersion {
                 columns.push(FileColumn { field: id, source: ColumnSource::Cell(cells.len()) });

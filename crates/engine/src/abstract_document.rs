@@ -25,7 +25,11 @@ pub fn abstract_document(model: &Model, root: &RootField, operation: &AbstractOp
         ResultShape::Connection => {
             format!(" {}", model.wrapped_selection(root.ty.inner_name(), &selection()))
         }
-        ResultShape::Payload | ResultShape::Id | ResultShape::Boolean | ResultShape::Count => String::new(),
+        ResultShape::Payload
+        | ResultShape::Id
+        | ResultShape::Boolean
+        | ResultShape::Count
+        | ResultShape::Groups => String::new(),
     };
     let title = format!("{}{}", root.name[..1].to_uppercase(), &root.name[1..]);
     Some(format!("query {title} {{\n  {}{arguments}{selection}\n}}\n", root.name))
@@ -53,6 +57,8 @@ fn example_argument(record: &RecordType, argument: &Argument, role: &ArgumentRol
         | ArgumentRole::OrderBy
         | ArgumentRole::SortDirection
         | ArgumentRole::Where
+        | ArgumentRole::GroupBy
+        | ArgumentRole::Having
         | ArgumentRole::Unknown => return None,
     };
     Some(format!("{}: {value}", argument.name))

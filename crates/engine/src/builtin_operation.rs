@@ -53,6 +53,8 @@ pub enum OperationVerb {
     Count,
     /// Whether a list has any record.
     Exists,
+    /// Groups of records and what is computed of each.
+    Aggregate,
     Create,
     CreateMany,
     Update,
@@ -94,6 +96,8 @@ pub enum ResultShape {
     Boolean,
     /// A number of records: how many there are, or how many were changed.
     Count,
+    /// A list of groups, each with its key and measures.
+    Groups,
 }
 
 /// The role of an argument.
@@ -126,6 +130,10 @@ pub enum ArgumentRole {
     /// Ascending or descending, for what `OrderBy` names.
     SortDirection,
     Where,
+    /// The values that records are grouped by.
+    GroupBy,
+    /// The conditions on groups.
+    Having,
     /// Text that records contain.
     Search,
     /// No role: `check` warns about it and a request that uses it is refused.
@@ -140,7 +148,9 @@ impl OperationVerb {
 
     pub fn group(self) -> VerbGroup {
         match self {
-            OperationVerb::List | OperationVerb::Count | OperationVerb::Exists => VerbGroup::ReadMany,
+            OperationVerb::List | OperationVerb::Count | OperationVerb::Exists | OperationVerb::Aggregate => {
+                VerbGroup::ReadMany
+            }
             OperationVerb::Get => VerbGroup::ReadOne,
             OperationVerb::Create
             | OperationVerb::CreateMany

@@ -52,8 +52,9 @@ pub use crate::engine::{
     ResolverResult, downcast_sink,
 };
 pub use crate::operation::{
-    ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSearch, ListSlice,
-    Listing, MAX_CONDITION_DEPTH, MAX_WRITE_DEPTH, MissingFields, NestedWrite, Operation, Outcome,
+    AggregateQuery, ChildSelection, Condition, CountMode, FieldComparison, FieldPath, FillValue, FilledField,
+    GroupCondition, GroupKey, GroupOrder, ListSearch, ListSlice, Listing, MAX_CONDITION_DEPTH,
+    MAX_WRITE_DEPTH, Measure, MeasureFunction, MissingFields, NestedWrite, Operation, OrderTarget, Outcome,
     RecordInput, ReferencePath, RelatedInput, Selection, SortKey, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;

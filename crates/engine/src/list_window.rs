@@ -89,7 +89,8 @@ pub fn mixed_paging_error(choices: &str) -> Error {
     Error::invalid("after", "PAGING", format!("use either {choices}, not both"))
 }
 
-fn limited_size(name: &str, size: Option<i64>, limits: &PlanLimits) -> Result<i64> {
+/// A size between 1 and the maximum; by default that of a page. `name` is its name in messages.
+pub fn limited_size(name: &str, size: Option<i64>, limits: &PlanLimits) -> Result<i64> {
     let size = require_positive(name, size.unwrap_or(limits.page_size))?;
     if size > limits.max_page_size {
         return Err(Error::Limit(format!(

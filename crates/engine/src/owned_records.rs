@@ -7,7 +7,7 @@ use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordType, RecordTypeI
 
 use crate::arguments::fields_from_object;
 use crate::engine::{Engine, EngineRequest, downcast_sink};
-use crate::operation::{Listing, MissingFields, Operation, Outcome, Selection};
+use crate::operation::{AggregateQuery, Listing, MissingFields, Operation, Outcome, Selection};
 use crate::plan::PreparedSelection;
 use crate::row::{Row, RowSink};
 use crate::store::JobResult;
@@ -25,7 +25,8 @@ impl OwnedRow {
         let cells = (0..selection.columns.len() + extra).map(|i| row.cell(i).to_stored()).collect();
         let children = selection.children.iter().enumerate().map(|(i, child)| {
             let mut rows = Vec::new();
-            row.each_child(i, &mut |row| rows.push(OwnedRow::from_row(row, &child.selection, 0)));
+            let extra = child.aggregate.as_ref().map_or(0, AggregateQuery::cell_count);
+            row.each_child(i, &mut |row| rows.push(OwnedRow::from_row(row, &child.selection, extra)));
             rows
         });
         OwnedRow { cells, children: children.collect() }

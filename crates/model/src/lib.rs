@@ -21,6 +21,7 @@ mod scalar;
 
 // Queries on the finished model.
 mod abstract_type;
+mod aggregate_wrapper;
 mod change_wrapper;
 mod list_wrapper;
 mod payload;
@@ -40,6 +41,7 @@ use indexmap::IndexMap;
 
 use crate::naming::names;
 
+pub use crate::aggregate_wrapper::{MeasureFields, RelationSummary};
 pub use crate::change_wrapper::ChangePart;
 pub use crate::diagnostic::{Diagnostic, Severity};
 pub use crate::field_kind::{
@@ -54,6 +56,7 @@ pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::source_file::SourceFile;
 pub use crate::values::json_number::JsonNumber;
+pub use crate::values::periods::{Period, ZoneOffsets};
 pub use crate::values::record_id::{MAX_KEY_BYTES, RecordId};
 pub use crate::values::value::{CellValue, StoredValue, Value};
 

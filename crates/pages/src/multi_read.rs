@@ -52,6 +52,7 @@ fn row_layout(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         | Operation::ReadImage { selection, .. } => {
             (selection.clone(), usize::from(selection.includes_version))
         }
+        Operation::Aggregate { query, .. } => (Arc::default(), query.cell_count()),
         // One text per row.
         Operation::PlainList(_) => (Arc::default(), 1),
         Operation::UpdateMany { .. } | Operation::DeleteMany { .. } => (Arc::default(), 0),

@@ -49,7 +49,7 @@ impl RecordReading {
             let source = match owner.field(*field).kind.reference() {
                 Some(reference) => {
                     let selection = name_selection(model, all_labels, reference.target);
-                    children.push(ChildSelection { field: *field, listing: Listing::default(), selection });
+                    children.push(ChildSelection::new(*field, Listing::default(), selection));
                     CellSource::Reference(column, children.len() - 1)
                 }
                 None => CellSource::Column(column),

@@ -227,7 +227,7 @@ impl RowLayout {
 }
 
 fn child_selection(field: FieldId, selection: Selection) -> ChildSelection {
-    ChildSelection { field, listing: Listing::default(), selection }
+    ChildSelection::new(field, Listing::default(), selection)
 }
 
 impl MemberContent {

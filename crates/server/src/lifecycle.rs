@@ -370,6 +370,8 @@ pub(crate) fn build_engine(
         cost: config.limits.cost as u64,
         bulk: u32::try_from(config.limits.bulk).unwrap_or(u32::MAX),
         search_rows: u32::try_from(config.limits.search_rows).unwrap_or(u32::MAX),
+        groups: clamp(config.limits.groups),
+        time_zone: config.time_zone.clone(),
     };
     Engine::new(
         application.model.clone(),

@@ -181,6 +181,7 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::Get => "gets one",
         OperationVerb::Count => "counts every",
         OperationVerb::Exists => "says whether there is a",
+        OperationVerb::Aggregate => "groups and sums up every",
         OperationVerb::Create => "creates one",
         OperationVerb::CreateMany => "creates each given",
         OperationVerb::Update => "updates one",

@@ -7,6 +7,9 @@ pub(crate) mod amounts;
 pub(crate) mod network;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use trefoil_model::ZoneOffsets;
 
 use crate::{DatabaseLocation, LogFormat, PostgresUrl};
 
@@ -119,6 +122,21 @@ impl SettingSyntax for LogFormatSyntax {
     }
 }
 
+pub struct TimeZoneSyntax;
+
+impl SettingSyntax for TimeZoneSyntax {
+    type Value = Arc<ZoneOffsets>;
+    const HINT: &'static str = "ZONE";
+
+    fn read(text: &str) -> Result<Arc<ZoneOffsets>, String> {
+        ZoneOffsets::load(text)
+    }
+
+    fn show(value: &Arc<ZoneOffsets>) -> String {
+        value.to_string()
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -149,5 +167,7 @@ pub(crate) mod tests {
         assert_reads::<LogFormatSyntax>("json", "json");
         assert_refuses::<LogFormatSyntax>("xml", "auto, pretty or json");
         assert_refuses::<FolderSyntax>("", "is empty");
+        assert_reads::<TimeZoneSyntax>("Europe/Berlin", "Europe/Berlin");
+        assert_refuses::<TimeZoneSyntax>("Berlin", "is not a time zone");
     }
 }

@@ -5,6 +5,7 @@ pub mod roles;
 pub mod warnings;
 
 // From the values of a request to an operation.
+pub mod aggregates;
 mod conditions;
 mod digit_texts;
 mod parse;
@@ -15,4 +16,4 @@ pub mod unique_fields;
 mod unknown_names;
 mod values;
 
-pub use self::parse::{fields_from_object, listing_from_arguments};
+pub use self::parse::{aggregate_from_arguments, fields_from_object, listing_from_arguments};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::{FieldId, Model, RecordId, RecordType, RecordTypeId, RootKind, Value};
 
+use crate::arguments::aggregates::AggregateReader;
 use crate::arguments::conditions::parse_conditions;
 use crate::arguments::digit_texts::number_for_role;
 use crate::arguments::plain_keys;
@@ -20,8 +21,8 @@ use crate::binding::fillable_fields;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
 use crate::list_window;
 use crate::operation::{
-    Condition, CountMode, ListSlice, Listing, MissingFields, NestedWrite, Operation, RecordInput,
-    RelatedInput, SortKey,
+    AggregateQuery, Condition, CountMode, ListSlice, Listing, Measure, MissingFields, NestedWrite, Operation,
+    RecordInput, RelatedInput, SortKey,
 };
 use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 
@@ -51,6 +52,10 @@ struct ParsedArguments {
     /// The records to create.
     items: Vec<RecordInput>,
     unique_fields: Vec<FieldId>,
+    /// The parts of an aggregate, each with the name of its argument; the order is read after the groups.
+    group_by: Option<(String, Value)>,
+    having: Option<(String, Value)>,
+    group_order: Option<(String, Value)>,
 }
 
 impl BuiltinOperation {
@@ -83,6 +88,10 @@ impl BuiltinOperation {
                     ..parsed.listing(limits)?
                 };
                 Ok(Operation::List { record, listing, selection })
+            }
+            OperationVerb::Aggregate => {
+                let query = parsed.aggregate(model, record, limits, Vec::new())?;
+                Ok(Operation::Aggregate { record, query })
             }
             OperationVerb::Create => Ok(self.create_operation(parsed, selection)),
             OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(parsed, selection)),
@@ -132,6 +141,19 @@ impl BuiltinOperation {
         }
     }
 
+    /// Builds the operation that computes these measures of groups.
+    pub fn build_aggregate(
+        &self,
+        model: &Model,
+        limits: &PlanLimits,
+        arguments: Vec<(usize, Value)>,
+        measures: Vec<Measure>,
+    ) -> Result<Operation> {
+        let parsed = self.parse_arguments(model, arguments)?;
+        let query = parsed.aggregate(model, self.record, limits, measures)?;
+        Ok(Operation::Aggregate { record: self.record, query })
+    }
+
     fn create_operation(&self, parsed: ParsedArguments, selection: Arc<PreparedSelection>) -> Operation {
         let ParsedArguments { id, fields, related, .. } = parsed;
         let filled_fields = self.filled_fields.clone();
@@ -179,6 +201,22 @@ pub fn listing_from_arguments(
         parsed.replace_global_ids(model, record)?;
     }
     parsed.listing(limits)
+}
+
+/// The aggregate for the arguments of a field that groups related records.
+pub fn aggregate_from_arguments(
+    model: &Model,
+    record: RecordTypeId,
+    limits: &PlanLimits,
+    arguments: Vec<(String, Value)>,
+    measures: Vec<Measure>,
+) -> Result<AggregateQuery> {
+    let (mut parsed, owner) = (ParsedArguments::default(), model.record(record));
+    parsed.accept_named(model, owner, OperationVerb::Aggregate, arguments).map_err(Error::Invalid)?;
+    if model.global_ids {
+        parsed.replace_global_ids(model, owner)?;
+    }
+    parsed.aggregate(model, record, limits, measures)
 }
 
 impl ParsedArguments {
@@ -238,6 +276,11 @@ impl ParsedArguments {
             ArgumentRole::After => self.after = Some(expect_text(name, value)?),
             ArgumentRole::Last => self.last = Some(expect_integer(name, &value)?),
             ArgumentRole::Before => self.before = Some(expect_text(name, value)?),
+            ArgumentRole::OrderBy if verb == OperationVerb::Aggregate => {
+                self.group_order = Some((name.to_owned(), value));
+            }
+            ArgumentRole::GroupBy => self.group_by = Some((name.to_owned(), value)),
+            ArgumentRole::Having => self.having = Some((name.to_owned(), value)),
             ArgumentRole::OrderBy => parse_sort_keys(model, record, name, value)?
                 .into_iter()
                 .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
@@ -305,6 +348,7 @@ impl ParsedArguments {
             | OperationVerb::Get
             | OperationVerb::Count
             | OperationVerb::Exists
+            | OperationVerb::Aggregate
             | OperationVerb::Delete
             | OperationVerb::DeleteMany
             | OperationVerb::Subscribe(_)
@@ -368,6 +412,32 @@ impl ParsedArguments {
         let search = self.search.map(|(name, text)| list_window::limited_search(limits, &name, text));
         let search = search.transpose()?;
         Ok(Listing { conditions, search, sort_keys: self.sort_keys, slice, ..Listing::default() })
+    }
+
+    fn aggregate(
+        self,
+        model: &Model,
+        record: RecordTypeId,
+        limits: &PlanLimits,
+        measures: Vec<Measure>,
+    ) -> Result<AggregateQuery> {
+        let reader = AggregateReader { model, record };
+        let conditions = list_window::limited_conditions(limits, self.conditions)?;
+        let search = self.search.map(|(name, text)| list_window::limited_search(limits, &name, text));
+        let search = search.transpose()?;
+        let first = self.first.or(self.limit);
+        let first = first.map(|first| list_window::limited_size("first", Some(first), limits)).transpose()?;
+        let mut query = AggregateQuery { conditions, search, measures, first, ..AggregateQuery::default() };
+        if let Some((name, value)) = self.group_by {
+            query.group_keys = reader.group_keys(&name, value).map_err(Error::Invalid)?;
+        }
+        if let Some((name, value)) = self.having {
+            reader.add_conditions(&mut query, &name, value).map_err(Error::Invalid)?;
+        }
+        if let Some((name, value)) = self.group_order {
+            reader.add_orders(&mut query, &name, value).map_err(Error::Invalid)?;
+        }
+        Ok(query)
     }
 
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {

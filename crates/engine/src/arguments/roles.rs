@@ -106,6 +106,7 @@ fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentR
             let is_filter = matches!(role, ArgumentRole::Where | ArgumentRole::Ids | ArgumentRole::Search);
             if is_filter { role } else { ArgumentRole::Unknown }
         }),
+        OperationVerb::Aggregate => filter_role(record, name).unwrap_or_else(|| aggregate_role(name)),
         OperationVerb::Get | OperationVerb::Subscribe(_) | OperationVerb::SubscribeAll => {
             match any_case_field(record, name, filter_field) {
                 Some(field) => ArgumentRole::Field(field),
@@ -242,6 +243,23 @@ fn listing_role(name: &str) -> ArgumentRole {
         "query" | "q" | "search" | "search_term" | "search_text" | "search_query" | "term" | "text"
         | "keyword" => ArgumentRole::Search,
         _ => ArgumentRole::Unknown,
+    }
+}
+
+/// The role of an argument of an aggregate that is not a filter.
+fn aggregate_role(name: &str) -> ArgumentRole {
+    match names::snake_words(name).as_str() {
+        "group_by" | "group" => ArgumentRole::GroupBy,
+        "having" => ArgumentRole::Having,
+        _ => match listing_role(name) {
+            role @ (ArgumentRole::First
+            | ArgumentRole::Limit
+            | ArgumentRole::OrderBy
+            | ArgumentRole::Where
+            | ArgumentRole::Ids
+            | ArgumentRole::Search) => role,
+            _ => ArgumentRole::Unknown,
+        },
     }
 }
 

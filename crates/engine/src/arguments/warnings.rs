@@ -101,6 +101,8 @@ impl CheckedField<'_> {
                 | ArgumentRole::Before
                 | ArgumentRole::OrderBy
                 | ArgumentRole::SortDirection
+                | ArgumentRole::GroupBy
+                | ArgumentRole::Having
                 | ArgumentRole::Search => Vec::new(),
             };
             warnings.extend(unknown.into_iter().map(|(path, reason)| {

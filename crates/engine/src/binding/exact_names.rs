@@ -54,6 +54,11 @@ fn bind_root_field(
     // Without `by`, the same name is an older one for "update if there is an id, else create".
     let has_unique_fields = root.arguments.iter().any(|argument| argument.name == UNIQUE_FIELDS_ARGUMENT);
     candidates.retain(|(_, verb)| *verb != OperationVerb::Upsert || has_unique_fields);
+    // A type of groups says what is asked for, whatever the field is called.
+    if root.resolver.is_none() && root.root_kind == RootKind::Query {
+        let groups = model.aggregate_record(root.ty.inner_name());
+        candidates.extend(groups.map(|record| (record, OperationVerb::Aggregate)));
+    }
     // Where a plural is its own singular (`series`), the declared type decides between list and get.
     let fitting = candidates
         .iter()
@@ -123,6 +128,7 @@ impl ExactNames {
                 (list_long, OperationVerb::List),
                 (list_short, OperationVerb::List),
                 (operations.connection, OperationVerb::List),
+                (operations.aggregate, OperationVerb::Aggregate),
                 (get_long, OperationVerb::Get),
                 (get_short, OperationVerb::Get),
                 (operations.create, OperationVerb::Create),

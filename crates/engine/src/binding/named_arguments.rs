@@ -117,6 +117,7 @@ impl<'a> NamedArguments<'a> {
         let mut can_ignore_rest = || !is_loose && unclear.all(|argument| self.may_be_ignored(argument));
         match self.verb {
             OperationVerb::List
+            | OperationVerb::Aggregate
             | OperationVerb::Count
             | OperationVerb::Subscribe(_)
             | OperationVerb::SubscribeAll => understood,

@@ -23,6 +23,10 @@ pub(super) fn find_result_shape(
             is_plain(&root.ty, &[Scalar::Int, Scalar::Long]).then_some(ResultShape::Count)
         }
         OperationVerb::Exists => is_plain(&root.ty, &[Scalar::Boolean]).then_some(ResultShape::Boolean),
+        OperationVerb::Aggregate => {
+            let is_groups = root.ty.is_single_list() && model.is_aggregate_of(name, record);
+            is_groups.then_some(ResultShape::Groups)
+        }
         OperationVerb::CreateMany => (is_record && root.ty.is_single_list()).then_some(ResultShape::List),
         OperationVerb::SubscribeAll => {
             (!root.ty.is_list() && model.change_record(name) == Some(record)).then_some(ResultShape::Payload)
@@ -71,6 +75,7 @@ pub(super) fn find_abstract_shape(
         }
         OperationVerb::Exists => is_plain(&root.ty, &[Scalar::Boolean]).then_some(ResultShape::Boolean),
         OperationVerb::List
+        | OperationVerb::Aggregate
         | OperationVerb::Create
         | OperationVerb::CreateMany
         | OperationVerb::Update

@@ -9,6 +9,7 @@ pub(super) const VERB_NAMES: &[(OperationVerb, &str)] = &[
     (OperationVerb::Get, "get"),
     (OperationVerb::Count, "count"),
     (OperationVerb::Exists, "exists"),
+    (OperationVerb::Aggregate, "aggregate"),
     (OperationVerb::Create, "create"),
     (OperationVerb::CreateMany, "createMany"),
     (OperationVerb::Update, "update"),

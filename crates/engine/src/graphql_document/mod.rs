@@ -59,6 +59,7 @@ impl DocumentRequest<'_> {
             ResultShape::Payload => {
                 format!(" {}", model.payload_selection(root.ty.inner_name(), selection))
             }
+            ResultShape::Groups => " { key count }".to_owned(),
             ResultShape::Id | ResultShape::Boolean | ResultShape::Count => String::new(),
         };
         let keyword = root.root_kind.keyword();
@@ -194,6 +195,8 @@ impl DocumentRequest<'_> {
             | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
+            | ArgumentRole::GroupBy
+            | ArgumentRole::Having
             | ArgumentRole::Unknown => None,
         }
     }

@@ -1,5 +1,6 @@
 //! The input of the engine: an [`Operation`] on records or on a plain list.
 
+mod aggregate;
 mod condition;
 mod listing;
 mod nested_write;
@@ -16,6 +17,10 @@ use crate::changes::RecordImage;
 use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 
+pub(crate) use crate::operation::aggregate::unknown_path_message;
+pub use crate::operation::aggregate::{
+    AggregateQuery, FieldPath, GroupCondition, GroupKey, GroupOrder, Measure, MeasureFunction, OrderTarget,
+};
 pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 pub use crate::operation::listing::{CountMode, ListSearch, ListSlice, Listing};
 pub use crate::operation::nested_write::{MAX_WRITE_DEPTH, NestedWrite, RecordInput, RelatedInput};
@@ -102,6 +107,11 @@ pub enum Operation {
         image: RecordImage,
         selection: Arc<PreparedSelection>,
     },
+    /// Groups of records; each row is one.
+    Aggregate {
+        record: RecordTypeId,
+        query: AggregateQuery,
+    },
     /// An operation on a plain list, whose rows have one text cell.
     PlainList(PlainListOperation),
 }
@@ -132,6 +142,7 @@ impl Operation {
                 Operation::Nested { record, write, selection }
             }
             other @ (Operation::Get { .. }
+            | Operation::Aggregate { .. }
             | Operation::List { .. }
             | Operation::CreateMany { .. }
             | Operation::UpdateMany { .. }
@@ -159,6 +170,7 @@ impl Operation {
             | Operation::DeleteMany { .. }
             | Operation::Nested { .. }
             | Operation::ReadImage { .. }
+            | Operation::Aggregate { .. }
             | Operation::PlainList(_) => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use trefoil_model::FieldId;
 
+use crate::operation::aggregate::AggregateQuery;
 use crate::operation::listing::Listing;
 
 /// The columns and children to read of each record, both addressed by position.
@@ -32,4 +33,19 @@ pub struct ChildSelection {
     /// Empty for references.
     pub listing: Listing,
     pub selection: Selection,
+    /// What is computed of the related records, instead of reading them. [`crate::Row::each_child`] visits the groups.
+    pub aggregate: Option<AggregateQuery>,
+}
+
+impl ChildSelection {
+    /// The related records themselves.
+    pub fn new(field: FieldId, listing: Listing, selection: Selection) -> ChildSelection {
+        ChildSelection { field, listing, selection, aggregate: None }
+    }
+
+    /// Groups of the related records.
+    pub fn groups(field: FieldId, aggregate: AggregateQuery) -> ChildSelection {
+        let aggregate = Some(aggregate);
+        ChildSelection { field, listing: Listing::default(), selection: Selection::default(), aggregate }
+    }
 }

@@ -7,9 +7,9 @@ use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordTypeId, Value};
 
 use crate::operation::{Condition, CountMode, FilledField};
+use crate::plan::listing::PlannedListing;
 use crate::plan::plan_limits::PlanLimits;
 use crate::plan::predicate::plan_predicates;
-use crate::plan::selection::PlannedListing;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
 /// The records that meet all conditions, counted up to the limit.

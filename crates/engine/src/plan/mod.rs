@@ -1,6 +1,8 @@
 //! Turns an [`Operation`] into a [`Plan`]: every value coerced, every rule checked. The only place that makes
 //! plans.
 
+mod aggregate;
+mod listing;
 mod many_records;
 mod nested;
 mod plan_limits;
@@ -20,10 +22,12 @@ use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 use crate::changes::RecordImage;
 use crate::operation::{MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
+use crate::plan::listing::plan_listing;
 use crate::plan::nested::plan_nested;
-use crate::plan::selection::plan_listing;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
+pub use crate::plan::aggregate::{MAX_GROUP_KEYS, PlannedAggregate, PlannedHaving, joined_references};
+pub use crate::plan::listing::PlannedListing;
 pub use crate::plan::many_records::check_record_count;
 pub use crate::plan::nested::{
     NestedKind, NestedPlan, NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem,
@@ -32,9 +36,7 @@ pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits, estimated_le
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::search_letters::{IGNORED_MARKS, LETTERS, SEPARATORS};
 pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS};
-pub use crate::plan::selection::{
-    PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
-};
+pub use crate::plan::selection::{PlannedChild, PlannedSelection, PreparedSelection, relation_target};
 pub use crate::plan::statement_shape::StatementShape;
 pub use crate::plan::text_search::{MARK_RANGES, MAX_PATTERN_LETTERS, searched_texts, without_marks};
 
@@ -111,6 +113,7 @@ pub enum PlanAction {
         image: RecordImage,
         selection: Arc<PlannedSelection>,
     },
+    Aggregate(PlannedAggregate),
     PlainList(PlainListOperation),
 }
 
@@ -149,13 +152,16 @@ impl Plan {
         let ImportRecord { record, id, fields, selection } = import;
         let PlannedValues { id, values, links } =
             WritePlanner::new(model, record, now).plan_import(id, fields)?;
-        let selection = selection.plan(model, record)?;
+        let selection = selection.plan(model, &PlanLimits::default(), record)?;
         Ok(Plan::proven(PlanAction::Create { record, id, values, links, selection }))
     }
 
     pub fn is_write(&self) -> bool {
         match &self.action {
-            PlanAction::Get { .. } | PlanAction::List { .. } | PlanAction::ReadImage { .. } => false,
+            PlanAction::Get { .. }
+            | PlanAction::List { .. }
+            | PlanAction::ReadImage { .. }
+            | PlanAction::Aggregate(_) => false,
             PlanAction::Create { .. }
             | PlanAction::CreateMany(_)
             | PlanAction::Update { .. }
@@ -178,17 +184,23 @@ fn plan_action(
 ) -> Result<PlanAction> {
     Ok(match operation {
         Operation::Get { record, id, selection } => {
-            PlanAction::Get { record, id, selection: selection.plan(model, record)? }
+            PlanAction::Get { record, id, selection: selection.plan(model, limits, record)? }
         }
         Operation::List { record, listing, selection } => PlanAction::List {
             record,
             listing: plan_listing(model, model.record(record), &listing)?,
-            selection: selection.plan(model, record)?,
+            selection: selection.plan(model, limits, record)?,
         },
         Operation::Create { record, id, fields, filled_fields, selection } => {
             let PlannedValues { id, values, links } =
                 WritePlanner::new(model, record, now).plan_create(id, fields, &filled_fields, origin)?;
-            PlanAction::Create { record, id, values, links, selection: selection.plan(model, record)? }
+            PlanAction::Create {
+                record,
+                id,
+                values,
+                links,
+                selection: selection.plan(model, limits, record)?,
+            }
         }
         Operation::Update {
             record,
@@ -201,14 +213,17 @@ fn plan_action(
         } => {
             let PlannedValues { values, links, .. } =
                 WritePlanner::new(model, record, now).plan_update(fields, &filled_fields, missing_fields)?;
-            let selection = selection.plan(model, record)?;
+            let selection = selection.plan(model, limits, record)?;
             PlanAction::Update { record, id, values, links, expected_version, selection }
         }
-        Operation::Delete { record, id, expected_version, selection } => {
-            PlanAction::Delete { record, id, expected_version, selection: selection.plan(model, record)? }
-        }
+        Operation::Delete { record, id, expected_version, selection } => PlanAction::Delete {
+            record,
+            id,
+            expected_version,
+            selection: selection.plan(model, limits, record)?,
+        },
         Operation::CreateMany { record, items, filled_fields, selection } => {
-            let selection = selection.plan(model, record)?;
+            let selection = selection.plan(model, limits, record)?;
             let create = |PlannedValues { id, values, links }| {
                 let selection = selection.clone();
                 Plan::proven(PlanAction::Create { record, id, values, links, selection })
@@ -236,7 +251,7 @@ fn plan_action(
                 &filled_fields,
                 MissingFields::Keep,
             )?;
-            let planned_selection = selection.plan(model, record)?;
+            let planned_selection = selection.plan(model, limits, record)?;
             let operation = Operation::Create { record, id: None, fields, filled_fields, selection };
             let create = Box::new(Plan::prove(model, limits, operation, now)?);
             PlanAction::Upsert { record, listing, create, values, links, selection: planned_selection }
@@ -245,7 +260,10 @@ fn plan_action(
             PlanAction::Nested(Box::new(plan_nested(model, limits, record, write, selection, now, origin)?))
         }
         Operation::ReadImage { record, image, selection } => {
-            PlanAction::ReadImage { record, image, selection: selection.plan(model, record)? }
+            PlanAction::ReadImage { record, image, selection: selection.plan(model, limits, record)? }
+        }
+        Operation::Aggregate { record, query } => {
+            PlanAction::Aggregate(aggregate::plan_aggregate(model, record, &query, limits)?)
         }
         Operation::PlainList(operation) => PlanAction::PlainList(plain_list::check_value(operation)?),
     })

@@ -1,4 +1,8 @@
-//! The limits on what a request may ask for.
+//! The limits on what a request may ask for, and the time zone of its periods.
+
+use std::sync::Arc;
+
+use trefoil_model::ZoneOffsets;
 
 use trefoil_model::Relation;
 
@@ -18,6 +22,10 @@ pub struct PlanLimits {
     pub bulk: u32,
     /// Maximum number of records that a search without an index reads.
     pub search_rows: u32,
+    /// Maximum number of groups of one aggregate.
+    pub groups: i64,
+    /// The zone in which times are grouped by days, months and other periods.
+    pub time_zone: Arc<ZoneOffsets>,
 }
 
 /// The number of records that a relation is expected to lead to.
@@ -37,6 +45,8 @@ impl Default for PlanLimits {
             cost: 10_000,
             bulk: 10_000,
             search_rows: 100_000,
+            groups: 10_000,
+            time_zone: ZoneOffsets::utc(),
         }
     }
 }

@@ -137,6 +137,8 @@ impl<'a> Introspection<'a> {
             FieldSource::Column { .. }
             | FieldSource::GlobalId { .. }
             | FieldSource::Relation(_)
+            | FieldSource::RelatedCount(_)
+            | FieldSource::RelatedGroups { .. }
             | FieldSource::Property
             | FieldSource::Resolver { .. }
             | FieldSource::Missing(_)

@@ -70,7 +70,8 @@ impl AbstractResults {
             | ResultShape::Payload
             | ResultShape::Id
             | ResultShape::Boolean
-            | ResultShape::Count => 0,
+            | ResultShape::Count
+            | ResultShape::Groups => 0,
         }
     }
 
@@ -137,7 +138,7 @@ impl AbstractResults {
                 writer.out.extend_from_slice(format!("{quote}{}{quote}", self.total).as_bytes());
                 Ok(())
             }
-            ResultShape::Payload | ResultShape::Id => {
+            ResultShape::Payload | ResultShape::Id | ResultShape::Groups => {
                 writer.fail_with(required, &Error::internal("several types are only read"), at)
             }
         }

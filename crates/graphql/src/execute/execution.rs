@@ -143,6 +143,9 @@ impl OperationExecution<'_> {
         }
         let values = root.arguments.values_by_position(&self.variables)?;
         let (model, limits) = (self.engine.model(), self.engine.limits());
+        if let RootShape::Groups(groups) = &root.shape {
+            return root.builtin.build_aggregate(model, limits, values, groups.measures());
+        }
         let mut operation = root.builtin.build_operation(model, limits, values, root.selection.clone())?;
         if let (Operation::List { listing, .. }, RootShape::Connection(connection)) =
             (&mut operation, &root.shape)

@@ -6,6 +6,8 @@ use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordId};
 
 use crate::execute::payload::ChangeFacts;
+use crate::plan::groups::group_key_types;
+use crate::plan::shape::GroupKeyTypes;
 
 /// An operation that was passed to the store, with the data needed to write its rows.
 pub struct PendingRoot {
@@ -16,6 +18,8 @@ pub struct PendingRoot {
     pub cursors: Option<CursorFormat>,
     /// The part of the list that is read.
     pub slice: ListSlice,
+    /// What records are grouped by.
+    pub group_keys: GroupKeyTypes,
     /// The number of its record type, for a root field over several.
     pub member: usize,
     /// The change, for a subscription that tells about it.
@@ -31,6 +35,7 @@ impl PendingRoot {
             record_id: None,
             cursors: None,
             slice: ListSlice::All,
+            group_keys: Vec::new(),
             member: 0,
             change: None,
             failed_early: false,
@@ -40,6 +45,9 @@ impl PendingRoot {
                 let format = || CursorFormat::of(model, model.record(*record), &listing.sort_keys);
                 pending.cursors = listing.with_cursors.then(format);
                 pending.slice = listing.slice.clone();
+            }
+            Ok(Operation::Aggregate { record, query }) => {
+                pending.group_keys = group_key_types(model, *record, query);
             }
             Ok(
                 Operation::Update { id, .. }

@@ -149,8 +149,19 @@ impl ResponseBuilder {
                 let cursor = format.map(|format| (format, format.read(row, column_count)));
                 open.connection.add_row(connection, cursor, &path, resolved, node);
             }
+            RootShape::Groups(groups) if open.result.is_ok() => {
+                writer.out.push(if open.rows == 0 { b'[' } else { b',' });
+                let path = path.index(open.rows);
+                let value = groups.group_value(&pending.group_keys, row);
+                let at = FieldPosition { label: &root.label, path: &path };
+                open.result = writer.write_value(&groups.slot, &value, at);
+            }
             RootShape::Payload(payload) => open.payload.add_row(payload, &path, node),
-            RootShape::List(..) | RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } => {}
+            RootShape::List(..)
+            | RootShape::Groups(_)
+            | RootShape::Id { .. }
+            | RootShape::Boolean
+            | RootShape::Count { .. } => {}
         }
         open.rows += 1;
     }
@@ -404,7 +415,7 @@ impl RootFinish<'_> {
                     payload_writer.finish(payload, writer, at.path, facts, resolved)
                 })
             }
-            (RootShape::List(..), _) => {
+            (RootShape::List(..) | RootShape::Groups(_), _) => {
                 if open.rows == 0 {
                     writer.out.push(b'[');
                 }

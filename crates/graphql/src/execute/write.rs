@@ -6,6 +6,7 @@ use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, RecordId, Value, ValueType};
 
 use crate::execute::path::{FieldPosition, ResponsePath};
+use crate::plan::groups::related_count;
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, OutputShape, ValueSlot};
 use crate::registered_resolvers::complete;
 use crate::registered_resolvers::tree::{NodeSource, ResolvedNode, ResolvedTree};
@@ -90,6 +91,12 @@ impl ResponseWriter {
                 self.write_global_id(&field.slot, type_name, row.cell(*position), at)
             }
             FieldSource::Relation(position) => self.write_children(&field.slot, row, *position, at),
+            FieldSource::RelatedCount(position) => {
+                self.write_value(&field.slot, &related_count(row, *position), at)
+            }
+            FieldSource::RelatedGroups { position, groups, keys } => {
+                self.write_value(&field.slot, &groups.related_value(keys, row, *position), at)
+            }
             FieldSource::Missing(why) => self.fail_missing_resolver(field.slot.required, why, at),
             FieldSource::Invalid(error) => self.fail_with(field.slot.required, error, at),
             FieldSource::Property | FieldSource::Resolver { .. } | FieldSource::Introspection(_) => {

@@ -82,9 +82,11 @@ impl<'a> OperationPlanner<'a> {
                     let selection = connection.reads.selection();
                     (MemberShape::Connection(Arc::new(connection)), selection)
                 }
-                ResultShape::Payload | ResultShape::Id | ResultShape::Boolean | ResultShape::Count => {
-                    (MemberShape::None, Selection::default())
-                }
+                ResultShape::Payload
+                | ResultShape::Id
+                | ResultShape::Boolean
+                | ResultShape::Count
+                | ResultShape::Groups => (MemberShape::None, Selection::default()),
             };
             members.push(AbstractMember { shape, selection: PreparedSelection::new(selection) });
         }

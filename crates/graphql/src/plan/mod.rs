@@ -9,6 +9,7 @@ pub(crate) mod roots;
 pub(crate) mod shape;
 
 // Arguments, with the places of variables in them, and the variables of a request.
+pub(crate) mod groups;
 pub(crate) mod input;
 pub(crate) mod variable_values;
 pub(crate) mod variables;

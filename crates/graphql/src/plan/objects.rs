@@ -16,9 +16,9 @@ use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    AbstractShape, ChildRead, ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape,
-    EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, PayloadField,
-    PayloadShape, RecordReads, ValueSlot,
+    AbstractShape, ChildContent, ChildRead, ConnectionEntries, ConnectionEntry, ConnectionField,
+    ConnectionShape, EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField,
+    PayloadField, PayloadShape, RecordReads, ValueSlot,
 };
 
 impl<'a> OperationPlanner<'a> {
@@ -142,6 +142,9 @@ impl<'a> OperationPlanner<'a> {
                 Err(error) => (relation_slot(ty, object), FieldSource::Invalid(Arc::new(error))),
             };
         }
+        if let Some(summary) = model.relation_summary(owner, &first.name) {
+            return self.plan_summary(owner, summary, first, ty, group, reads);
+        }
         let shown = owner.find_shown_reference(&first.name).filter(|_| field.kind.is_unstored());
         if let Some(type_name) = global_key_type(&model, owner, shown.unwrap_or(id), ty) {
             let position = reads.add_column(shown.unwrap_or(id));
@@ -165,7 +168,10 @@ impl<'a> OperationPlanner<'a> {
         object: Arc<ObjectShape>,
         reads: &mut RecordReads,
     ) -> (ValueSlot, FieldSource) {
-        let position = reads.add_child(ChildRead { field, listing, object: object.clone() });
+        let position = reads.add_child(ChildRead {
+            field,
+            content: ChildContent::Records { listing, object: object.clone() },
+        });
         (relation_slot(ty, object), FieldSource::Relation(position))
     }
 

@@ -19,8 +19,8 @@ use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    ConnectionShape, ObjectShape, OutputShape, PayloadShape, RecordReads, ResponseLabel, ValueSlot,
-    is_number_as_text,
+    ConnectionShape, GroupsShape, ObjectShape, OutputShape, PayloadShape, RecordReads, ResponseLabel,
+    ValueSlot, is_number_as_text,
 };
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
@@ -102,6 +102,7 @@ pub enum RootShape {
     Count {
         is_text: bool,
     },
+    Groups(GroupsShape),
 }
 
 impl RootShape {
@@ -110,7 +111,9 @@ impl RootShape {
             RootShape::Record(object) | RootShape::List(_, object) => object.uses_resolvers,
             RootShape::Connection(connection) => connection.uses_resolvers,
             RootShape::Payload(payload) => payload.uses_resolvers,
-            RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } => false,
+            RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } | RootShape::Groups(_) => {
+                false
+            }
         }
     }
 }
@@ -130,7 +133,7 @@ impl PlannedRoot {
 fn is_cacheable(roots: &[PlannedRoot]) -> bool {
     let is_expensive = |root: &PlannedRoot| match &root.action {
         RootAction::Builtin(root) => {
-            matches!(root.builtin.verb, OperationVerb::List | OperationVerb::Count)
+            matches!(root.builtin.verb, OperationVerb::List | OperationVerb::Count | OperationVerb::Aggregate)
                 || !root.selection.children.is_empty()
         }
         RootAction::Abstract(root) => root.operation.verb != OperationVerb::Get,
@@ -264,6 +267,11 @@ impl<'a> OperationPlanner<'a> {
             ResultShape::Id => {
                 let is_number = first.ty().inner_named_type() == "Int";
                 (RootShape::Id { is_number }, Selection::default())
+            }
+            ResultShape::Groups => {
+                let slot = self.plan_slot(first.ty().item_type(), group);
+                let groups = GroupsShape::new(self.engine.model(), builtin.record, slot);
+                (RootShape::Groups(groups), Selection::default())
             }
             ResultShape::Boolean => (RootShape::Boolean, Selection::default()),
             ResultShape::Count => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
+use trefoil_engine::{AggregateQuery, ChildSelection, Listing, Measure, ResolverFn, Selection};
 use trefoil_model::error::Error;
 use trefoil_model::{ChangePart, FieldId, JsonForm, PayloadPart, RecordTypeId, Scalar, ValueType};
 
@@ -103,6 +103,14 @@ pub enum FieldSource {
     },
     /// Related records, read together with the row; an index into its children.
     Relation(usize),
+    /// The number of related records, in the one group that is the child at this index.
+    RelatedCount(usize),
+    /// Groups of related records.
+    RelatedGroups {
+        position: usize,
+        groups: Arc<GroupsShape>,
+        keys: GroupKeyTypes,
+    },
     /// A property of the parent value.
     Property,
     Resolver {
@@ -124,10 +132,15 @@ pub struct RecordReads {
     pub children: Vec<ChildRead>,
 }
 
+/// Related records, or groups of them.
 pub struct ChildRead {
     pub field: FieldId,
-    pub listing: Listing,
-    pub object: Arc<ObjectShape>,
+    pub content: ChildContent,
+}
+
+pub enum ChildContent {
+    Records { listing: Listing, object: Arc<ObjectShape> },
+    Groups(AggregateQuery),
 }
 
 impl RecordReads {
@@ -145,10 +158,11 @@ impl RecordReads {
     }
 
     pub fn selection(&self) -> Selection {
-        let children = self.children.iter().map(|child| ChildSelection {
-            field: child.field,
-            listing: child.listing.clone(),
-            selection: child.object.reads.selection(),
+        let children = self.children.iter().map(|child| match &child.content {
+            ChildContent::Records { listing, object } => {
+                ChildSelection::new(child.field, listing.clone(), object.reads.selection())
+            }
+            ChildContent::Groups(query) => ChildSelection::groups(child.field, query.clone()),
         });
         Selection::new(self.columns.clone(), children.collect())
     }
@@ -170,6 +184,24 @@ impl FieldShape {
         matches!(self.source, FieldSource::Resolver { .. }) || self.slot.uses_resolvers()
     }
 }
+
+/// The groups of an aggregate as a response shows them.
+pub struct GroupsShape {
+    /// The slot of one group.
+    pub slot: ValueSlot,
+    pub parts: Vec<MeasurePart>,
+}
+
+/// A measure and where it is in a group: `count`, or `total` in `sum`.
+pub struct MeasurePart {
+    pub part: String,
+    pub field: Option<String>,
+    pub measure: Measure,
+    pub value_type: ValueType,
+}
+
+/// The values that records are grouped by, as the request wrote them, each with its type.
+pub type GroupKeyTypes = Vec<(String, ValueType)>;
 
 /// A Relay connection over a list of records. `edges` and `nodes` are written from the same rows.
 pub struct ConnectionShape {

@@ -37,6 +37,7 @@ impl RootRowCollector {
                     | Operation::Delete { selection, .. }
                     | Operation::ReadImage { selection, .. },
                 ) => (selection.clone(), 0),
+                Ok(Operation::Aggregate { query, .. }) => (Arc::default(), query.cell_count()),
                 Ok(Operation::UpdateMany { .. } | Operation::DeleteMany { .. } | Operation::PlainList(_))
                 | Err(_) => (Arc::default(), 0),
             };

@@ -21,6 +21,7 @@ use crate::execute::abstract_results::AbstractResults;
 use crate::execute::execution::{OperationExecution, StoreCalls};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::response::ResponseBuilder;
+use crate::plan::groups::related_count;
 use crate::plan::input::FieldArguments;
 use crate::plan::roots::{RootAction, RootShape};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
@@ -171,7 +172,8 @@ impl<'a> ResolverExecution<'a> {
             | RootShape::List(..)
             | RootShape::Id { .. }
             | RootShape::Boolean
-            | RootShape::Count { .. } => return,
+            | RootShape::Count { .. }
+            | RootShape::Groups(_) => return,
         };
         let sources = || rows.iter().map(|(row, _)| NodeSource::Row(row.clone()));
         let parents: Vec<Value> = match parent {
@@ -203,7 +205,9 @@ impl<'a> ResolverExecution<'a> {
             RootShape::Record(object) | RootShape::List(_, object) => vec![object.clone()],
             RootShape::Connection(connection) => connection.node_shapes(),
             RootShape::Payload(payload) => payload.record_shapes(),
-            RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } => Vec::new(),
+            RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } | RootShape::Groups(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -274,6 +278,20 @@ impl<'a> ResolverExecution<'a> {
             FieldSource::Column { position, value_type } => {
                 let values = sources.iter().map(|source| match source {
                     NodeSource::Row(row) => json_text::cell_to_value(value_type, row.cell(*position)),
+                    NodeSource::Value(value) => property_value(value, &field.label.name),
+                });
+                values.map(|value| Ok(ResolverResult::Value(value))).collect()
+            }
+            FieldSource::RelatedCount(position) => {
+                let values = sources.iter().map(|source| match source {
+                    NodeSource::Row(row) => related_count(row, *position),
+                    NodeSource::Value(value) => property_value(value, &field.label.name),
+                });
+                values.map(|value| Ok(ResolverResult::Value(value))).collect()
+            }
+            FieldSource::RelatedGroups { position, groups, keys } => {
+                let values = sources.iter().map(|source| match source {
+                    NodeSource::Row(row) => groups.related_value(keys, row, *position),
                     NodeSource::Value(value) => property_value(value, &field.label.name),
                 });
                 values.map(|value| Ok(ResolverResult::Value(value))).collect()

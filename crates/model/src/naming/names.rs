@@ -102,6 +102,8 @@ pub struct OperationNames {
     pub get: [String; 2],
     /// `booksConnection`
     pub connection: String,
+    /// `booksAggregate`
+    pub aggregate: String,
     pub create: String,
     /// `createBooks`
     pub create_many: String,
@@ -125,6 +127,7 @@ pub fn operation_names(type_name: &str) -> OperationNames {
         list: [format!("getAll{}", plural_camel(type_name)), plural_camel(&lower)],
         get: [format!("get{type_name}ById"), lower.clone()],
         connection: format!("{}Connection", plural_camel(&lower)),
+        aggregate: format!("{}Aggregate", plural_camel(&lower)),
         create: format!("create{type_name}"),
         create_many: format!("create{many}"),
         update: format!("update{type_name}"),

@@ -8,6 +8,7 @@ use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::{ExtendedType, ObjectType};
 use indexmap::IndexMap;
 
+use crate::aggregate_wrapper::summarises_list;
 use crate::change_wrapper::changed_type;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
@@ -247,6 +248,8 @@ impl<'a> RecordTypeReader<'a> {
             // `@resolver` on it is reported below.
         } else if directives.resolver.is_some() {
             shape = TypeShape::Unstored(UnstoredReason::HasResolver);
+        } else if self.summarises_list(ty, def) {
+            shape = TypeShape::Unstored(UnstoredReason::IsSummary);
         } else if !def.arguments.is_empty() && matches!(shape, TypeShape::Value(_) | TypeShape::Record(_)) {
             shape = TypeShape::Unstored(UnstoredReason::HasArguments);
         }
@@ -302,6 +305,10 @@ impl<'a> RecordTypeReader<'a> {
             field.column = names::VERSION_COLUMN.into();
         }
         field
+    }
+
+    fn summarises_list(&self, ty: &ObjectType, def: &FieldDefinition) -> bool {
+        summarises_list(self.schema, ty, def, |name| self.record_ids.contains_key(name))
     }
 
     fn key_form(&self, record: RecordTypeId) -> KeyForm {

@@ -17,6 +17,8 @@ pub(crate) enum UnstoredReason {
     RootType,
     ListOfLists,
     HoldsRecords,
+    /// It is computed of related records: no warning.
+    IsSummary,
     /// `@resolver` names the resolver: no warning.
     HasResolver,
     /// Another check reports it.
@@ -32,7 +34,7 @@ pub(crate) fn warn_unstored(
     let name = def.ty.inner_named_type().as_str();
     let resolver = format!("register a resolver for `{}.{}`", ty.name, def.name);
     let (explanation, help) = match reason {
-        UnstoredReason::HasResolver | UnstoredReason::AlreadyReported => return,
+        UnstoredReason::HasResolver | UnstoredReason::IsSummary | UnstoredReason::AlreadyReported => return,
         UnstoredReason::Interface => (format!("`{name}` is an interface"), resolver),
         UnstoredReason::Union => (format!("`{name}` is a union"), resolver),
         UnstoredReason::HasArguments => {

@@ -69,6 +69,11 @@ pub fn coerce_text_part(field: &Field, value: &Value) -> Result<StoredValue, Vec
     scalar_value(scalar, value, FieldLabel(&field.name))
 }
 
+/// Validates a value of a scalar that belongs to no field; the message continues after its name.
+pub fn coerce_plain(scalar: Scalar, value: &Value) -> Result<StoredValue, String> {
+    scalars::coerce_scalar(scalar, value).map_err(|error| error.message.into_owned())
+}
+
 /// Validates a value of an existing record: only the type, as today's rules may be newer than the record.
 pub fn coerce_type_only(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     stored_value(model.into(), field, value)

@@ -11,8 +11,12 @@ pub(crate) mod value_reader;
 pub mod coerce;
 pub mod date_times;
 pub mod decimal;
+pub mod decimal_sum;
 pub(crate) mod rule_checks;
 pub mod scalars;
+
+// Parts of times, in a time zone.
+pub mod periods;
 
 // Output.
 pub mod csv_cell;

@@ -77,7 +77,7 @@ fn link_child(request: &ResourceRequest<'_>, field: FieldId) -> Result<ChildSele
     let id = request.resources.engine.model().record(target).id_field();
     let slice = ListSlice::First { first: MAX_LINKS as i64 + 1, after: None };
     let listing = Listing { slice, ..Listing::default() };
-    Ok(ChildSelection { field, listing, selection: Selection::new(vec![id], Vec::new()) })
+    Ok(ChildSelection::new(field, listing, Selection::new(vec![id], Vec::new())))
 }
 
 fn row_ids(rows: &[OwnedRow]) -> impl Iterator<Item = i64> {

@@ -2,14 +2,15 @@
 
 use futures_util::future::{BoxFuture, try_join_all};
 
-use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
+use trefoil_engine::plan::{PlanAction, PlannedAggregate, PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{Outcome, Plan};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, RecordId};
+use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::postgres::error::PostgresError;
 use crate::postgres::plain_lists;
 use crate::postgres::session::{PostgresRow, PostgresSession, RowVisitor, read_cell};
+use crate::statements::aggregate_parameters::root_parameters;
 use crate::statements::compile::Program;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
@@ -40,6 +41,9 @@ pub async fn execute_read(
                 .visit_rows(visit);
             Ok(Outcome::Found)
         }
+        (PlanAction::Aggregate(aggregate), Program::Aggregate(level)) => {
+            read_groups(session, level, aggregate, visit).await
+        }
         (PlanAction::PlainList(operation), Program::PlainList) => {
             plain_lists::run_list_action(session, operation, visit).await
         }
@@ -58,6 +62,22 @@ pub fn read_image(plan: &Plan, program: &Program, visit: RowVisitor<'_>) -> bool
         }
         _ => false,
     }
+}
+
+async fn read_groups(
+    session: PostgresSession<'_>,
+    level: &SelectLevel,
+    aggregate: &PlannedAggregate,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, PostgresError> {
+    check_search(session, level, &aggregate.listing, None).await?;
+    let mut batch = RowBatch::new(level.width);
+    read_into_batch(session, level, &root_parameters(aggregate), &mut batch).await?;
+    if batch.row_count() as i64 > aggregate.max_groups {
+        return Err(aggregate.too_many_groups().into());
+    }
+    RowTree::new(level, batch).visit_rows(visit);
+    Ok(Outcome::Listed { has_more: false, total: None })
 }
 
 async fn read_list(
@@ -287,8 +307,14 @@ async fn read_children(
 ) -> Result<RowBatch, PostgresError> {
     let mut batch = RowBatch::new(level.width);
     for chunk in keys.chunks(MAX_PARENTS) {
-        check_search(session, level, &child.listing, Some(chunk)).await?;
-        read_into_batch(session, level, &child_parameters(&child.listing, chunk), &mut batch).await?;
+        check_search(session, level, child.searched_listing(), Some(chunk)).await?;
+        let before = batch.row_count();
+        read_into_batch(session, level, &child_parameters(child, chunk), &mut batch).await?;
+        if let Some(aggregate) = &child.aggregate
+            && (batch.row_count() - before) as i64 > aggregate.max_groups
+        {
+            return Err(aggregate.too_many_groups().into());
+        }
     }
     Ok(batch)
 }
@@ -301,7 +327,13 @@ async fn read_into_batch(
 ) -> Result<(), PostgresError> {
     let mut rows = session.query(&level.sql, parameters).await?;
     while let Some(row) = rows.next_row().await? {
-        batch.push_row((0..level.width).map(|column| read_cell(&row, column)));
+        match &level.groups {
+            None => batch.push_row((0..level.width).map(|column| read_cell(&row, column))),
+            Some(groups) => {
+                let values = groups.values(|column| read_cell(&row, column));
+                batch.push_row(values.iter().map(StoredValue::as_cell));
+            }
+        }
     }
     Ok(())
 }

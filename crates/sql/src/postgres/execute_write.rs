@@ -39,6 +39,7 @@ pub fn single_statement(program: &Program) -> Option<&str> {
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
+        | Program::Aggregate(_)
         | Program::PlainList => None,
     }
 }
@@ -72,6 +73,7 @@ pub async fn execute_write(
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
+        | Program::Aggregate(_)
         | Program::PlainList => execute_read::execute_read(session, plan, program, visit).await,
     }
 }

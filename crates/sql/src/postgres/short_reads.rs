@@ -30,7 +30,8 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
         | PlanAction::Nested(_)
-        | PlanAction::ReadImage { .. } => false,
+        | PlanAction::ReadImage { .. }
+        | PlanAction::Aggregate(_) => false,
     }
 }
 

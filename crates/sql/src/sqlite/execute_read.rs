@@ -1,13 +1,14 @@
 //! Executes programs that read: flat ones row by row, nested ones in batches of parents.
 
-use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
+use trefoil_engine::plan::{PlanAction, PlannedAggregate, PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{Outcome, Plan, Row};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, RecordId};
+use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
 use crate::sqlite::session::{SqliteRow, SqliteSession, bind_parameters, read_cell};
+use crate::statements::aggregate_parameters::root_parameters;
 use crate::statements::compile::Program;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
@@ -29,17 +30,37 @@ pub fn execute_read(
             Ok(if found.count == 0 { Outcome::NotFound } else { Outcome::Found })
         }
         (PlanAction::ReadImage { image, selection, .. }, Program::Get(level)) => {
-            attach_children(session, level, selection, RowBatch::from_image(level, image))?.visit_rows(visit);
+            let rows = RowBatch::from_image(level, image);
+            attach_children(session, level, selection, rows)?.visit_rows(visit);
             Ok(Outcome::Found)
         }
         (PlanAction::List { listing, selection, .. }, Program::List { level, count }) => {
             read_list(session, level, count.as_deref(), listing, selection, visit)
+        }
+        (PlanAction::Aggregate(aggregate), Program::Aggregate(level)) => {
+            read_groups(session, level, aggregate, visit)
         }
         (PlanAction::PlainList(operation), Program::PlainList) => {
             Ok(plain_lists::run_list_action(session, operation, visit)??)
         }
         (action, _) => Err(Error::internal(format!("a program that is not for {action:?}")).into()),
     }
+}
+
+fn read_groups(
+    session: SqliteSession<'_>,
+    level: &SelectLevel,
+    aggregate: &PlannedAggregate,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, SqliteError> {
+    check_search(session, level, &aggregate.listing, None)?;
+    let mut batch = RowBatch::new(level.width);
+    read_into_batch(session, level, &root_parameters(aggregate), &mut batch)?;
+    if batch.row_count() as i64 > aggregate.max_groups {
+        return Err(aggregate.too_many_groups().into());
+    }
+    RowTree::new(level, batch).visit_rows(visit);
+    Ok(Outcome::Listed { has_more: false, total: None })
 }
 
 fn read_list(
@@ -188,8 +209,14 @@ fn read_children(
 ) -> Result<RowBatch, SqliteError> {
     let mut batch = RowBatch::new(level.width);
     for keys in keys.chunks(MAX_PARENTS) {
-        check_search(session, level, &child.listing, Some(keys))?;
-        read_into_batch(session, level, &child_parameters(&child.listing, keys), &mut batch)?;
+        check_search(session, level, child.searched_listing(), Some(keys))?;
+        let before = batch.row_count();
+        read_into_batch(session, level, &child_parameters(child, keys), &mut batch)?;
+        if let Some(aggregate) = &child.aggregate
+            && (batch.row_count() - before) as i64 > aggregate.max_groups
+        {
+            return Err(SqliteError::Plan(aggregate.too_many_groups()));
+        }
     }
     Ok(batch)
 }
@@ -204,7 +231,13 @@ fn read_into_batch(
     bind_parameters(&mut statement, parameters)?;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        batch.push_row((0..level.width).map(|column| read_cell(row, column)));
+        match &level.groups {
+            None => batch.push_row((0..level.width).map(|column| read_cell(row, column))),
+            Some(groups) => {
+                let values = groups.values(|column| read_cell(row, column));
+                batch.push_row(values.iter().map(StoredValue::as_cell));
+            }
+        }
     }
     Ok(())
 }

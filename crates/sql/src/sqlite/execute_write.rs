@@ -19,18 +19,19 @@ use crate::statements::write_parts::{WriteParts, write_parts};
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 
 /// True if a failure could leave a part of the program done: SQLite undoes a failed statement, not the one before it.
-/// A failed read counts as a failure of the store, which rolls back everything.
+/// A failed read counts as a failure of the store, which rolls back everything; too many groups are one of the plan.
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
         Program::Create { links, read_level, .. }
         | Program::Update(UpdateProgram { links, read_level, .. }) => {
-            !links.is_empty() || read_level.has_search()
+            !links.is_empty() || read_level.has_search() || read_level.has_groups()
         }
+        Program::Delete { read_level, .. } => read_level.has_groups(),
         Program::CreateMany(_)
         | Program::UpdateMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. } => true,
-        Program::Get(_) | Program::List { .. } | Program::Delete { .. } | Program::DeleteMany { .. } => false,
+        Program::Get(_) | Program::List { .. } | Program::Aggregate(_) | Program::DeleteMany { .. } => false,
         // Only one statement writes; its triggers are part of it.
         Program::PlainList => false,
     }
@@ -64,6 +65,7 @@ pub fn execute_write(
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
+        | Program::Aggregate(_)
         | Program::PlainList => execute_read(session, plan, program, visit),
     }
 }

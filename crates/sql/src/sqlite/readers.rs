@@ -68,6 +68,7 @@ pub fn is_inline_read(programs: &[Arc<Program>]) -> bool {
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
+        | Program::Aggregate(_)
         | Program::PlainList => false,
     };
     programs.len() <= MAX_INLINE_PLANS && programs.iter().all(is_look_up)

@@ -64,6 +64,8 @@ pub enum Program {
     Nested {
         read_level: SelectLevel,
     },
+    /// The groups of an aggregate.
+    Aggregate(SelectLevel),
     /// An action on a plain list; its statements do not depend on the plan.
     PlainList,
 }
@@ -109,6 +111,7 @@ impl Program {
             Program::Get(level) | Program::List { level, count: None } => {
                 level.is_flat() && level.search_guard.is_none()
             }
+            Program::Aggregate(level) => level.search_guard.is_none(),
             Program::List { count: Some(_), .. }
             | Program::Create { .. }
             | Program::Update(_)
@@ -200,6 +203,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         PlanAction::Nested(nested) => {
             Program::Nested { read_level: selects.written_record(nested.record, &nested.selection)? }
         }
+        PlanAction::Aggregate(aggregate) => Program::Aggregate(selects.record_groups(aggregate)),
         PlanAction::PlainList(_) => Program::PlainList,
     })
 }
@@ -339,6 +343,11 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
             shape
         }
         PlanAction::Nested(nested) => StatementShape::of_kind(9, &nested.selection.statement_shape),
+        PlanAction::Aggregate(aggregate) => {
+            let mut shape = StatementShape::of_kind(10, &StatementShape::default());
+            aggregate.push_shape(&mut shape);
+            shape
+        }
         PlanAction::PlainList(_) => StatementShape::default(),
     };
     Cow::Owned(shape)

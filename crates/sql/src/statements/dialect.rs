@@ -132,6 +132,11 @@ impl Dialect {
         self.read_value(field.map_or(ColumnReading::Plain, ColumnReading::for_field), value)
     }
 
+    /// The expression that selects a value of a field, wherever it comes from.
+    pub fn read_field_value(self, field: &Field, value: String) -> String {
+        self.read_value(ColumnReading::for_field(field), value)
+    }
+
     /// The expression that selects the id of a record.
     pub fn read_key(self, form: KeyForm, value: &str) -> String {
         self.read_value(ColumnReading::for_key(form), value.to_owned())

@@ -32,29 +32,31 @@ pub(super) struct TestedValue<'m> {
     pub may_be_null: bool,
 }
 
-/// The value of a record of this table.
-pub(super) fn tested_value<'m>(
-    dialect: Dialect,
-    model: &'m Model,
-    scope: &TableScope<'m>,
-    path: &ValuePath,
-) -> TestedValue<'m> {
-    let mut field = scope.record.field(path.field);
-    let column = scope.column(dialect, &field.column);
-    let mut members = Vec::with_capacity(path.members.len());
-    for member in &path.members {
-        let embedded = field.kind.value_type().and_then(ValueType::embedded_name);
-        let embedded = embedded.and_then(|name| model.embedded.get(name));
-        if let Some(inner) = embedded.and_then(|embedded| embedded.fields.get(member.0)) {
-            field = inner;
-            members.push(inner.name.as_str());
+impl<'m> TestedValue<'m> {
+    /// The value at a path of a record.
+    pub(super) fn new(
+        dialect: Dialect,
+        model: &'m Model,
+        scope: &TableScope<'m>,
+        path: &ValuePath,
+    ) -> TestedValue<'m> {
+        let mut field = scope.record.field(path.field);
+        let column = scope.column(dialect, &field.column);
+        let mut members = Vec::with_capacity(path.members.len());
+        for member in &path.members {
+            let embedded = field.kind.value_type().and_then(ValueType::embedded_name);
+            let embedded = embedded.and_then(|name| model.embedded.get(name));
+            if let Some(inner) = embedded.and_then(|embedded| embedded.fields.get(member.0)) {
+                field = inner;
+                members.push(inner.name.as_str());
+            }
         }
+        if members.is_empty() {
+            return TestedValue { sql: column, field, may_be_null: is_nullable(field) };
+        }
+        let sql = dialect.json_member(&column, &members, field.kind.value_type());
+        TestedValue { sql, field, may_be_null: true }
     }
-    if members.is_empty() {
-        return TestedValue { sql: column, field, may_be_null: is_nullable(field) };
-    }
-    let sql = dialect.json_member(&column, &members, field.kind.value_type());
-    TestedValue { sql, field, may_be_null: true }
 }
 
 /// Appends the parameters of a predicate, in the order in which [`PredicateWriter::predicate_sql`] numbers them.
@@ -173,7 +175,7 @@ impl<'m> PredicateWriter<'m> {
     }
 
     fn tested_value(&self, scope: &TableScope<'m>, path: &ValuePath) -> TestedValue<'m> {
-        tested_value(self.dialect, self.model, scope, path)
+        TestedValue::new(self.dialect, self.model, scope, path)
     }
 
     /// True if every pattern of a list matches one of the searched texts. They are one text, in lines of their own.

@@ -212,7 +212,12 @@ impl Row for TreeRow<'_, '_> {
             (ChildBranch::KeyOnly { column }, _) => {
                 visit_key_row(self.tree.rows.cell(self.row, *column), visit)
             }
-            (ChildBranch::Rows { .. }, Some(children)) => {
+            (ChildBranch::Rows { level, .. }, Some(children)) => {
+                if children.ranges[self.row].is_empty()
+                    && let Some(groups) = level.groups.as_ref().filter(|groups| groups.is_whole)
+                {
+                    return groups.visit_empty(visit);
+                }
                 children.ranges[self.row]
                     .clone()
                     .for_each(|row| visit(&TreeRow { tree: &children.tree, row }));

@@ -11,7 +11,9 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, RecordTypeId, Relation};
 
+use crate::statements::aggregate_parameters::aggregate_parameters;
 use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::group_cells::GroupCells;
 use crate::statements::indexed_predicate::is_indexed_predicate;
 use crate::statements::predicate_sql::predicate_parameters;
 use crate::statements::search::search_guard::SearchGuard;
@@ -36,6 +38,8 @@ pub struct SelectLevel {
     pub branches: Vec<ChildBranch>,
     /// Of a search that reads all records.
     pub search_guard: Option<SearchGuard>,
+    /// Set if the rows are groups of records.
+    pub groups: Option<GroupCells>,
 }
 
 /// Where the records of a child come from.
@@ -62,6 +66,14 @@ impl SelectLevel {
             })
     }
 
+    /// True if groups are read somewhere below it.
+    pub fn has_groups(&self) -> bool {
+        self.branches.iter().any(|branch| match branch {
+            ChildBranch::KeyOnly { .. } => false,
+            ChildBranch::Rows { level, .. } => level.groups.is_some() || level.has_groups(),
+        })
+    }
+
     /// True if one statement reads the whole selection.
     pub fn is_flat(&self) -> bool {
         self.branches.iter().all(|branch| match branch {
@@ -83,8 +95,13 @@ pub fn listing_parameters<'a>(listing: &'a PlannedListing, into: &mut Vec<SqlPar
 }
 
 /// The parameters of a statement for the children of these parents.
-pub fn child_parameters<'a>(listing: &'a PlannedListing, parents: &[CellValue<'a>]) -> Vec<SqlParameter<'a>> {
+pub fn child_parameters<'a>(child: &'a PlannedChild, parents: &[CellValue<'a>]) -> Vec<SqlParameter<'a>> {
     let mut parameters = vec![SqlParameter::Keys(parents.to_vec())];
+    if let Some(aggregate) = &child.aggregate {
+        aggregate_parameters(aggregate, &mut parameters);
+        return parameters;
+    }
+    let listing = &child.listing;
     listing_parameters(listing, &mut parameters);
     if listing.has_limit_or_offset() {
         parameters.extend([listing.limit.unwrap_or(i64::MAX), listing.offset].map(SqlParameter::integer));
@@ -171,6 +188,7 @@ impl SelectBuilder<'_> {
             columns,
             branches,
             search_guard: None,
+            groups: None,
         }
     }
 
@@ -205,6 +223,7 @@ impl SelectBuilder<'_> {
             columns,
             branches,
             search_guard: listing.max_search_rows.map(|_| self.list_guard(owner, listing)),
+            groups: None,
         })
     }
 
@@ -280,10 +299,11 @@ impl SelectBuilder<'_> {
             columns,
             branches,
             search_guard: listing.max_search_rows.map(|_| self.child_guard(source, owner)),
+            groups: None,
         })
     }
 
-    fn list_guard(self, owner: &RecordType, listing: &PlannedListing) -> SearchGuard {
+    pub(super) fn list_guard(self, owner: &RecordType, listing: &PlannedListing) -> SearchGuard {
         let indexed = listing.predicates.iter().enumerate();
         let indexed = indexed.filter(|(_, predicate)| is_indexed_predicate(owner, predicate));
         let positions: Vec<usize> = indexed.map(|(position, _)| position).collect();
@@ -304,7 +324,7 @@ impl SelectBuilder<'_> {
     }
 
     /// Counts the children of all parents.
-    fn child_guard(self, source: &RelationSource, owner: &RecordType) -> SearchGuard {
+    pub(super) fn child_guard(self, source: &RelationSource, owner: &RecordType) -> SearchGuard {
         let mut filter = WhereBuilder::new(self.dialect, self.model, owner, source.from.clone());
         let keys = filter.next_parameter();
         let is_child = self.dialect.is_in_list(ValueComparison::Plain, &source.child_key, &keys);
@@ -354,6 +374,9 @@ impl SelectBuilder<'_> {
     ) -> Result<ChildBranch> {
         let source = self.relation_source(owner, owner.field(child.field))?;
         let column = column_index(names, source.parent_column.clone());
+        if let Some(aggregate) = &child.aggregate {
+            return Ok(ChildBranch::Rows { column, level: self.child_groups(&source, aggregate) });
+        }
         if source.is_reference && self.is_key_only(source.record, &child.selection) {
             return Ok(ChildBranch::KeyOnly { column });
         }
@@ -392,7 +415,7 @@ impl SelectBuilder<'_> {
         Ok(RelationSource { record, from, child_key, key_form, parent_column, is_reference })
     }
 
-    fn table_alias(self, owner: &RecordType) -> String {
+    pub(super) fn table_alias(self, owner: &RecordType) -> String {
         format!("{} AS t", self.dialect.quote_name(&owner.table))
     }
 
@@ -421,12 +444,12 @@ fn read_columns(
 }
 
 /// The tables and keys of a relation.
-struct RelationSource {
-    record: RecordTypeId,
-    from: String,
+pub(super) struct RelationSource {
+    pub record: RecordTypeId,
+    pub from: String,
     /// The expression that a child row has in common with its parent.
-    child_key: String,
-    key_form: KeyForm,
+    pub child_key: String,
+    pub key_form: KeyForm,
     /// The parent's column with the same value.
     parent_column: String,
     is_reference: bool,

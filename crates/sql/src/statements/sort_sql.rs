@@ -5,7 +5,7 @@ use trefoil_engine::{ReferencePath, SortKey};
 use trefoil_model::{Field, Model, RecordType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::predicate_sql::{TableScope, is_nullable, tested_value};
+use crate::statements::predicate_sql::{TableScope, TestedValue, is_nullable};
 
 /// A value that records are sorted by.
 pub(super) struct SortedValue {
@@ -37,7 +37,7 @@ pub(super) struct SortWriter<'m> {
 impl<'m> SortWriter<'m> {
     pub(super) fn value(self, path: &ReferencePath) -> SortedValue {
         let (scope, is_optional) = self.scope(path);
-        let tested = tested_value(self.dialect, self.model, &scope, &path.value);
+        let tested = TestedValue::new(self.dialect, self.model, &scope, &path.value);
         let read_sql = match path.value.members.is_empty() {
             true => self.dialect.read_column(
                 scope.record,

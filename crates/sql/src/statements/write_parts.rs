@@ -54,7 +54,10 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         | PlanAction::DeleteMany { record, .. }
         | PlanAction::Upsert { record, .. } => (Some(*record), None, None),
         // Each of its plans has parts of its own.
-        PlanAction::CreateMany(_) | PlanAction::Nested(_) | PlanAction::PlainList(_) => (None, None, None),
+        PlanAction::CreateMany(_)
+        | PlanAction::Nested(_)
+        | PlanAction::Aggregate(_)
+        | PlanAction::PlainList(_) => (None, None, None),
     };
     let (values, links) = match action {
         PlanAction::Create { values, links, .. }
@@ -68,6 +71,7 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         | PlanAction::List { .. }
         | PlanAction::Delete { .. }
         | PlanAction::ReadImage { .. }
+        | PlanAction::Aggregate(_)
         | PlanAction::PlainList(_) => (&[][..], &[][..]),
     };
     let kind = match action {
@@ -79,6 +83,7 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         PlanAction::Get { .. }
         | PlanAction::List { .. }
         | PlanAction::ReadImage { .. }
+        | PlanAction::Aggregate(_)
         | PlanAction::CreateMany(_)
         | PlanAction::Upsert { .. }
         | PlanAction::Nested(_)

@@ -41,5 +41,5 @@ pub(super) fn plan_nested(
         }
     };
     let (new_ids, steps) = planner.finish()?;
-    Ok(NestedPlan { record, kind, new_ids, steps, selection: selection.plan(model, record)? })
+    Ok(NestedPlan { record, kind, new_ids, steps, selection: selection.plan(model, limits, record)? })
 }

@@ -93,6 +93,7 @@ pub async fn execute_plan(
             PlanAction::Get { .. }
             | PlanAction::List { .. }
             | PlanAction::ReadImage { .. }
+            | PlanAction::Aggregate(_)
             | PlanAction::Create { .. }
             | PlanAction::Update { .. }
             | PlanAction::Delete { .. }

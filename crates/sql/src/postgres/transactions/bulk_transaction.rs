@@ -302,7 +302,8 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
         | PlanAction::Nested(_)
-        | PlanAction::ReadImage { .. } => None,
+        | PlanAction::ReadImage { .. }
+        | PlanAction::Aggregate(_) => None,
     });
     let (list, first) = appends.next()??;
     let mut values = vec![first];

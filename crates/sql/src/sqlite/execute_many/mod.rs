@@ -77,6 +77,7 @@ pub fn execute_plan(
             PlanAction::Get { .. }
             | PlanAction::List { .. }
             | PlanAction::ReadImage { .. }
+            | PlanAction::Aggregate(_)
             | PlanAction::Create { .. }
             | PlanAction::Update { .. }
             | PlanAction::Delete { .. }

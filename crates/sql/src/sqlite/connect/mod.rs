@@ -1,16 +1,14 @@
-//! Opens connections: durability, limits, and the SQL functions for queries, which the schema must not use.
+//! Opens connections: durability, limits, and the SQL functions for queries.
+
+mod sql_functions;
 
 use std::path::PathBuf;
 
 use rusqlite::config::DbConfig;
-use rusqlite::functions::{Context, FunctionFlags};
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use trefoil_engine::plan::without_marks;
-
 use crate::options::SqliteOptions;
-use crate::statements::decimal_key;
+use crate::sqlite::connect::sql_functions::register_functions;
 
 #[derive(Debug, Clone)]
 pub enum SqliteLocation {
@@ -64,37 +62,6 @@ fn set_pragma(connection: &Connection, name: &str, value: &str) -> rusqlite::Res
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
         result => result,
     }
-}
-
-fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_scalar_function("trefoil_decimal_key", 1, flags, decimal_key_function)?;
-    connection.create_scalar_function("trefoil_real", 1, flags, real_function)?;
-    connection.create_scalar_function("trefoil_without_marks", 1, flags, without_marks_function)
-}
-
-fn decimal_key_function(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8>>> {
-    Ok(match context.get_raw(0) {
-        ValueRef::Null => None,
-        ValueRef::Integer(number) => Some(decimal_key::encode_decimal(&number.to_string())),
-        ValueRef::Real(number) => Some(decimal_key::encode_decimal(&number.to_string())),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            Some(decimal_key::encode_decimal(&String::from_utf8_lossy(bytes)))
-        }
-    })
-}
-
-fn real_function(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
-    Ok(context.get_raw(0).as_str().ok().and_then(|text| text.parse().ok()))
-}
-
-fn without_marks_function(context: &Context<'_>) -> rusqlite::Result<Option<String>> {
-    Ok(match context.get_raw(0) {
-        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => None,
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            Some(without_marks(&String::from_utf8_lossy(bytes)).into_owned())
-        }
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,149 @@
+//! A time zone as a table of offsets, with the rules that are part of the program: the same on every store.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::tz::{Offset, TimeZoneDatabase};
+use jiff::{SignedDuration, Timestamp, civil};
+
+use crate::naming::names::nearest_name;
+
+/// Summer time is known until then; later times have the last offset before.
+const RULES_UNTIL: civil::Date = civil::date(2500, 1, 1);
+
+/// Within two days of these, times are not shifted: a local time stays in the years 0001 to 9999.
+const FIRST_DAY: civil::Date = civil::date(1, 1, 3);
+const LAST_DAY: civil::Date = civil::date(9999, 12, 29);
+
+/// The offsets of a time zone from UTC.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ZoneOffsets {
+    name: String,
+    /// The seconds since 1970 at which an offset begins, ascending; the first offset has no beginning.
+    starts: Vec<i64>,
+    /// In seconds, one more than `starts`.
+    offsets: Vec<i32>,
+}
+
+/// Zones that were loaded. A process uses one or two.
+static LOADED: Mutex<Vec<Arc<ZoneOffsets>>> = Mutex::new(Vec::new());
+
+impl ZoneOffsets {
+    /// The zone with this IANA name; the message says what is wrong with another.
+    pub fn load(name: &str) -> Result<Arc<ZoneOffsets>, String> {
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = loaded.iter().find(|zone| zone.name == name) {
+            return Ok(known.clone());
+        }
+        let zone = Arc::new(ZoneOffsets::read(name)?);
+        loaded.push(zone.clone());
+        Ok(zone)
+    }
+
+    pub fn utc() -> Arc<ZoneOffsets> {
+        Arc::new(ZoneOffsets { name: "UTC".to_owned(), starts: Vec::new(), offsets: vec![0] })
+    }
+
+    fn read(name: &str) -> Result<ZoneOffsets, String> {
+        let database = TimeZoneDatabase::bundled();
+        let known: Vec<String> = database.available().map(|name| name.to_string()).collect();
+        // Other spellings of a name would be zones of their own in caches and messages.
+        if !known.iter().any(|known| known == name) {
+            let same = known.iter().find(|known| known.eq_ignore_ascii_case(name)).map(String::as_str);
+            let near = same.or_else(|| nearest_name(name, known.iter().map(String::as_str)));
+            let hint = match near {
+                Some(near) => format!("; did you mean {near:?}?"),
+                None => "; use an IANA name such as \"Europe/Berlin\"".to_owned(),
+            };
+            return Err(format!("{name:?} is not a time zone{hint}"));
+        }
+        let zone = database.get(name).map_err(|error| error.to_string())?;
+        let [first, last, until] = [FIRST_DAY, LAST_DAY, RULES_UNTIL].map(start_of_day);
+        let mut starts = vec![first.as_second()];
+        let mut offsets = vec![0, zone.to_offset(first).seconds()];
+        for change in zone.following(first).take_while(|change| change.timestamp() < until) {
+            if offsets.last() != Some(&change.offset().seconds()) {
+                starts.push(change.timestamp().as_second());
+                offsets.push(change.offset().seconds());
+            }
+        }
+        starts.push(last.as_second());
+        offsets.push(0);
+        if offsets.iter().all(|offset| *offset == 0) {
+            (starts, offsets) = (Vec::new(), vec![0]);
+        }
+        Ok(ZoneOffsets { name: name.to_owned(), starts, offsets })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True if no time is shifted.
+    pub fn is_utc(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// The times at which an offset begins, in the form of stored times.
+    pub fn starts(&self) -> impl Iterator<Item = Timestamp> {
+        self.starts.iter().filter_map(|start| Timestamp::from_second(*start).ok())
+    }
+
+    /// The offset before the first start, then the one that begins at each.
+    pub fn offsets(&self) -> &[i32] {
+        &self.offsets
+    }
+
+    /// The local time at a time in UTC.
+    pub fn local_time(&self, utc: civil::DateTime) -> civil::DateTime {
+        let Ok(timestamp) = Offset::UTC.to_timestamp(utc) else { return utc };
+        let position = self.starts.partition_point(|start| *start <= timestamp.as_second());
+        let offset = SignedDuration::from_secs(self.offsets[position].into());
+        utc.checked_add(offset).unwrap_or(utc)
+    }
+}
+
+fn start_of_day(date: civil::Date) -> Timestamp {
+    Offset::UTC.to_timestamp(date.to_datetime(civil::Time::midnight())).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+impl fmt::Display for ZoneOffsets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_change_with_summer_time() {
+        let local = |zone: &str, utc: &str| {
+            let utc: civil::DateTime = utc.parse().expect("a time");
+            ZoneOffsets::load(zone).expect("a zone").local_time(utc).to_string()
+        };
+        for (zone, utc, expected) in [
+            ("Europe/Berlin", "2026-03-29T00:59:59", "2026-03-29T01:59:59"),
+            ("Europe/Berlin", "2026-03-29T01:00:00", "2026-03-29T03:00:00"),
+            ("Europe/Berlin", "2026-10-25T00:59:59", "2026-10-25T02:59:59"),
+            ("Europe/Berlin", "2026-10-25T01:00:00", "2026-10-25T02:00:00"),
+            ("Europe/Berlin", "2400-07-01T12:00:00", "2400-07-01T14:00:00"),
+            ("Asia/Kolkata", "2026-01-01T00:00:00", "2026-01-01T05:30:00"),
+            ("UTC", "2026-01-01T00:00:00", "2026-01-01T00:00:00"),
+            ("Europe/Berlin", "9999-12-31T23:59:59", "9999-12-31T23:59:59"),
+            ("America/New_York", "0001-01-01T00:00:00", "0001-01-01T00:00:00"),
+        ] {
+            assert_eq!(local(zone, utc), expected, "{zone} {utc}");
+        }
+    }
+
+    #[test]
+    fn unknown_zones_are_refused_with_the_nearest() {
+        let message = |name: &str| ZoneOffsets::load(name).expect_err("no zone");
+        assert!(message("Europe/Berln").contains("did you mean \"Europe/Berlin\"?"));
+        assert!(message("europe/berlin").contains("did you mean \"Europe/Berlin\"?"));
+        assert!(message("").contains("is not a time zone"));
+        assert!(ZoneOffsets::load("Etc/UTC").expect("a zone").is_utc());
+    }
+}
