@@ -298,7 +298,9 @@ impl ParsedArguments {
             ArgumentRole::Search => self.search = Some((name.to_owned(), expect_text(name, value)?)),
             // An input often has what only a resolver would use: a password, a token. `check` warns about it.
             ArgumentRole::Unknown if verb.group() == VerbGroup::WriteFields => {
-                if let Some(field) = inverse_field(record, name) {
+                // A list of objects cannot be given to a record that exists: it is ignored, too.
+                let is_ignored = !verb.may_create() && matches!(value, Value::List(_));
+                if let Some(field) = inverse_field(record, name).filter(|_| !is_ignored) {
                     self.accept_written(model, record, verb, field, value)?;
                 }
             }

@@ -152,8 +152,27 @@ fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument
 
 /// The list whose records an argument describes: `createInvoice(lines: [LineInput!]!)`.
 fn written_inverse(record: &RecordType, verb: OperationVerb, argument: &Argument) -> Option<FieldId> {
-    let takes_records = matches!(verb, OperationVerb::Create | OperationVerb::Update | OperationVerb::Save);
-    inverse_field(record, &argument.name).filter(|_| takes_records && !argument.fields.is_empty())
+    let is_described = takes_records(verb, argument) && !argument.fields.is_empty();
+    inverse_field(record, &argument.name).filter(|_| is_described)
+}
+
+/// True if an input object in this place describes related records. A plain list of them is created, so it is nothing
+/// that a record which exists could be given.
+pub(crate) fn takes_records(verb: OperationVerb, argument: &Argument) -> bool {
+    match verb {
+        OperationVerb::Create | OperationVerb::CreateMany => true,
+        OperationVerb::Update | OperationVerb::Save => !argument.ty.is_list(),
+        // Refused when it is used, see `ParsedArguments::accept_written`.
+        OperationVerb::UpdateMany | OperationVerb::Upsert => !argument.ty.is_list(),
+        OperationVerb::List
+        | OperationVerb::Get
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Delete
+        | OperationVerb::DeleteMany
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
+    }
 }
 
 /// The filter that an argument of a list is, by a field's name and a comparison: `price`, `minPrice`, `titleContains`.

@@ -3,7 +3,7 @@
 use trefoil_model::naming::names;
 use trefoil_model::{Argument, Model, RecordType};
 
-use crate::arguments::roles::{inverse_field, member_role};
+use crate::arguments::roles::{inverse_field, member_role, takes_records};
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
 
 /// The message for an argument without a role.
@@ -39,12 +39,12 @@ pub(crate) fn unknown_member_message(
 ) -> Option<String> {
     let name = member.name.as_str();
     let is_unknown = name != "id" && member_role(record, verb, name) == ArgumentRole::Unknown;
-    let is_unknown = is_unknown && !describes_inverse(model, record, member);
+    let is_unknown = is_unknown && !describes_inverse(model, record, verb, member);
     is_unknown.then(|| unknown_argument_message(record, verb, name))
 }
 
 /// True if the member holds records that refer to this one.
-fn describes_inverse(model: &Model, record: &RecordType, member: &Argument) -> bool {
+fn describes_inverse(model: &Model, record: &RecordType, verb: OperationVerb, member: &Argument) -> bool {
     let is_object = model.schema.get_input_object(member.ty.inner_name()).is_some();
-    is_object && inverse_field(record, &member.name).is_some()
+    is_object && takes_records(verb, member) && inverse_field(record, &member.name).is_some()
 }
