@@ -66,6 +66,19 @@ impl RecordShape {
         RecordShape { columns, selection, fingerprint: fingerprint.digest() as u32 }
     }
 
+    /// Columns with these names and types, in the order of the cells of a row; no version follows them.
+    pub fn of_columns(named: &[(String, ValueType)]) -> RecordShape {
+        let mut columns = Vec::with_capacity(named.len());
+        for (name, value_type) in named {
+            let mut key = vec![if columns.is_empty() { b'{' } else { b',' }];
+            json_text::write_text(&mut key, name);
+            key.push(b':');
+            let (name, value_type) = (name.clone(), value_type.clone());
+            columns.push(ShapeColumn { key, name, value_type, blank: csv_cell::EmptyCell::Null });
+        }
+        RecordShape { columns, selection: PreparedSelection::new(Selection::default()), fingerprint: 0 }
+    }
+
     /// Number of cells of a row before those of a cursor.
     pub fn cell_count(&self) -> usize {
         self.columns.len() + 1
@@ -116,6 +129,9 @@ impl RecordShape {
     }
 
     pub fn version(&self, row: &dyn Row) -> Option<i64> {
+        if !self.selection.includes_version {
+            return None;
+        }
         match row.cell(self.columns.len()) {
             CellValue::Int(version) => Some(version),
             CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => None,

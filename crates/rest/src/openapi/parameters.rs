@@ -82,7 +82,7 @@ pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, 
         let name = parameter["name"].as_str().unwrap_or_default();
         parameters.insert(format!("{}.{name}", record.name), parameter);
     };
-    query_parameters(record, limits).into_iter().for_each(&mut add);
+    query_parameters(record, limits).into_iter().chain(group_parameters(record)).for_each(&mut add);
     for field in record.fields.iter().filter(|field| field.kind.value_type().is_some()) {
         if field.kind.is_comparable() && !LIST_PARAMS.contains(&field.input_name.as_str()) {
             add(filter_parameter(field, None));
@@ -99,6 +99,30 @@ pub fn list_parameters(record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
 
 pub fn fields_parameter(record: &RecordType) -> Json {
     parameter_reference(&format!("{}.fields", record.name))
+}
+
+/// The parameters that make a list an aggregate; the others are left out where a field has the name.
+fn group_parameters(record: &RecordType) -> Vec<Json> {
+    if record.find_input_field("aggregate").is_some() {
+        return Vec::new();
+    }
+    let described = [
+        (
+            "aggregate",
+            "Answer groups of the records instead: `count`, `sum(field)`, `avg(field)`, `min(field)`, `max(field)`, \
+             `countDistinct(field)`, separated by commas. `sort` then takes these and the texts of `group`; `fields`, \
+             `page`, `after` and `count` are not for groups.",
+        ),
+        (
+            "group",
+            "With `aggregate`: fields to group by, also through references (`user.name`), and parts of times \
+             (`month(createdAt)`), separated by commas.",
+        ),
+        ("having", "With `aggregate`: conditions on groups, such as `count.gte=2,sum(price).gt=10`."),
+    ];
+    let parameter = |(name, description): (&str, &str)| json!({ "name": name, "in": "query", "description": description, "schema": text_schema() });
+    let is_free = |(name, _): &(&str, &str)| record.find_input_field(name).is_none();
+    described.into_iter().filter(is_free).map(parameter).collect()
 }
 
 fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
