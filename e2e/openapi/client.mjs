@@ -53,7 +53,7 @@ export async function visit(url) {
 /**
  * The whole record: what came without `fields`.
  *
- * @param {Product | components['schemas']['Product.Part'] | unknown[] | undefined} answer
+ * @param {Product | components['schemas']['Product.Part'] | components['schemas']['Aggregate.Group'] | unknown[] | undefined} answer
  * @returns {Product}
  */
 function whole(answer) {

@@ -8,9 +8,8 @@ pub mod request;
 mod served_resources;
 
 // The query of a list.
-mod included_relations;
+pub mod aggregate_query;
 pub mod list_query;
-mod query_params;
 
 // Bodies: bytes as text, text as records or forms, names as fields.
 pub mod body_text;

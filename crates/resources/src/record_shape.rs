@@ -93,6 +93,19 @@ impl RecordShape {
         }
     }
 
+    /// Columns with these names and types, in the order of the cells of a row; no version follows them.
+    pub fn of_columns(named: &[(String, ValueType)]) -> RecordShape {
+        let mut layout = RowLayout { members: Vec::new(), column_count: named.len() };
+        let mut fingerprint = Xxh3::new();
+        for (position, (name, value_type)) in named.iter().enumerate() {
+            let (value_type, blank) = (value_type.clone(), csv_cell::EmptyCell::Null);
+            let content = MemberContent::Column { position, value_type, blank };
+            layout.push(name, content, &mut fingerprint);
+        }
+        let selection = PreparedSelection::new(Selection::default());
+        RecordShape { layout, selection, fingerprint: 0, has_related_records: false }
+    }
+
     /// Number of cells of a row before those of a cursor.
     pub fn cell_count(&self) -> usize {
         self.layout.column_count + 1
@@ -145,6 +158,9 @@ impl RecordShape {
     }
 
     pub fn version(&self, row: &dyn Row) -> Option<i64> {
+        if !self.selection.includes_version {
+            return None;
+        }
         match row.cell(self.layout.column_count) {
             CellValue::Int(version) => Some(version),
             CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => None,

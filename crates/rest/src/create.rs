@@ -22,7 +22,7 @@ use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter, WrittenRecord};
 use trefoil_resources::write::{header_value, mark_replayed, write_problem};
 
-use crate::read::close_rows;
+use crate::read_response::close_rows;
 use crate::write::checked_operation;
 
 /// Creates one record and responds with it.

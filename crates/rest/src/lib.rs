@@ -2,8 +2,10 @@
 //! describes them all. The server crate routes a request here after content negotiation; functions take a
 //! [`trefoil_resources::request::ResourceRequest`] and return a response or a problem.
 
-// GET of records and lists.
+// GET of records, lists and groups.
+mod groups;
 mod read;
+mod read_response;
 
 // POST of records.
 mod create;

@@ -6,8 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use http::HeaderValue;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderName, LINK};
-use xxhash_rust::xxh3::Xxh3;
+use http::header::{CONTENT_TYPE, HeaderName, LINK};
 
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{
@@ -19,6 +18,7 @@ use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_http::response_cache::CacheableAt;
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::{RecordId, RecordTypeId};
+use trefoil_resources::aggregate_query::asks_for_groups;
 use trefoil_resources::collection::{Collection, NestedCollection, equals_id, record_path};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::record_shape::RecordShape;
@@ -26,6 +26,8 @@ use trefoil_resources::request::{ResourceRequest, read_rows};
 use trefoil_resources::row_writer::{EncodedRows, RowEncoding, RowWriter};
 
 use crate::event_stream::{StreamSettings, stream_changes};
+use crate::groups::read_groups;
+use crate::read_response::{attachment_header, close_rows, list_etag, tagged_response};
 
 const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
@@ -85,19 +87,6 @@ fn record_response(
     tagged_response(request, shape.etag(version, &read.bytes), ResponseFormat::Json, read.bytes)
 }
 
-/// The bytes with their tag, or 304 if the client has them.
-fn tagged_response(
-    request: &ResourceRequest<'_>,
-    tag: String,
-    format: ResponseFormat,
-    bytes: Vec<u8>,
-) -> Result<Response, Problem> {
-    etags::check_if_match(request.headers(), Some(&tag))?;
-    let tag = HeaderValue::from_str(&tag).expect("a tag is visible ASCII");
-    let response = ([(CONTENT_TYPE, format.content_type()), (ETAG, tag)], bytes).into_response();
-    Ok(etags::not_modified_if_known(request.headers(), request.with_negotiated_headers(response)))
-}
-
 pub async fn read_list(
     request: &ResourceRequest<'_>,
     format: ResponseFormat,
@@ -105,6 +94,9 @@ pub async fn read_list(
 ) -> Result<Response, Problem> {
     if format == ResponseFormat::EventStream {
         return stream_changes(request, streams).await;
+    }
+    if asks_for_groups(&request.head.uri, request.record()) {
+        return read_groups(request, request.collection.record, format, None).await;
     }
     let query = request.parse_query(request.collection.record, ParamSet::List)?;
     check_included_format(&query, format)?;
@@ -119,6 +111,10 @@ pub async fn read_nested_list(
     nested: &NestedCollection,
     format: ResponseFormat,
 ) -> Result<Response, Problem> {
+    if asks_for_groups(&request.head.uri, request.resources.engine.model().record(nested.record)) {
+        let parent = Some((parent_id, nested));
+        return read_groups(request, nested.record, format, parent).await;
+    }
     let query = request.parse_query(nested.record, ParamSet::List)?;
     check_included_format(&query, format)?;
     let target = request.resources.collection(nested.record);
@@ -213,54 +209,6 @@ async fn list_response(
     response.headers_mut().extend(query.format.and_then(|format| attachment_header(request, record, format)));
     response.headers_mut().extend(total.map(|total| (X_TOTAL_COUNT, HeaderValue::from(total))));
     Ok(response)
-}
-
-/// The file name for a list in a format that browsers download instead of showing.
-fn attachment_header(
-    request: &ResourceRequest<'_>,
-    record: RecordTypeId,
-    format: ResponseFormat,
-) -> Option<(HeaderName, HeaderValue)> {
-    let extension = match format {
-        ResponseFormat::Csv => "csv",
-        ResponseFormat::Ndjson => "ndjson",
-        ResponseFormat::Json
-        | ResponseFormat::Html
-        | ResponseFormat::TextLines
-        | ResponseFormat::EventStream => return None,
-    };
-    let path = &request.resources.engine.model().record(record).path;
-    let value = HeaderValue::from_str(&format!("attachment; filename=\"{path}.{extension}\"")).ok()?;
-    Some((CONTENT_DISPOSITION, value))
-}
-
-/// Hash of everything in the response, so that any change alters it. The content type is included because an empty list
-/// has the same bytes in several formats.
-fn list_etag(format: ResponseFormat, bytes: &[u8], links: Option<&str>, total: Option<u64>) -> String {
-    let mut hash = Xxh3::new();
-    hash.update(format.content_type().as_bytes());
-    hash.update(bytes);
-    hash.update(links.unwrap_or_default().as_bytes());
-    hash.update(&total.unwrap_or_default().to_le_bytes());
-    format!("\"{:032x}\"", hash.digest128())
-}
-
-/// Adds the end of the encoding after the rows.
-pub fn close_rows(encoding: RowEncoding, mut bytes: Vec<u8>) -> Vec<u8> {
-    match encoding {
-        RowEncoding::Array | RowEncoding::TextArray => {
-            if bytes.is_empty() {
-                bytes.push(b'[');
-            }
-            bytes.push(b']');
-        }
-        RowEncoding::SingleObject
-        | RowEncoding::Ndjson
-        | RowEncoding::Csv
-        | RowEncoding::TextLines
-        | RowEncoding::Events => {}
-    }
-    bytes
 }
 
 /// Reads and encodes a list.

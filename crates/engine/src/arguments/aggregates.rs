@@ -71,7 +71,7 @@ impl AggregateReader<'_> {
                 true => message,
                 false => format!(
                     "`{name}` is neither a group key nor a measure{}",
-                    hint.unwrap_or_else(|| "; use one of `groupBy`, `count` or `sum.field`".to_owned())
+                    hint.unwrap_or_else(|| "; use a group key, `count` or `sum(field)`".to_owned())
                 ),
             }
         })?;

@@ -168,6 +168,7 @@ pub(crate) fn takes_records(verb: OperationVerb, argument: &Argument) -> bool {
         | OperationVerb::Get
         | OperationVerb::Count
         | OperationVerb::Exists
+        | OperationVerb::Aggregate
         | OperationVerb::Delete
         | OperationVerb::DeleteMany
         | OperationVerb::Subscribe(_)
@@ -270,15 +271,19 @@ fn aggregate_role(name: &str) -> ArgumentRole {
     match names::snake_words(name).as_str() {
         "group_by" | "group" => ArgumentRole::GroupBy,
         "having" => ArgumentRole::Having,
-        _ => match listing_role(name) {
-            role @ (ArgumentRole::First
-            | ArgumentRole::Limit
-            | ArgumentRole::OrderBy
-            | ArgumentRole::Where
-            | ArgumentRole::Ids
-            | ArgumentRole::Search) => role,
-            _ => ArgumentRole::Unknown,
-        },
+        _ => {
+            let role = listing_role(name);
+            let is_taken = matches!(
+                role,
+                ArgumentRole::First
+                    | ArgumentRole::Limit
+                    | ArgumentRole::OrderBy
+                    | ArgumentRole::Where
+                    | ArgumentRole::Ids
+                    | ArgumentRole::Search
+            );
+            if is_taken { role } else { ArgumentRole::Unknown }
+        }
     }
 }
 

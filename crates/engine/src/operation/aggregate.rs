@@ -128,6 +128,14 @@ impl GroupKey {
         }
     }
 
+    /// The record type whose ids it is: that of a reference, or of the record itself.
+    pub fn identified_type<'m>(&self, model: &'m Model, record: RecordTypeId) -> Option<&'m RecordType> {
+        let owner = model.record(self.path.owner(model, record));
+        let kind = &owner.field(self.path.value.field).kind;
+        let reference = kind.reference().map(|reference| model.record(reference.target));
+        reference.or_else(|| kind.is_id().then_some(owner))
+    }
+
     /// Why records cannot be grouped so, if that is the case.
     pub(crate) fn misfit(&self, model: &Model, record: RecordTypeId) -> Option<String> {
         let field = self.path.target(model, record);

@@ -5,19 +5,27 @@ use std::sync::Arc;
 use apollo_compiler::ast::Type;
 use apollo_compiler::executable::Field;
 
-use trefoil_engine::{AggregateQuery, Measure, MeasureFunction, Row, arguments};
+use trefoil_engine::{AggregateQuery, GroupKey, Measure, MeasureFunction, Row, arguments, global_id};
 use trefoil_model::values::json_text;
-use trefoil_model::{Model, RecordType, RecordTypeId, Relation, RelationSummary, Value};
+use trefoil_model::{Model, RecordId, RecordType, RecordTypeId, Relation, RelationSummary, Value};
 
 use crate::plan::collect::FieldGroup;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    ChildContent, ChildRead, FieldSource, GroupKeyTypes, GroupsShape, MeasurePart, ObjectShape, OutputShape,
-    RecordReads, ValueSlot,
+    ChildContent, ChildRead, FieldSource, GroupKeyType, GroupKeyTypes, GroupsShape, MeasurePart, ObjectShape,
+    OutputShape, RecordReads, ValueSlot,
 };
 
 pub fn group_key_types(model: &Model, record: RecordTypeId, query: &AggregateQuery) -> GroupKeyTypes {
-    query.group_keys.iter().map(|key| (key.text.clone(), key.value_type(model, record))).collect()
+    let key_type = |key: &GroupKey| GroupKeyType {
+        text: key.text.clone(),
+        value_type: key.value_type(model, record),
+        global_type: key
+            .identified_type(model, record)
+            .filter(|ty| ty.has_global_ids)
+            .map(|ty| ty.name.clone()),
+    };
+    query.group_keys.iter().map(key_type).collect()
 }
 
 impl GroupsShape {
@@ -37,8 +45,12 @@ impl GroupsShape {
 
     /// A group as a value with the names of the schema.
     pub fn group_value(&self, keys: &GroupKeyTypes, row: &dyn Row) -> Value {
-        let key = keys.iter().enumerate().map(|(position, (text, value_type))| {
-            (text.clone(), json_text::cell_to_value(value_type, row.cell(position)))
+        let key = keys.iter().enumerate().map(|(position, key)| {
+            let value = match (&key.global_type, RecordId::from_cell(row.cell(position))) {
+                (Some(type_name), Some(id)) => Value::String(global_id::encode(type_name, &id.to_string())),
+                _ => json_text::cell_to_value(&key.value_type, row.cell(position)),
+            };
+            (key.text.clone(), value)
         });
         let mut members = vec![("key".to_owned(), Value::Object(key.collect()))];
         for (position, part) in self.parts.iter().enumerate() {

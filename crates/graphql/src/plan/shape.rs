@@ -200,8 +200,17 @@ pub struct MeasurePart {
     pub value_type: ValueType,
 }
 
-/// The values that records are grouped by, as the request wrote them, each with its type.
-pub type GroupKeyTypes = Vec<(String, ValueType)>;
+/// The values that records are grouped by.
+pub type GroupKeyTypes = Vec<GroupKeyType>;
+
+/// A value that records are grouped by.
+pub struct GroupKeyType {
+    /// As the request wrote it.
+    pub text: String,
+    pub value_type: ValueType,
+    /// The type of the records whose global ids it is.
+    pub global_type: Option<String>,
+}
 
 /// A Relay connection over a list of records. `edges` and `nodes` are written from the same rows.
 pub struct ConnectionShape {

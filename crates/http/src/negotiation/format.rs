@@ -78,7 +78,7 @@ pub const PAGE_ONLY: OfferedFormats = OfferedFormats::new(&[ResponseFormat::Html
 pub enum FormatChoice {
     /// `?format=` overrides `Accept`, so that a link can lead to any format.
     Named(ResponseFormat),
-    /// `?fields=` and `?include=` ask for objects.
+    /// `?fields=` and `?include=` ask for objects, `?aggregate=` for groups.
     Fields,
     Unspecified,
 }
@@ -96,7 +96,9 @@ pub fn chooses_fields(uri: &Uri) -> bool {
 pub fn chosen(uri: &Uri) -> FormatChoice {
     match query_values(uri, "format").find_map(|value| named_format(&value)) {
         Some(format) => FormatChoice::Named(format),
-        None if chooses_fields(uri) => FormatChoice::Fields,
+        None if chooses_fields(uri) || query_values(uri, "aggregate").any(|value| !value.is_empty()) => {
+            FormatChoice::Fields
+        }
         None => FormatChoice::Unspecified,
     }
 }

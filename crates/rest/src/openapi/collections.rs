@@ -9,7 +9,7 @@ use trefoil_resources::collection::{Collection, nested_collections};
 
 use crate::openapi::parameters;
 use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
-use crate::openapi::schemas::{is_required, response_schema};
+use crate::openapi::schemas::{GROUP_SCHEMA, is_required, response_schema};
 use crate::openapi::unique_names::{UniqueNames, camel_case, pascal_case};
 use crate::openapi::values::{ValueContext, field_schema, schema_reference};
 
@@ -165,6 +165,7 @@ impl CollectionDescriber<'_> {
             );
         }
         text.push_str(" `application/x-ndjson` is every matching record, one per line, and `text/csv` is a table of them; both are streamed, and limited if `page`, `size` or `after` is given.");
+        text.push_str(" With `aggregate` they are groups of the records that match.");
         if is_live {
             text.push_str(
                 " `text/event-stream` is the live stream of changes; it allows only `fields` and `snapshot`.",
@@ -427,7 +428,11 @@ impl CollectionDescriber<'_> {
 }
 
 fn list_content(record: &RecordType) -> Json {
-    let items = json!({ "type": "array", "items": response_schema(record) });
+    let mut item = response_schema(record);
+    if let Some(choices) = item["anyOf"].as_array_mut() {
+        choices.push(schema_reference(GROUP_SCHEMA));
+    }
+    let items = json!({ "type": "array", "items": item });
     json!({
         "application/json": { "schema": items }, "application/x-ndjson": { "schema": items },
         "text/csv": { "schema": { "type": "string" } }, "text/html": page_content(),

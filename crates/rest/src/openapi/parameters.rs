@@ -81,19 +81,23 @@ const SORT_DESCRIPTION: &str = "Sort by these fields; `-` for descending. Nulls 
 
 /// The query parameters of lists of one type, as components: `Product.price.gte`.
 pub fn type_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
-    let mut parameters = Map::new();
-    let mut add = |parameter: Json| {
-        let name = parameter["name"].as_str().unwrap_or_default();
-        parameters.insert(format!("{}.{name}", record.name), parameter);
-    };
-    query_parameters(model, record, limits).into_iter().for_each(&mut add);
+    let own = query_parameters(model, record, limits).into_iter().chain(group_parameters(record));
+    own.chain(filters(record)).map(|parameter| (component_name(record, &parameter), parameter)).collect()
+}
+
+fn filters(record: &RecordType) -> Vec<Json> {
+    let mut filters = Vec::new();
     for field in record.fields.iter().filter(|field| field.kind.value_type().is_some()) {
         if field.kind.is_comparable() && !LIST_PARAMS.contains(&field.input_name.as_str()) {
-            add(filter_parameter(field, None));
+            filters.push(filter_parameter(field, None));
         }
-        operators_for(field).for_each(|operator| add(filter_parameter(field, Some(&operator))));
+        filters.extend(operators_for(field).map(|operator| filter_parameter(field, Some(&operator))));
     }
-    parameters
+    filters
+}
+
+fn component_name(record: &RecordType, parameter: &Json) -> String {
+    format!("{}.{}", record.name, parameter["name"].as_str().unwrap_or_default())
 }
 
 /// References to the query parameters of a list.
@@ -102,12 +106,8 @@ pub fn list_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) 
 }
 
 /// References to the query parameters that filter a list.
-pub fn filter_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
-    let names = type_parameters(model, record, limits);
-    let names = names
-        .iter()
-        .filter(|(_, parameter)| !LIST_PARAMS.contains(&parameter["name"].as_str().unwrap_or_default()));
-    names.map(|(name, _)| parameter_reference(name)).collect()
+pub fn filter_parameters(record: &RecordType) -> Vec<Json> {
+    filters(record).iter().map(|filter| parameter_reference(&component_name(record, filter))).collect()
 }
 
 /// References to the query parameters of one record.
@@ -131,6 +131,30 @@ fn relation_paths(model: &Model, record: &RecordType) -> Vec<String> {
         paths.extend(nested.into_iter().map(|(inner, _)| format!("{name}.{inner}")));
     }
     paths
+}
+
+/// The parameters that make a list an aggregate; the others are left out where a field has the name.
+fn group_parameters(record: &RecordType) -> Vec<Json> {
+    if record.find_input_field("aggregate").is_some() {
+        return Vec::new();
+    }
+    let described = [
+        (
+            "aggregate",
+            "Answer groups of the records instead: `count`, `sum(field)`, `avg(field)`, `min(field)`, `max(field)`, \
+             `countDistinct(field)`, separated by commas. `sort` then takes these and the texts of `group`; `fields`, \
+             `page`, `after` and `count` are not for groups.",
+        ),
+        (
+            "group",
+            "With `aggregate`: fields to group by, also through references (`user.name`), and parts of times \
+             (`month(createdAt)`), separated by commas.",
+        ),
+        ("having", "With `aggregate`: conditions on groups, such as `count.gte=2,sum(price).gt=10`."),
+    ];
+    let parameter = |(name, description): (&str, &str)| json!({ "name": name, "in": "query", "description": description, "schema": text_schema() });
+    let is_free = |(name, _): &(&str, &str)| record.find_input_field(name).is_none();
+    described.into_iter().filter(is_free).map(parameter).collect()
 }
 
 fn query_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Vec<Json> {

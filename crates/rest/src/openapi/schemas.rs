@@ -25,6 +25,7 @@ pub fn all_schemas(model: &Model) -> Map<String, Json> {
         schemas.insert(format!("{name}.Related"), related_schema(model, record));
         schemas.extend(nested_schemas(model, record));
     }
+    schemas.insert(GROUP_SCHEMA.to_owned(), group_schema());
     for embedded in model.embedded.values() {
         schemas.insert(embedded.name.clone(), embedded_schema(embedded, ValueContext::Response));
         schemas.insert(format!("{}.New", embedded.name), embedded_schema(embedded, ValueContext::Body));
@@ -35,6 +36,17 @@ pub fn all_schemas(model: &Model) -> Map<String, Json> {
     }
     schemas.insert(PROBLEM_SCHEMA.to_owned(), problem_schema());
     schemas
+}
+
+/// The name of the schema of a group, which is no name of a type.
+pub const GROUP_SCHEMA: &str = "Aggregate.Group";
+
+/// A group of records: its keys and measures by the texts of the request.
+fn group_schema() -> Json {
+    let value = json!({ "type": ["string", "number", "boolean", "null"] });
+    let description =
+        "A group of records: the values of `group` and `aggregate`, each under its text in the request.";
+    json!({ "type": "object", "additionalProperties": value, "description": description })
 }
 
 /// A record in a response: all of it, or the fields that the `fields` parameter selects.

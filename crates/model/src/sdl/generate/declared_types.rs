@@ -12,6 +12,7 @@ pub(super) fn misfit(schema: &Schema, declared: &ExtendedType, wanted: &Generate
         ExtendedType::InputObject(declared) if wanted.keyword == "input" => input_misfit(declared, wanted),
         ExtendedType::Object(declared) if wanted.keyword == "type" => object_misfit(schema, declared, wanted),
         ExtendedType::Enum(declared) if wanted.keyword == "enum" => enum_misfit(declared, wanted),
+        ExtendedType::Scalar(_) if wanted.keyword == "scalar" => None,
         ExtendedType::InputObject(_)
         | ExtendedType::Object(_)
         | ExtendedType::Enum(_)
@@ -21,6 +22,7 @@ pub(super) fn misfit(schema: &Schema, declared: &ExtendedType, wanted: &Generate
             let kind = match wanted.keyword {
                 "input" => "an input type",
                 "enum" => "an enum",
+                "scalar" => "a scalar",
                 _ => "an object type",
             };
             Some(format!("the declared `{}` is not {kind}", wanted.name))

@@ -38,6 +38,11 @@ pub(crate) fn generated_definitions(
         let operations = operations::operations_of(schema, model, position, request.flags(&record.name));
         generator.add_operations(position, operations);
     }
+    for (position, record) in model.records.iter().enumerate() {
+        if request.flags(&record.name).aggregates {
+            generator.add_summaries(position, request);
+        }
+    }
     generator.finish()
 }
 
@@ -89,6 +94,29 @@ impl SdlGenerator<'_> {
         }
     }
 
+    /// Adds the fields of a record type that count and group its related records, as far as their types can be used.
+    fn add_summaries(&mut self, position: usize, request: &GenerationRequest) {
+        let record = &self.model.records[position];
+        let Some(declared) = self.schema.get_object(&record.name) else { return };
+        let mut fields = String::new();
+        for field in &record.fields {
+            let relation = field.kind.relation().filter(|_| !field.kind.is_reference());
+            let Some(target) = relation.map(|relation| relation.target().0) else { continue };
+            if !request.flags(&self.model.records[target].name).aggregates {
+                continue;
+            }
+            for summary in operations::summary_fields(self.schema, self.model, &field.name, target) {
+                let is_usable = summary.types.iter().all(|ty| self.use_type(target, ty).is_none());
+                if is_usable && !declared.fields.contains_key(summary.name.as_str()) {
+                    let _ = writeln!(fields, "  {}", summary.sdl);
+                }
+            }
+        }
+        if !fields.is_empty() {
+            let _ = write!(self.type_sdl, "\nextend type {} {{\n{fields}}}\n", record.name);
+        }
+    }
+
     /// Makes a type available; the reason if the schema declares another one of that name.
     fn use_type(&mut self, position: usize, name: &str) -> Option<String> {
         if let Some(known) = self.types.get(name) {
@@ -126,7 +154,9 @@ impl SdlGenerator<'_> {
         let record = &self.model.records[position];
         input_types::input_type(self.schema, self.model, name).or_else(|| {
             let types = FieldTypes { schema: self.schema, model: self.model };
-            result_types::result_type(record, &types.key_type(position), name)
+            types
+                .aggregate_type(record, name)
+                .or_else(|| result_types::result_type(record, &types.key_type(position), name))
         })
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// A type that generated operations use.
 pub(super) struct GeneratedType {
     pub name: String,
-    /// `input`, `type` or `enum`.
+    /// `input`, `type`, `enum` or `scalar`.
     pub keyword: &'static str,
     /// Name and type of each field; the values of an enum have no type.
     pub fields: Vec<(String, String)>,
@@ -18,6 +18,9 @@ pub(super) fn inner_name(ty: &str) -> &str {
 
 impl GeneratedType {
     pub fn to_sdl(&self) -> String {
+        if self.keyword == "scalar" {
+            return format!("\nscalar {}\n", self.name);
+        }
         let mut sdl = format!("\n{} {} {{\n", self.keyword, self.name);
         for (name, ty) in &self.fields {
             let _ = match ty.as_str() {

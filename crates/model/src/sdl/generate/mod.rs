@@ -6,6 +6,7 @@
 mod request;
 
 // The operations of a record type, and the types of their arguments and results.
+mod aggregate_types;
 mod generated_type;
 mod input_types;
 mod nested_types;

@@ -3,6 +3,7 @@
 use apollo_compiler::Schema;
 
 use crate::naming::names::{operation_names, unique_get_name};
+use crate::sdl::generate::aggregate_types::{aggregate_name, having_name};
 use crate::sdl::generate::input_types::{FieldTypes, create_name, update_name, writable_fields};
 use crate::sdl::generate::request::GenerationFlags;
 use crate::sdl::generate::result_types::{change_name, connection_name};
@@ -40,6 +41,9 @@ pub(super) fn operations_of(
     if flags.queries {
         list.add_queries();
     }
+    if flags.queries && flags.aggregates {
+        list.add_aggregate();
+    }
     if flags.mutations {
         list.add_mutations();
     }
@@ -47,6 +51,38 @@ pub(super) fn operations_of(
         list.add_subscriptions();
     }
     list.operations
+}
+
+/// A field that a record type may lack: it counts or groups the records of a list.
+pub(super) struct SummaryField {
+    pub name: String,
+    /// `ordersCount(where: OrderWhere): Int!`
+    pub sdl: String,
+    pub types: Vec<String>,
+}
+
+/// The fields that count and group related records of the type at `target`, beside the list `field`.
+pub(super) fn summary_fields(
+    schema: &Schema,
+    model: &PartialModel,
+    field: &str,
+    target: usize,
+) -> Vec<SummaryField> {
+    let (types, record) = (FieldTypes { schema, model }, &model.records[target]);
+    let list = OperationList { record, types, key: None, operations: Vec::new() };
+    let summary = |ending: &str, (arguments, types): (Vec<ArgumentText>, Vec<String>), result: &str| {
+        let name = format!("{field}{ending}");
+        let sdl = format!("{name}{}: {result}", arguments_sdl(&arguments));
+        (!arguments.is_empty()).then_some(SummaryField { name, sdl, types })
+    };
+    let groups = format!("[{}!]!", aggregate_name(record));
+    let count = summary("Count", list.where_argument(""), "Int!");
+    count.into_iter().chain(summary("Aggregate", list.aggregate_arguments(), &groups)).collect()
+}
+
+fn arguments_sdl(arguments: &[ArgumentText]) -> String {
+    let arguments: Vec<String> = arguments.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+    if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) }
 }
 
 struct OperationList<'a> {
@@ -66,10 +102,7 @@ impl OperationList<'_> {
         result: String,
         types: &[String],
     ) {
-        let arguments: Vec<String> = arguments.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
-        let arguments =
-            if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
-        let sdl = format!("{name}{arguments}: {result}");
+        let sdl = format!("{name}{}: {result}", arguments_sdl(&arguments));
         self.operations.push(GeneratedOperation { root, name, sdl, types: types.to_vec() });
     }
 
@@ -95,6 +128,25 @@ impl OperationList<'_> {
         types.push(connection_name(record));
         let result = format!("{}!", connection_name(record));
         self.add(RootKind::Query, names.connection, arguments, result, &types);
+    }
+
+    fn add_aggregate(&mut self) {
+        let names = operation_names(&self.record.name);
+        let (arguments, types) = self.aggregate_arguments();
+        let result = format!("[{}!]!", aggregate_name(self.record));
+        self.add(RootKind::Query, names.aggregate, arguments, result, &types);
+    }
+
+    /// The arguments of an aggregate, and the types that it needs.
+    fn aggregate_arguments(&self) -> (Vec<ArgumentText>, Vec<String>) {
+        let (mut arguments, mut types) = self.where_argument("");
+        let having = having_name(self.record);
+        let rest =
+            [("groupBy", "[String!]"), ("having", &having), ("orderBy", "[String!]"), ("first", "Int")];
+        let rest = rest.into_iter().filter(|(name, _)| self.record.find_input_field(name).is_none());
+        arguments.extend(rest.map(|(name, ty)| (name.to_owned(), ty.to_owned())));
+        types.extend([aggregate_name(self.record), having]);
+        (arguments, types)
     }
 
     /// The arguments of a list, and the types that they need. A field's name means the field, so an argument of that

@@ -15,10 +15,12 @@ pub(crate) struct GenerationFlags {
     pub queries: bool,
     pub mutations: bool,
     pub subscriptions: bool,
+    pub aggregates: bool,
 }
 
 impl GenerationFlags {
-    const ALL: GenerationFlags = GenerationFlags { queries: true, mutations: true, subscriptions: true };
+    const ALL: GenerationFlags =
+        GenerationFlags { queries: true, mutations: true, subscriptions: true, aggregates: true };
 }
 
 /// What is generated for the whole schema, and for types that say otherwise.
@@ -67,11 +69,10 @@ pub(crate) fn read_request(
 
 fn read_flags(reader: &mut DirectiveReader<'_>, directive: &Directive) -> GenerationFlags {
     let mut flag = |name: &str| reader.flag_argument(directive, name).unwrap_or(true);
-    // Aggregates do not exist yet; the flag is read so that its value is checked.
-    flag("aggregates");
     GenerationFlags {
         queries: flag("queries"),
         mutations: flag("mutations"),
         subscriptions: flag("subscriptions"),
+        aggregates: flag("aggregates"),
     }
 }

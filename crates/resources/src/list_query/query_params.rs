@@ -9,7 +9,7 @@ use trefoil_model::naming::names::name_suggestion;
 use trefoil_model::{Field, FieldId, Model, RecordType, Value};
 
 use crate::filter_params::{FilterMistake, FilterParser};
-use crate::included_relations;
+use crate::list_query::included_relations;
 use crate::record_shape::IncludedRelation;
 
 /// Parameters of the list itself. A field of the same name can be filtered with an operator, as in `size.eq=3`.

@@ -1,5 +1,8 @@
 //! The query of a record path: filters, search, order, fields and slice of a list, and URLs of related lists.
 
+mod included_relations;
+pub(crate) mod query_params;
+
 use http::Uri;
 
 use trefoil_engine::{
@@ -12,12 +15,11 @@ use trefoil_model::error::{Error, Violation};
 use trefoil_model::{FieldId, Model, RecordType, Value};
 
 use crate::filter_params::FilterParser;
-use crate::included_relations;
-use crate::query_params::{QueryReader, parse_integer};
+use crate::list_query::query_params::{QueryReader, parse_integer};
 use crate::record_shape::IncludedRelation;
 
 pub use crate::filter_params::operators_for;
-pub use crate::query_params::{LIST_PARAMS, ParamSet};
+pub use crate::list_query::query_params::{LIST_PARAMS, ParamSet};
 
 /// A valid query.
 #[derive(Debug, Default)]
