@@ -182,9 +182,9 @@ impl<'a> StepPlanner<'a> {
         self.add_lists(&placed, lists, path, min_level);
     }
 
-    /// The references and the lists among relations; each may be given once.
+    /// The references and the lists among relations.
     fn split_related(
-        &mut self,
+        &self,
         record: RecordTypeId,
         related: Vec<RelatedInput>,
     ) -> (Vec<RelatedInput>, Vec<RelatedInput>) {
