@@ -1,6 +1,7 @@
 //! Runs one hot path so many times and nothing else, for `bench/instructions` to count.
 //!
-//! A path that begins with `uuid-` runs on the same users with UUIDs as keys.
+//! A path that begins with `uuid-` runs on the same users with UUIDs as keys. `nested` creates an order with ten lines,
+//! `bare` inserts the same into the same tables without the server.
 
 use std::borrow::Cow;
 
@@ -19,6 +20,13 @@ type Subscription { userCreated: User }
 scalar UUID
 "#;
 
+const ORDER_SCHEMA: &str = "
+type Order { id: ID! item: String! lines: [Line] }
+type Line { id: ID! order: Order! text: String! }
+";
+
+const LINES: usize = 10;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -26,6 +34,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let times: i64 = arguments.next().ok_or("how often")?.parse()?;
     let folder = tempfile::tempdir()?;
     let config = Config { port: 0, data: folder.path().join("data"), ..Config::default() };
+    if path == "nested" || path == "bare" {
+        return write_orders(&path, times, &folder, config).await;
+    }
     let (server, path, key_type) = match path.strip_prefix("uuid-") {
         Some(path) => {
             let schema = folder.path().join("app/graphql");
@@ -52,6 +63,58 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let GraphqlReply::Executed(executed) = answer else { return Err("not executed".into()) };
         if executed.body.is_empty() {
             return Err("no answer".into());
+        }
+    }
+    running.stop().await;
+    Ok(())
+}
+
+/// Orders with their lines, by the server or without it.
+async fn write_orders(
+    path: &str,
+    times: i64,
+    folder: &tempfile::TempDir,
+    config: Config,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let schema = folder.path().join("app/graphql");
+    std::fs::create_dir_all(&schema)?;
+    std::fs::write(schema.join("orders.graphqls"), ORDER_SCHEMA)?;
+    let running = Trefoil::folder(folder.path().join("app")).config(config.clone()).start().await?;
+    if path == "bare" {
+        running.stop().await;
+        let connection = rusqlite::Connection::open(config.data.join("trefoil.db"))?;
+        for number in 0..times {
+            connection.prepare_cached("BEGIN IMMEDIATE")?.raw_execute()?;
+            connection
+                .prepare_cached("INSERT INTO orders (item) VALUES (?1)")?
+                .execute([format!("Order {number}")])?;
+            let order = connection.last_insert_rowid();
+            for line in 0..LINES {
+                connection
+                    .prepare_cached("INSERT INTO lines (orderId, text) VALUES (?1, ?2)")?
+                    .execute((order, format!("Line {line}")))?;
+            }
+            connection.prepare_cached("COMMIT")?.raw_execute()?;
+        }
+        return Ok(());
+    }
+    let served = GraphqlState::new(running.engine.clone(), &config);
+    for number in 0..times {
+        let line = |line: usize| Value::object([("text", Value::from(format!("Line {line}")))]);
+        let lines = Value::object([("create", Value::List((0..LINES).map(line).collect()))]);
+        let input = Value::object([("item", Value::from(format!("Order {number}"))), ("lines", lines)]);
+        let request = GraphqlRequest {
+            query: Cow::Borrowed("mutation ($input: OrderCreate!) { createOrder(input: $input) { id } }"),
+            operation_name: None,
+            variables: vec![("input".to_owned(), input)],
+        };
+        let GraphqlReply::Executed(executed) =
+            served.execute_request(request, RequestContext::default()).await
+        else {
+            return Err("not executed".into());
+        };
+        if !executed.error_free {
+            return Err(String::from_utf8_lossy(&executed.body).into_owned().into());
         }
     }
     running.stop().await;

@@ -235,9 +235,9 @@ async fn atomic_job_is_all_or_nothing(bench: Bench) {
     let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
     let job = |operations| StoreJob { atomic: true, ..bench.job(operations) };
     let told = bench.run(job(vec![user("a"), user("a"), user("b")])).await.unwrap();
-    assert!(matches!(told.outcomes[&0], Err(Error::Cancelled)));
+    assert!(matches!(told.outcomes[&0], Err(Error::RolledBack)));
     assert!(matches!(told.outcomes[&1], Err(Error::Conflict(_))));
-    assert!(matches!(told.outcomes[&2], Err(Error::Cancelled)));
+    assert!(matches!(told.outcomes[&2], Err(Error::RolledBack)));
     assert!(told.rows.is_empty(), "rows of what was undone are forgotten");
     assert_eq!(bench.count("User").await, 0);
     let told = bench.run(job(vec![user("a"), user("b")])).await.unwrap();
@@ -260,7 +260,7 @@ async fn atomic_request_with_an_invalid_part_never_starts(bench: Bench) {
         panic!("not answered")
     };
     let sink = into_test_sink(answer);
-    assert!(matches!(sink.outcomes[&0], Err(Error::Cancelled)));
+    assert!(matches!(sink.outcomes[&0], Err(Error::RolledBack)));
     assert!(matches!(sink.outcomes[&1], Err(Error::Invalid(_))));
     assert_eq!(bench.count("User").await, 0);
 }

@@ -148,14 +148,16 @@ impl BatchItem {
     /// The request with the values of earlier results.
     pub fn resolve(&self, index: usize, results: &[BatchResult]) -> Result<(Parts, Bytes), Problem> {
         let at = |name: &str| vec![PathSegment::Index(index), PathSegment::Field(name.to_owned())];
-        let path = references::resolve_path(&self.path, results).map_err(|why| refusal(at("path"), why))?;
-        let uri: Uri = path.parse().map_err(|_| refusal(at("path"), format!("{path:?} is not a path")))?;
+        let path = references::resolve_path(&self.path, results)
+            .map_err(|why| refusal(at("path"), "BATCH_REFERENCE", why))?;
+        let uri: Uri =
+            path.parse().map_err(|_| refusal(at("path"), "TYPE", format!("{path:?} is not a path")))?;
         let body = match &self.body {
             None => Bytes::new(),
             Some(body) => {
                 let mut body = body.clone();
                 references::resolve_body(&mut body, results)
-                    .map_err(|(path, why)| refusal([at("body"), path].concat(), why))?;
+                    .map_err(|(path, why)| refusal([at("body"), path].concat(), "BATCH_REFERENCE", why))?;
                 Bytes::from(body.to_string())
             }
         };
@@ -227,8 +229,8 @@ fn read_headers(value: Value) -> Result<HeaderMap, Violation> {
     Ok(headers)
 }
 
-/// The problem of a reference that points nowhere.
-fn refusal(path: Vec<PathSegment>, why: String) -> Problem {
-    let violation = Violation { path, code: "BATCH_REFERENCE", message: why.clone() };
+/// The problem of a request that is not run, with its place in the batch.
+fn refusal(path: Vec<PathSegment>, code: &'static str, why: String) -> Problem {
+    let violation = Violation { path, code, message: why.clone() };
     Problem::bad_request("INVALID", why).with_violations(vec![violation]).with_format(ErrorFormat::Json)
 }

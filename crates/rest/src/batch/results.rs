@@ -6,7 +6,7 @@ use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use serde_json::{Map, Value, json};
 
-use trefoil_http::errors::problem::Problem;
+use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::errors::render::problem_value;
 use trefoil_model::error::PathSegment;
 
@@ -95,7 +95,8 @@ impl BatchResult {
 
 /// The problem of the request with this number; its violations point into the batch.
 fn at_index(mut problem: Problem, index: usize) -> Problem {
-    for violation in &mut problem.violations {
+    let is_body = problem.request_part == RequestPart::Body;
+    for violation in problem.violations.iter_mut().filter(|_| is_body) {
         violation.path.splice(0..0, [PathSegment::Index(index), PathSegment::Field("body".to_owned())]);
     }
     problem.at_index(index)

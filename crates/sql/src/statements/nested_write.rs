@@ -1,10 +1,10 @@
 //! The statements of a nested write: the SQL and the parameters of each step, and what went wrong if it matched nothing.
 
 use trefoil_engine::plan::{NestedPlan, NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem};
-use trefoil_model::error::{Error, Result, Violation};
+use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{
-    CellValue, FieldId, KeyForm, Link, Model, RecordId, RecordType, RecordTypeId, StoredValue,
+    CellValue, FieldId, KeyForm, Link, Model, RecordId, RecordType, RecordTypeId, Relation, StoredValue,
 };
 
 use crate::statements::dialect::Dialect;
@@ -255,7 +255,7 @@ impl<'a> NestedRun<'a> {
             }
             let mut path = item.path.clone();
             // The id stands beside the input of a change.
-            if let Some(trefoil_model::error::PathSegment::Field(last)) = path.last_mut()
+            if let Some(PathSegment::Field(last)) = path.last_mut()
                 && last == "input"
             {
                 *last = "id".to_owned();
@@ -293,7 +293,7 @@ impl<'a> NestedRun<'a> {
         let record = self.model.record(step.record);
         let owner = match owner {
             Some(RecordOwner::ByReference { field, .. }) => {
-                let target = record.field(*field).kind.relation().map(trefoil_model::Relation::target);
+                let target = record.field(*field).kind.relation().map(Relation::target);
                 target.map_or(record, |target| self.model.record(target))
             }
             Some(RecordOwner::ByLink { record, .. }) => self.model.record(*record),

@@ -182,9 +182,9 @@ impl<'a> StepPlanner<'a> {
         self.add_lists(&placed, lists, path, min_level);
     }
 
-    /// The references and the lists among relations; each may be given once.
+    /// The references and the lists among relations.
     fn split_related(
-        &mut self,
+        &self,
         record: RecordTypeId,
         related: Vec<RelatedInput>,
     ) -> (Vec<RelatedInput>, Vec<RelatedInput>) {
@@ -224,6 +224,7 @@ impl<'a> StepPlanner<'a> {
     }
 
     fn link_ids(&mut self, owner: &PlacedRecord, field: FieldId, ids: Vec<RecordId>, path: &InputPath) {
+        self.record_count += ids.len();
         let items = ids.into_iter().enumerate().map(|(index, id)| {
             let path = joined(path, &[PathSegment::Index(index)]);
             StepItem { other: Some(RecordKey::Known(id)), ..owner.item(path) }

@@ -1,6 +1,6 @@
 //! Runs a nested write on SQLite, record by record: a prepared statement that is repeated costs no more than a longer one.
 
-use trefoil_engine::plan::{NestedKind, NestedPlan, NestedStep};
+use trefoil_engine::plan::{NestedKind, NestedPlan, NestedStep, StepAction};
 use trefoil_engine::{Outcome, Row};
 use trefoil_model::error::Error;
 use trefoil_model::{Model, RecordId};
@@ -88,8 +88,7 @@ fn execute_step(
                 return Err(SqliteError::Store(rusqlite::Error::StatementChangedRows(0)));
             }
             StepResult::NewRecords => {
-                let has_id =
-                    matches!(&step.action, trefoil_engine::plan::StepAction::Insert { has_id: true, .. });
+                let has_id = matches!(&step.action, StepAction::Insert { has_id: true, .. });
                 if !has_id {
                     run.set_new_id(item, RecordId::Number(session.connection.last_insert_rowid()));
                 }
