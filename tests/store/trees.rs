@@ -1,6 +1,6 @@
 //! Nested records: right at any depth, with one statement per level and thousand parents.
 
-use trefoil_engine::ListSlice;
+use trefoil_engine::{AggregateQuery, GroupKey, ListSlice, Measure};
 
 use super::*;
 
@@ -11,6 +11,7 @@ both![
     two_thousand_parents_cost_two_statements_per_level,
     each_parent_has_its_own_order_filter_and_slice,
     links_nest_in_both_directions,
+    groups_of_all_parents_cost_one_statement,
 ];
 
 /// Users 1 to 3, user 1 above the others; user `u` has `u` orders, each with two parts.
@@ -130,4 +131,22 @@ async fn links_nest_in_both_directions(bench: Bench) {
         "s1 [c1 [s1 [1 | 2]] | c2 [s1 [1 | 2] | s2 [2]]] | s2 [c2 [s1 [1 | 2] | s2 [2]]] | s3 []"
     );
     assert_eq!(bench.cost(list()).await, 4);
+}
+
+async fn groups_of_all_parents_cost_one_statement(bench: Bench) {
+    shop(&bench).await;
+    let item = bench.field("Order", "item");
+    let list = |group_keys: Vec<GroupKey>| {
+        let measures = vec![Measure::Count];
+        let query = AggregateQuery { group_keys, measures, ..AggregateQuery::default() };
+        let groups = ChildSelection::groups(bench.field("User", "orders"), query);
+        let name = bench.field("User", "name");
+        let selection = PreparedSelection::new(Selection::new(vec![name], vec![groups]));
+        Operation::List { record: bench.record("User").0, listing: Listing::default(), selection }
+    };
+    assert_eq!(show(&bench.rows(list(Vec::new())).await), "u1 [1] | u2 [2] | u3 [3]");
+    let by_item = || vec![GroupKey { text: "item".to_owned(), path: item.into(), period: None }];
+    let rows = show(&bench.rows(list(by_item())).await);
+    assert_eq!(rows, "u1 [i10 1] | u2 [i20 1 | i21 1] | u3 [i30 1 | i31 1 | i32 1]");
+    assert_eq!(bench.cost(list(by_item())).await, 2);
 }
