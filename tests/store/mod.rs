@@ -424,7 +424,8 @@ impl ReadRow {
         let cells = (0..selection.columns.len() + extra).map(|i| row.cell(i).to_stored()).collect();
         let children = selection.children.iter().enumerate().map(|(i, child)| {
             let mut rows = Vec::new();
-            row.each_child(i, &mut |row| rows.push(ReadRow::copy(row, &child.selection, 0)));
+            let extra = child.aggregate.as_ref().map_or(0, trefoil_engine::AggregateQuery::cell_count);
+            row.each_child(i, &mut |row| rows.push(ReadRow::copy(row, &child.selection, extra)));
             rows
         });
         ReadRow { cells, children: children.collect() }

@@ -1,6 +1,6 @@
 //! Nested records: right at any depth, with one statement per level and thousand parents.
 
-use trefoil_engine::{ListSlice, NestedWrite, RecordInput, RelatedInput};
+use trefoil_engine::{AggregateQuery, GroupKey, ListSlice, Measure, NestedWrite, RecordInput, RelatedInput};
 
 use super::*;
 
@@ -12,6 +12,7 @@ both![
     each_parent_has_its_own_order_filter_and_slice,
     links_nest_in_both_directions,
     nested_writes_cost_few_statements,
+    groups_of_all_parents_cost_one_statement,
 ];
 
 /// Users 1 to 3, user 1 above the others; user `u` has `u` orders, each with two parts.
@@ -170,4 +171,22 @@ async fn nested_writes_cost_few_statements(bench: Bench) {
     let rows = bench.rows(bench.list("User", Listing::default(), "orders(item parts(label))")).await;
     assert_eq!(rows.len(), 3);
     assert!(rows[1].to_string().starts_with("[i0 [0 | 1 | 2 | 3] | i1 [0"), "{}", rows[1]);
+}
+
+async fn groups_of_all_parents_cost_one_statement(bench: Bench) {
+    shop(&bench).await;
+    let item = bench.field("Order", "item");
+    let list = |group_keys: Vec<GroupKey>| {
+        let measures = vec![Measure::Count];
+        let query = AggregateQuery { group_keys, measures, ..AggregateQuery::default() };
+        let groups = ChildSelection::groups(bench.field("User", "orders"), query);
+        let name = bench.field("User", "name");
+        let selection = PreparedSelection::new(Selection::new(vec![name], vec![groups]));
+        Operation::List { record: bench.record("User").0, listing: Listing::default(), selection }
+    };
+    assert_eq!(show(&bench.rows(list(Vec::new())).await), "u1 [1] | u2 [2] | u3 [3]");
+    let by_item = || vec![GroupKey { text: "item".to_owned(), path: item.into(), period: None }];
+    let rows = show(&bench.rows(list(by_item())).await);
+    assert_eq!(rows, "u1 [i10 1] | u2 [i20 1 | i21 1] | u3 [i30 1 | i31 1 | i32 1]");
+    assert_eq!(bench.cost(list(by_item())).await, 2);
 }

@@ -14,6 +14,9 @@ use crate::operation::{
 /// A path goes through at most this many references.
 const MAX_REFERENCES: usize = 5;
 
+/// A list of texts has at most this many.
+const MAX_TEXTS: usize = 100;
+
 /// Reads the parts of an aggregate over the records of a type.
 #[derive(Clone, Copy)]
 pub struct AggregateReader<'m> {
@@ -158,7 +161,13 @@ impl AggregateReader<'_> {
         mut read: impl FnMut(Self, &str) -> Result<T, String>,
     ) -> Result<Vec<T>, Vec<Violation>> {
         let (mut items, mut violations) = (Vec::new(), Vec::new());
-        for (index, item) in list_or_single(value).into_iter().enumerate() {
+        let texts = list_or_single(value);
+        if texts.len() > MAX_TEXTS {
+            let message =
+                format!("`{argument}` has {} texts, and at most {MAX_TEXTS} are allowed", texts.len());
+            return Err(vec![Violation::new(argument, "AGGREGATE", message)]);
+        }
+        for (index, item) in texts.into_iter().enumerate() {
             let text = expect_text(argument, item)?;
             match read(self, &text) {
                 Ok(item) => items.push(item),

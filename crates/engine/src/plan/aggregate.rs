@@ -53,7 +53,7 @@ pub(super) fn plan_aggregate(
     limits: &PlanLimits,
 ) -> Result<PlannedAggregate> {
     let owner = model.record(record);
-    check_parts(model, record, query)?;
+    check_parts(model, record, query, limits)?;
     let (conditions, search) = (query.conditions.clone(), query.search.clone());
     let listing = plan_listing(model, owner, &Listing { conditions, search, ..Listing::default() })?;
     let having = query.having.iter().map(|condition| {
@@ -93,8 +93,19 @@ pub fn joined_references(group_keys: &[GroupKey], measures: &[Measure]) -> Vec<V
     chains
 }
 
-fn check_parts(model: &Model, record: RecordTypeId, query: &AggregateQuery) -> Result<()> {
-    let (keys, measures) = (query.group_keys.len(), query.measures.len());
+fn check_parts(
+    model: &Model,
+    record: RecordTypeId,
+    query: &AggregateQuery,
+    limits: &PlanLimits,
+) -> Result<()> {
+    let (keys, measures, conditions) = (query.group_keys.len(), query.measures.len(), query.having.len());
+    if conditions.max(query.order.len()) > limits.conditions {
+        return Err(Error::Limit(format!(
+            "too many conditions or orders of groups: limits.conditions allows at most {}",
+            limits.conditions
+        )));
+    }
     if keys > MAX_GROUP_KEYS {
         return Err(Error::Limit(format!(
             "records can be grouped by at most {MAX_GROUP_KEYS} values, not {keys}"
