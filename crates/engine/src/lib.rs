@@ -52,8 +52,8 @@ pub use crate::engine::{
 };
 pub use crate::operation::{
     ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField, ListSearch, ListSlice,
-    Listing, MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, ReferencePath, Selection, SortKey,
-    ValuePath,
+    Listing, MAX_CONDITION_DEPTH, MissingFields, Operation, Outcome, RANK_NAME, ReferencePath, Selection,
+    SortKey, SortValue, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

@@ -18,7 +18,9 @@ pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_
 pub use crate::operation::listing::{CountMode, ListSearch, ListSlice, Listing};
 pub use crate::operation::outcome::Outcome;
 pub use crate::operation::selection::{ChildSelection, Selection};
-pub use crate::operation::sort_key::{MAX_SORT_DEPTH, MAX_SORT_PATHS, ReferencePath, SortKey};
+pub use crate::operation::sort_key::{
+    MAX_SORT_DEPTH, MAX_SORT_PATHS, RANK_NAME, ReferencePath, SortKey, SortValue,
+};
 
 /// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.
 #[derive(Debug, Clone)]

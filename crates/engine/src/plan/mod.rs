@@ -25,12 +25,14 @@ use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 pub use crate::plan::plan_limits::PlanLimits;
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::search_letters::{IGNORED_MARKS, LETTERS, SEPARATORS};
-pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS};
+pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS, word_count};
 pub use crate::plan::selection::{
     PlannedChild, PlannedListing, PlannedSelection, PreparedSelection, relation_target,
 };
 pub use crate::plan::statement_shape::StatementShape;
-pub use crate::plan::text_search::{MARK_RANGES, MAX_PATTERN_LETTERS, searched_texts, without_marks};
+pub use crate::plan::text_search::{
+    MARK_RANGES, MAX_PATTERN_LETTERS, pattern_count, searched_texts, without_marks,
+};
 
 /// A validated operation. Stores accept nothing else, and only this module can make one.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use trefoil_engine::plan::without_marks;
+use trefoil_engine::plan::{pattern_count, without_marks, word_count};
 
 use crate::options::SqliteOptions;
 use crate::statements::decimal_key;
@@ -70,7 +70,20 @@ fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("trefoil_decimal_key", 1, flags, decimal_key_function)?;
     connection.create_scalar_function("trefoil_real", 1, flags, real_function)?;
-    connection.create_scalar_function("trefoil_without_marks", 1, flags, without_marks_function)
+    connection.create_scalar_function("trefoil_without_marks", 1, flags, without_marks_function)?;
+    connection.create_scalar_function("trefoil_pattern_count", 2, flags, |context| {
+        count_function(context, pattern_count)
+    })?;
+    connection
+        .create_scalar_function("trefoil_word_count", 2, flags, |context| count_function(context, word_count))
+}
+
+/// Counts the words of a JSON array in a text.
+fn count_function(context: &Context<'_>, count: fn(&str, &[String]) -> usize) -> rusqlite::Result<i64> {
+    let text = context.get_raw(0).as_str().unwrap_or_default();
+    let words = context.get_raw(1).as_str().ok().and_then(|words| serde_json::from_str(words).ok());
+    let words: Vec<String> = words.unwrap_or_default();
+    Ok(i64::try_from(count(text, &words)).unwrap_or(i64::MAX))
 }
 
 fn decimal_key_function(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8>>> {

@@ -94,6 +94,10 @@ impl<'m> PredicateWriter<'m> {
         PredicateWriter { dialect, model, parameter_count: 0, table_count: 0, is_negated: false }
     }
 
+    pub(super) fn parameter_count(&self) -> usize {
+        self.parameter_count
+    }
+
     pub(super) fn next_parameter(&mut self) -> String {
         self.parameter_count += 1;
         self.dialect.parameter_mark(self.parameter_count)

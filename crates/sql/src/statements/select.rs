@@ -188,6 +188,7 @@ impl SelectBuilder<'_> {
         let from = self.table_alias(owner) + &order.joins(&listing.sort_keys);
         let mut filter = WhereBuilder::new(self.dialect, self.model, owner, from.clone());
         filter.add_listing(listing);
+        let order = filter.sort_writer("t");
         let mut sql = format!(
             "SELECT {} FROM {from}{}",
             read_columns(order, &columns, listing, selection),
@@ -243,6 +244,7 @@ impl SelectBuilder<'_> {
         let sql = if listing.has_limit_or_offset() {
             filter.terms.push(format!("{key} = p.value"));
             filter.add_listing(listing);
+            let order = filter.sort_writer("t");
             let ids = format!(
                 "SELECT t.\"id\" FROM {from}{} ORDER BY {} LIMIT {} OFFSET {}",
                 filter.clause(),
@@ -251,7 +253,7 @@ impl SelectBuilder<'_> {
                 filter.next_parameter()
             );
             let parents = self.dialect.key_table(source.key_form, &keys, "p");
-            let order = self.sort_writer(owner, "o");
+            let order = filter.sort_writer("o");
             let joins = order.joins(&listing.sort_keys);
             let from = self.dialect.first_rows_per_parent(&parents, &owner.table, &ids) + &joins;
             format!(
@@ -264,6 +266,7 @@ impl SelectBuilder<'_> {
         } else {
             filter.terms.push(self.dialect.is_in_list(ValueComparison::Plain, key, &keys));
             filter.add_listing(listing);
+            let order = filter.sort_writer("t");
             format!(
                 "SELECT {}, {} FROM {from}{} ORDER BY {key}, {}",
                 read_columns(order, &columns, listing, selection),
@@ -329,9 +332,9 @@ impl SelectBuilder<'_> {
             names.push(VERSION_COLUMN.to_owned());
         }
         if listing.with_cursors {
-            names.extend(listing.sort_keys.iter().map(|key| match key.path.own_field() {
+            names.extend(listing.sort_keys.iter().map(|key| match key.value.own_field() {
                 Some(field) => column(&field),
-                None => key.path.name(self.model, owner),
+                None => key.value.name(self.model, owner),
             }));
             names.push("id".to_owned());
         }
@@ -397,7 +400,7 @@ impl SelectBuilder<'_> {
     }
 
     fn sort_writer<'a>(&'a self, owner: &'a RecordType, alias: &'a str) -> SortWriter<'a> {
-        SortWriter { dialect: self.dialect, model: self.model, owner, alias }
+        SortWriter { dialect: self.dialect, model: self.model, owner, alias, words: None }
     }
 }
 
@@ -412,8 +415,8 @@ fn read_columns(
     let keys = if listing.with_cursors { listing.sort_keys.as_slice() } else { &[] };
     let read = |(position, column): (usize, &String)| {
         let key = position.checked_sub(first_key).and_then(|position| keys.get(position));
-        match key.filter(|key| key.path.own_field().is_none()) {
-            Some(key) => order.value(&key.path).read_sql,
+        match key.filter(|key| key.value.own_field().is_none()) {
+            Some(key) => order.value(&key.value).read_sql,
             None => order.dialect.read_column(order.owner, &format!("{}.", order.alias), column),
         }
     };
