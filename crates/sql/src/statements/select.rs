@@ -184,14 +184,14 @@ impl SelectBuilder<'_> {
     ) -> Result<SelectLevel> {
         let owner = self.model.record(record);
         let (names, columns, branches) = self.level_columns(owner, listing, selection)?;
-        let order = self.sort_writer(owner, "t");
-        let from = self.table_alias(owner) + &order.joins(&listing.sort_keys);
-        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, from.clone());
+        let mut filter =
+            WhereBuilder::for_listing(self.dialect, self.model, owner, listing, self.table_alias(owner));
         filter.add_listing(listing);
         let order = filter.sort_writer("t");
         let mut sql = format!(
-            "SELECT {} FROM {from}{}",
+            "SELECT {} FROM {}{}",
             read_columns(order, &columns, listing, selection),
+            filter.from(),
             filter.clause()
         );
         sql += &format!(" ORDER BY {}", order.order_by(&listing.sort_keys, listing.from_end));
@@ -212,9 +212,11 @@ impl SelectBuilder<'_> {
     /// Counts the matching records; with [`CountMode::UpTo`], one more than that number is the last parameter.
     pub fn count_sql(self, record: RecordTypeId, listing: &PlannedListing) -> Option<String> {
         let owner = self.model.record(record);
-        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, self.table_alias(owner));
+        let unsorted = PlannedListing { sort_keys: Vec::new(), ..listing.clone() };
+        let mut filter =
+            WhereBuilder::for_listing(self.dialect, self.model, owner, &unsorted, self.table_alias(owner));
         filter.add_predicates(&listing.predicates);
-        let from = format!("FROM {}{}", self.table_alias(owner), filter.clause());
+        let from = format!("FROM {}{}", filter.from(), filter.clause());
         match listing.count {
             CountMode::Skip => None,
             CountMode::Exact => Some(format!("SELECT count(*) {from}")),
@@ -400,7 +402,14 @@ impl SelectBuilder<'_> {
     }
 
     fn sort_writer<'a>(&'a self, owner: &'a RecordType, alias: &'a str) -> SortWriter<'a> {
-        SortWriter { dialect: self.dialect, model: self.model, owner, alias, words: None }
+        SortWriter {
+            dialect: self.dialect,
+            model: self.model,
+            owner,
+            alias,
+            words: None,
+            has_index_join: false,
+        }
     }
 }
 

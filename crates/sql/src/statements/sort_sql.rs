@@ -36,6 +36,8 @@ pub(super) struct SortWriter<'m> {
     pub alias: &'m str,
     /// The number of the parameter with the words of a search.
     pub words: Option<usize>,
+    /// The records come from a full-text index, which has their ids.
+    pub has_index_join: bool,
 }
 
 impl<'m> SortWriter<'m> {
@@ -163,7 +165,12 @@ impl<'m> SortWriter<'m> {
                 (false, _) => ", ",
             };
         }
-        text + &format!("{}.\"id\"{}", self.alias, if is_reversed { " DESC" } else { "" })
+        text + &self.id() + if is_reversed { " DESC" } else { "" }
+    }
+
+    /// The id of a record. SQLite reads an index in the order of its own column only.
+    pub(super) fn id(self) -> String {
+        if self.has_index_join { "f.rowid".to_owned() } else { format!("{}.\"id\"", self.alias) }
     }
 }
 

@@ -7,6 +7,7 @@ use trefoil_model::{Model, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::predicate_sql::{PredicateWriter, TableScope};
+use crate::statements::search::search_index;
 use crate::statements::sort_sql::SortWriter;
 
 /// The side of a cursor on which the wanted records are.
@@ -46,6 +47,28 @@ impl<'m> WhereBuilder<'m> {
         WhereBuilder { dialect, model, owner, from, terms: Vec::new(), predicates, words: None }
     }
 
+    /// For the records of a listing: from its full-text index, if it has one and the database needs that.
+    pub(super) fn for_listing(
+        dialect: Dialect,
+        model: &'m Model,
+        owner: &'m RecordType,
+        listing: &PlannedListing,
+        table: String,
+    ) -> Self {
+        let is_indexed = matches!(listing.predicates.last(), Some(Predicate::IndexedWords { .. }));
+        let has_index_join = is_indexed && dialect == Dialect::Sqlite;
+        let from = if has_index_join { search_index::index_join(&owner.table, &table) } else { table };
+        let mut builder = WhereBuilder::new(dialect, model, owner, from);
+        builder.predicates.has_index_join = has_index_join;
+        builder.from += &builder.sort_writer("t").joins(&listing.sort_keys);
+        builder
+    }
+
+    /// The FROM clause in which `t` is defined.
+    pub(super) fn from(&self) -> &str {
+        &self.from
+    }
+
     pub(super) fn next_parameter(&mut self) -> String {
         self.predicates.next_parameter()
     }
@@ -75,7 +98,8 @@ impl<'m> WhereBuilder<'m> {
         'm: 'a,
     {
         let (dialect, model, owner) = (self.dialect, self.model, self.owner);
-        SortWriter { dialect, model, owner, alias, words: self.words }
+        let has_index_join = self.predicates.has_index_join;
+        SortWriter { dialect, model, owner, alias, words: self.words, has_index_join }
     }
 
     fn add_cursor(&mut self, sort_keys: &[SortKey], position: &CursorPosition, side: CursorSide) {
@@ -89,7 +113,9 @@ impl<'m> WhereBuilder<'m> {
             })
             .collect();
         let tie = match (&position.key, id) {
-            (CursorKey::After(_), Some(id)) => format!("t.\"id\" {} {id}", side.sign(false)),
+            (CursorKey::After(_), Some(id)) => {
+                format!("{} {} {id}", self.sort_writer("t").id(), side.sign(false))
+            }
             (CursorKey::All, _) => "1 = 1".to_owned(),
             (CursorKey::None | CursorKey::After(_), _) => "1 = 0".to_owned(),
         };
