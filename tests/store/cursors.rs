@@ -140,7 +140,7 @@ async fn cursor_in_the_older_format_works(bench: Bench) {
         bench.make("Student", &[("name", text(name))]).await;
     }
     let order = bench.order("Student", &["-name"]);
-    let older = forged(json!([format!("-{}", order[0].path.own_field().unwrap().0), "Bob", 2]));
+    let older = forged(json!([format!("-{}", order[0].value.own_field().unwrap().0), "Bob", 2]));
     assert_eq!(show(&bench.rows(bench.list("Student", after(&order, older), "id")).await), "1");
     let older = forged(json!(["", 2]));
     assert_eq!(show(&bench.rows(bench.list("Student", after(&[], older), "id")).await), "3");

@@ -211,7 +211,7 @@ async fn cursor_stays_short_for_long_text(bench: Bench) {
         let StoredValue::Int(id) = rows[3].cells[0] else { panic!("no id") };
         let StoredValue::Text(label) = &rows[3].cells[1 + order
             .iter()
-            .position(|by| by.path.own_field() == Some(bench.field("Thing", "label")))
+            .position(|by| by.value.own_field() == Some(bench.field("Thing", "label")))
             .unwrap()]
         else {
             panic!("no text")

@@ -9,7 +9,7 @@ use trefoil_model::{
     CellValue, FieldKind, KeyForm, Model, RecordId, RecordType, StorageClass, StoredValue, ValueType,
 };
 
-use crate::operation::SortKey;
+use crate::operation::{SortKey, SortValue};
 use crate::row::Row;
 
 /// Longer texts are cut in a cursor, which must fit into the head of a request …
@@ -96,7 +96,10 @@ pub fn decode(
     }
     let cursor_value = |(value, key): (&serde_json::Value, &SortKey)| {
         value_from_json(value)
-            .filter(|value| fits(&key.path.target(model, record).kind, value))
+            .filter(|value| match &key.value {
+                SortValue::Path(path) => fits(&path.target(model, record).kind, value),
+                SortValue::Rank => matches!(value, CursorValue::Full(StoredValue::Int(_))),
+            })
             .ok_or_else(invalid_cursor)
     };
     let values = values.iter().zip(order).map(cursor_value).collect::<Result<_>>()?;
@@ -188,8 +191,9 @@ fn order_signature(model: &Model, record: &RecordType, order: &[SortKey]) -> Str
 /// The signature of older versions, without the record type: `3,-5` for field 3 ascending, then field 5 descending.
 /// They sorted by fields of the record itself only.
 fn older_signature(order: &[SortKey]) -> Option<String> {
-    let word =
-        |key: &SortKey| Some(format!("{}{}", if key.descending { "-" } else { "" }, key.path.own_field()?.0));
+    let word = |key: &SortKey| {
+        Some(format!("{}{}", if key.descending { "-" } else { "" }, key.value.own_field()?.0))
+    };
     let words: Option<Vec<String>> = order.iter().map(word).collect();
     words.map(|words| words.join(","))
 }

@@ -55,7 +55,7 @@ pub use crate::operation::{
     AggregateQuery, ChildSelection, Condition, CountMode, FieldComparison, FieldPath, FillValue, FilledField,
     GroupCondition, GroupKey, GroupOrder, ListSearch, ListSlice, Listing, MAX_CONDITION_DEPTH,
     MAX_WRITE_DEPTH, Measure, MeasureFunction, MissingFields, NestedWrite, Operation, OrderTarget, Outcome,
-    RecordInput, ReferencePath, RelatedInput, Selection, SortKey, ValuePath,
+    RANK_NAME, RecordInput, ReferencePath, RelatedInput, Selection, SortKey, SortValue, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

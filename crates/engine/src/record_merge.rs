@@ -66,7 +66,10 @@ impl RecordMerge {
         }
         let order = listing.sort_keys.iter().map(|key| MergeKey {
             descending: key.descending,
-            is_decimal: key.path.target(model, record).kind.scalar() == Some(Scalar::Decimal),
+            is_decimal: key
+                .value
+                .path()
+                .is_some_and(|path| path.target(model, record).kind.scalar() == Some(Scalar::Decimal)),
         });
         // The sort keys and the id follow the selected columns.
         listing.with_cursors = true;

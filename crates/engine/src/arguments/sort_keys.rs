@@ -6,7 +6,7 @@ use trefoil_model::{EmbeddedType, Field, FieldId, Model, RecordType, Value};
 
 use crate::arguments::roles::{any_case_field, filter_field};
 use crate::arguments::values::{expect_object, expect_text};
-use crate::operation::{MAX_SORT_DEPTH, ReferencePath, SortKey, ValuePath};
+use crate::operation::{MAX_SORT_DEPTH, RANK_NAME, ReferencePath, SortKey, SortValue, ValuePath};
 
 pub(crate) fn parse_sort_keys(
     model: &Model,
@@ -48,6 +48,9 @@ impl<'m> SortParser<'m> {
             Some(rest) => (true, rest),
             None => (false, word),
         };
+        if name == RANK_NAME {
+            return Ok(SortKey { value: SortValue::Rank, descending: !is_descending });
+        }
         let (names, name) = name.rsplit_once('.').map_or((None, name), |(names, name)| (Some(names), name));
         for name in names.into_iter().flat_map(|names| names.split('.')) {
             owner = self.enter(&owner, name)?;
@@ -62,7 +65,7 @@ impl<'m> SortParser<'m> {
             .or_else(with_direction)
             .or_else(|| Some((owner.any_case_field(name)?, is_descending)))
             .ok_or_else(|| self.unknown_field(&owner, name, |field| field.kind.is_comparable()))?;
-        Ok(SortKey { path: owner.path_to(field), descending })
+        Ok(SortKey { value: SortValue::Path(owner.path_to(field)), descending })
     }
 
     /// `{ field: "name", direction: DESC }`, or `{ name: DESC, user: { name: ASC } }` with a member for each field.
@@ -84,7 +87,8 @@ impl<'m> SortParser<'m> {
                     let descending = direction_from_word(&word).ok_or_else(|| {
                         self.violation("TYPE", format!("`{name}.{member}` must be ASC or DESC"))
                     })?;
-                    sort_keys.push(SortKey { path: owner.path_to(field), descending });
+                    let value = SortValue::Path(owner.path_to(field));
+                    sort_keys.push(SortKey { value, descending });
                 }
                 (None, "field" | "property" | "by" | "key") => {
                     sort_keys.push(self.parse_word(owner.clone(), &word)?);

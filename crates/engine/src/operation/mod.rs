@@ -26,7 +26,9 @@ pub use crate::operation::listing::{CountMode, ListSearch, ListSlice, Listing};
 pub use crate::operation::nested_write::{MAX_WRITE_DEPTH, NestedWrite, RecordInput, RelatedInput};
 pub use crate::operation::outcome::Outcome;
 pub use crate::operation::selection::{ChildSelection, Selection};
-pub use crate::operation::sort_key::{MAX_SORT_DEPTH, MAX_SORT_PATHS, ReferencePath, SortKey};
+pub use crate::operation::sort_key::{
+    MAX_SORT_DEPTH, MAX_SORT_PATHS, RANK_NAME, ReferencePath, SortKey, SortValue,
+};
 pub use crate::operation::written_fields::{FillValue, FilledField, MissingFields};
 
 /// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.

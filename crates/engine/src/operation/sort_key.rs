@@ -12,9 +12,20 @@ pub const MAX_SORT_PATHS: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortKey {
-    pub path: ReferencePath,
+    pub value: SortValue,
     pub descending: bool,
 }
+
+/// What records are sorted by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SortValue {
+    Path(ReferencePath),
+    /// The weighted number of occurrences of the words of a search in the record itself; 0 without a search.
+    Rank,
+}
+
+/// How a rank is named among sort keys. The best come first, and with `-` last.
+pub const RANK_NAME: &str = "@rank";
 
 /// Where the value is that records are sorted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,25 +38,44 @@ pub struct ReferencePath {
 impl SortKey {
     /// By a field of the record itself.
     pub fn by_field(field: FieldId, descending: bool) -> SortKey {
-        SortKey { path: ReferencePath { references: Vec::new(), value: field.into() }, descending }
+        let path = ReferencePath { references: Vec::new(), value: field.into() };
+        SortKey { value: SortValue::Path(path), descending }
     }
 
     /// Appends it, unless there is one by the same value already.
     pub fn append_to(self, sort_keys: &mut Vec<SortKey>) {
-        if !sort_keys.iter().any(|known| known.path == self.path) {
+        if !sort_keys.iter().any(|known| known.value == self.value) {
             sort_keys.push(self);
         }
     }
 
     /// The key as `sort` spells it: `-user.name`.
     pub fn word(&self, model: &Model, record: &RecordType) -> String {
-        format!("{}{}", if self.descending { "-" } else { "" }, self.path.name(model, record))
+        let is_marked = self.descending != (self.value == SortValue::Rank);
+        format!("{}{}", if is_marked { "-" } else { "" }, self.value.name(model, record))
+    }
+}
+
+impl SortValue {
+    pub fn path(&self) -> Option<&ReferencePath> {
+        match self {
+            SortValue::Path(path) => Some(path),
+            SortValue::Rank => None,
+        }
+    }
+
+    /// The field of the record itself, if the value is in its column.
+    pub fn own_field(&self) -> Option<FieldId> {
+        self.path().and_then(ReferencePath::own_field)
+    }
+
+    pub fn name(&self, model: &Model, record: &RecordType) -> String {
+        self.path().map_or_else(|| RANK_NAME.to_owned(), |path| path.name(model, record))
     }
 }
 
 impl ReferencePath {
-    /// The field of the record itself, if the value is in its column.
-    pub fn own_field(&self) -> Option<FieldId> {
+    fn own_field(&self) -> Option<FieldId> {
         (self.references.is_empty() && self.value.members.is_empty()).then_some(self.value.field)
     }
 

@@ -48,9 +48,12 @@ impl PlannedListing {
     pub fn push_shape(&self, shape: &mut StatementShape) {
         push_shapes(&self.predicates, shape);
         shape.push_number(self.sort_keys.len());
-        for SortKey { path, descending } in &self.sort_keys {
-            shape.push_fields(path.references.iter().copied());
-            path.value.push_shape(shape);
+        for SortKey { value, descending } in &self.sort_keys {
+            shape.push_flag(value.path().is_some());
+            if let Some(path) = value.path() {
+                shape.push_fields(path.references.iter().copied());
+                path.value.push_shape(shape);
+            }
             shape.push_flag(*descending);
         }
         shape.push_flag(self.has_limit_or_offset());
@@ -73,7 +76,7 @@ pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing
     if let Some(search) = &listing.search {
         predicates.push(search_predicate(model, record, &search.text));
     }
-    let path_count = listing.sort_keys.iter().filter(|key| key.path.own_field().is_none()).count();
+    let path_count = listing.sort_keys.iter().filter(|key| key.value.own_field().is_none()).count();
     if path_count > MAX_SORT_PATHS {
         return Err(Error::Limit(format!(
             "too many sort keys through references and embedded values: {path_count}, but at most {MAX_SORT_PATHS} are \

@@ -35,10 +35,12 @@ pub use crate::plan::nested::{
 pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits, estimated_length};
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub use crate::plan::search_letters::{IGNORED_MARKS, LETTERS, SEPARATORS};
-pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS};
+pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS, word_count};
 pub use crate::plan::selection::{PlannedChild, PlannedSelection, PreparedSelection, relation_target};
 pub use crate::plan::statement_shape::StatementShape;
-pub use crate::plan::text_search::{MARK_RANGES, MAX_PATTERN_LETTERS, searched_texts, without_marks};
+pub use crate::plan::text_search::{
+    MARK_RANGES, MAX_PATTERN_LETTERS, pattern_count, searched_texts, without_marks,
+};
 
 /// A validated operation. Stores accept nothing else, and only this module can make one.
 #[derive(Debug, Clone)]

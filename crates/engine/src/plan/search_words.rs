@@ -17,13 +17,23 @@ static FOLDED: LazyLock<HashMap<char, char>> =
 
 /// The words of a text, each once.
 pub(super) fn index_words(text: &str) -> BTreeSet<String> {
-    let mut words = BTreeSet::new();
+    words_of(text).into_iter().map(|word| word.chars().take(MAX_TOKEN_LETTERS).collect()).collect()
+}
+
+/// The number of words of a text that begin with one of these; a word counts for each of them.
+pub fn word_count(text: &str, beginnings: &[String]) -> usize {
+    let count = |word: &String| beginnings.iter().filter(|beginning| word.starts_with(*beginning)).count();
+    words_of(text).iter().map(count).sum()
+}
+
+fn words_of(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
     let mut word = String::new();
     for letter in text.chars().chain([' ']) {
         if !is_separator(letter) {
             word.extend(fold_letter(letter));
         } else if !word.is_empty() {
-            words.insert(std::mem::take(&mut word).chars().take(MAX_TOKEN_LETTERS).collect());
+            words.push(std::mem::take(&mut word));
         }
     }
     words

@@ -54,6 +54,41 @@ pub fn word_patterns(text: &str) -> Vec<String> {
     patterns.into_iter().collect()
 }
 
+/// The number of times that these patterns match a text without its marks; matches of one do not overlap.
+pub fn pattern_count(text: &str, patterns: &[String]) -> usize {
+    let text: Vec<char> = without_marks(text).chars().collect();
+    let count = |pattern: &String| {
+        let classes = pattern_classes(pattern);
+        let (mut count, mut rest) = (0, text.as_slice());
+        while rest.len() >= classes.len() && !classes.is_empty() {
+            let is_match = classes.iter().zip(rest).all(|(class, letter)| class.contains(letter));
+            count += usize::from(is_match);
+            rest = &rest[if is_match { classes.len() } else { 1 }..];
+        }
+        count
+    };
+    patterns.iter().map(count).sum()
+}
+
+/// The letters that each place of a pattern takes.
+fn pattern_classes(pattern: &str) -> Vec<Vec<char>> {
+    let mut classes = Vec::new();
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            // The first letter of a class may be its end sign.
+            '[' => {
+                let first = letters.next();
+                classes.push(
+                    first.into_iter().chain(letters.by_ref().take_while(|letter| *letter != ']')).collect(),
+                );
+            }
+            _ => classes.push(vec![letter]),
+        }
+    }
+    classes
+}
+
 /// The texts that a search looks into: the text fields of a record, those inside its embedded values, and the titles of
 /// the records that it refers to.
 pub fn searched_texts(model: &Model, record: &RecordType) -> Vec<ReferencePath> {
@@ -128,6 +163,9 @@ mod tests {
         ] {
             assert_eq!(word_patterns(text), expected, "{text}");
         }
+        let count = |text: &str, words: &str| pattern_count(text, &word_patterns(words));
+        assert_eq!(count("Aaäb aaa ]^[ ]", "aa ] ^"), 2 + 2 + 1);
+        assert_eq!((count("", "a"), count("a", ""), count("ß ẞ ss", "ß")), (0, 0, 2));
         assert_eq!(without_marks("Müller 한 が שָׁ"), "Muller \u{1112}\u{1161}\u{11AB} か\u{3099} ש");
     }
 }

@@ -72,7 +72,7 @@ impl Pages {
 /// Link that sorts by the field, or reverses the order if the list is sorted by it.
 fn sort_link(record: &RecordType, id: FieldId, path: &str, query: &ListQuery) -> SortLink {
     let name = &record.field(id).input_name;
-    let first = query.listing.sort_keys.first().filter(|key| key.path.own_field() == Some(id));
+    let first = query.listing.sort_keys.first().filter(|key| key.value.own_field() == Some(id));
     let (now, sort) = match first.map(|key| key.descending) {
         None => ("none", name.clone()),
         Some(false) => ("ascending", format!("-{name}")),
@@ -120,7 +120,10 @@ pub fn table_caption(
 
 fn order_phrase(model: &Model, record: &RecordType, query: &ListQuery) -> String {
     let words = query.listing.sort_keys.iter().map(|key| {
-        let fields = key.path.fields(model, record).into_iter();
+        let Some(path) = key.value.path() else {
+            return if key.descending { "relevance" } else { "relevance, the least first" }.to_owned();
+        };
+        let fields = path.fields(model, record).into_iter();
         let name = fields.map(|field| noun_form(&field_label(field))).collect::<Vec<_>>().join(" ");
         if key.descending { format!("{name} descending") } else { name }
     });

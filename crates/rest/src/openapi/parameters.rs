@@ -3,7 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use trefoil_engine::PlanLimits;
-use trefoil_engine::plan::MAX_PATTERN_LETTERS;
+use trefoil_engine::RANK_NAME;
+use trefoil_engine::plan::{MAX_PATTERN_LETTERS, searched_texts};
 use trefoil_http::negotiation::format::FORMAT_NAMES;
 use trefoil_model::values::example_values;
 use trefoil_model::{Field, KeyForm, Model, RecordType, Scalar};
@@ -77,7 +78,8 @@ pub fn shared_parameters() -> Map<String, Json> {
 }
 
 const SORT_DESCRIPTION: &str = "Sort by these fields; `-` for descending. Nulls last, ties by id. Dots lead through at \
-    most 3 references and embedded values; only the first step is listed here.";
+    most 3 references and embedded values; only the first step is listed here. `@rank` \
+    puts the records first in which the words of `q` occur most.";
 
 /// The query parameters of lists of one type, as components: `Product.price.gte`.
 pub fn type_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
@@ -271,7 +273,8 @@ fn sort_names(model: &Model, record: &RecordType) -> Vec<String> {
         let fields = embedded.map(|embedded| &embedded.fields).or(target);
         fields.map(|fields| sortable(fields, &format!("{}.", field.name))).unwrap_or_default()
     });
-    sortable(&record.fields, "").into_iter().chain(inner).collect()
+    let rank = (!searched_texts(model, record).is_empty()).then(|| RANK_NAME.to_owned());
+    sortable(&record.fields, "").into_iter().chain(inner).chain(rank).collect()
 }
 
 /// All parameters, as components.

@@ -39,7 +39,7 @@ fn is_short_list(owner: &RecordType, listing: &PlannedListing) -> bool {
     let is_small = listing.limit.is_some_and(|limit| limit <= MAX_ROWS) && listing.offset <= MAX_OFFSET;
     let is_index_order = listing.sort_keys.first().is_none_or(|key| {
         // Nulls come last in both directions, which an index provides in one only.
-        key.path.own_field().is_some_and(|id| {
+        key.value.own_field().is_some_and(|id| {
             let field = owner.field(id);
             let may_be_null = !field.required && !field.kind.is_id();
             has_index(owner, id) && !(key.descending && may_be_null)

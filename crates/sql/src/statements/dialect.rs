@@ -63,6 +63,12 @@ fn json_class(value_type: Option<&ValueType>) -> JsonClass {
     }
 }
 
+/// A search pattern as a regular expression of PostgreSQL. `(?e)`: an extended one, in which a backslash between brackets
+/// is literal.
+fn regular_expression(pattern: &str, before: &str, after: &str) -> String {
+    format!("('(?e){before}' || replace({pattern}, '^', E'\\\\^'){after})")
+}
+
 /// How a column is selected, so that its cell is as [`trefoil_model::StoredValue`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnReading {
@@ -217,27 +223,48 @@ impl Dialect {
             Dialect::Postgres => "chr(10)",
         };
         let texts: Vec<String> = texts.iter().map(|text| format!("COALESCE({text}, '')")).collect();
-        let text = texts.join(&format!(" || {line_end} || "));
+        let text = self.text_without_marks(&texts.join(&format!(" || {line_end} || ")));
         let matches = self.matches_pattern("x.value", "w.value", TextPart::Anywhere);
-        let (text, words) = match self {
-            Dialect::Sqlite => {
-                (format!("trefoil_without_marks({text})"), format!("json_each({patterns}) AS w"))
-            }
+        let words = self.text_table(patterns, "w");
+        format!("NOT EXISTS (SELECT 1 FROM {text}, {words} WHERE NOT ({matches}))")
+    }
+
+    /// The number of times that patterns of a list match a text without its marks.
+    pub fn pattern_count(self, text: &str, patterns: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("trefoil_pattern_count({text}, {patterns})"),
+            Dialect::Postgres => format!(
+                "(SELECT count(*) FROM {}, {}, regexp_matches(x.value, {}, 'g'))",
+                self.text_without_marks(text),
+                self.text_table(patterns, "w"),
+                regular_expression("w.value", "", "")
+            ),
+        }
+    }
+
+    /// A text without its marks, as a table `x` with one column, `value`.
+    fn text_without_marks(self, text: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("(SELECT trefoil_without_marks({text}) AS value) AS x"),
             Dialect::Postgres => {
-                let ranges = MARK_RANGES.iter().map(|(first, last)| format!("{first}-{last}"));
-                let marks = ranges.collect::<String>();
+                let marks: String =
+                    MARK_RANGES.iter().map(|(first, last)| format!("{first}-{last}")).collect();
                 let plain = format!("regexp_replace(normalize(y.value, NFD), '[{marks}]+', '', 'g')");
-                let value =
-                    format!("CASE octet_length(y.value) WHEN length(y.value) THEN y.value ELSE {plain} END");
                 // OFFSET 0: the text is made once, not for each word.
-                let text = format!("{value} AS value FROM (SELECT {text} AS value OFFSET 0) AS y OFFSET 0");
-                let words = format!("unnest(CAST({patterns} AS text[])) AS w(value)");
-                return format!(
-                    "NOT EXISTS (SELECT 1 FROM (SELECT {text}) AS x, {words} WHERE NOT ({matches}))"
-                );
+                format!(
+                    "(SELECT CASE octet_length(y.value) WHEN length(y.value) THEN y.value ELSE {plain} END AS value \
+                     FROM (SELECT {text} AS value OFFSET 0) AS y OFFSET 0) AS x"
+                )
             }
-        };
-        format!("NOT EXISTS (SELECT 1 FROM (SELECT {text} AS value) AS x, {words} WHERE NOT ({matches}))")
+        }
+    }
+
+    /// The texts of a list that is one parameter, as a table with one column, `value`.
+    pub fn text_table(self, list: &str, alias: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("json_each({list}) AS {alias}"),
+            Dialect::Postgres => format!("unnest(CAST({list} AS text[])) AS {alias}(value)"),
+        }
     }
 
     /// True if this part of the text matches a search pattern of [`trefoil_engine`].
@@ -250,11 +277,10 @@ impl Dialect {
                 let after = if is_at_end { "" } else { " || '*'" };
                 format!("{text} GLOB {before}{pattern}{after}")
             }
-            // `(?e)`: an extended regular expression, in which a backslash between brackets is literal.
             Dialect::Postgres => {
                 let before = if is_at_start { "^" } else { "" };
                 let after = if is_at_end { " || '$'" } else { "" };
-                format!("{text} ~ ('(?e){before}' || replace({pattern}, '^', E'\\\\^'){after})")
+                format!("{text} ~ {}", regular_expression(pattern, before, after))
             }
         }
     }

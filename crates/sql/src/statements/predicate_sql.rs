@@ -90,11 +90,24 @@ pub(super) struct PredicateWriter<'m> {
     table_count: usize,
     /// Within a negation.
     is_negated: bool,
+    /// The full-text index is joined.
+    pub(super) has_index_join: bool,
 }
 
 impl<'m> PredicateWriter<'m> {
     pub(super) fn new(dialect: Dialect, model: &'m Model) -> PredicateWriter<'m> {
-        PredicateWriter { dialect, model, parameter_count: 0, table_count: 0, is_negated: false }
+        PredicateWriter {
+            dialect,
+            model,
+            parameter_count: 0,
+            table_count: 0,
+            is_negated: false,
+            has_index_join: false,
+        }
+    }
+
+    pub(super) fn parameter_count(&self) -> usize {
+        self.parameter_count
     }
 
     pub(super) fn next_parameter(&mut self) -> String {
@@ -134,6 +147,10 @@ impl<'m> PredicateWriter<'m> {
             }
             Predicate::HasItems { path } => self.dialect.list_has_items(&self.tested_value(scope, path).sql),
             Predicate::Words { .. } => self.words_sql(scope),
+            Predicate::IndexedWords { .. } if self.has_index_join => {
+                let words = self.next_parameter();
+                search_index::joined_words(&scope.record.table, &words)
+            }
             Predicate::IndexedWords { .. } => {
                 let words = self.next_parameter();
                 let columns: Vec<String> =

@@ -202,13 +202,14 @@ impl SelectBuilder<'_> {
     ) -> Result<SelectLevel> {
         let owner = self.model.record(record);
         let (names, columns, branches) = self.level_columns(owner, listing, selection)?;
-        let order = self.sort_writer(owner, "t");
-        let from = self.table_alias(owner) + &order.joins(&listing.sort_keys);
-        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, from.clone());
+        let mut filter =
+            WhereBuilder::for_listing(self.dialect, self.model, owner, listing, self.table_alias(owner));
         filter.add_listing(listing);
+        let order = filter.sort_writer("t");
         let mut sql = format!(
-            "SELECT {} FROM {from}{}",
+            "SELECT {} FROM {}{}",
             read_columns(order, &columns, listing, selection),
+            filter.from(),
             filter.clause()
         );
         sql += &format!(" ORDER BY {}", order.order_by(&listing.sort_keys, listing.from_end));
@@ -230,9 +231,11 @@ impl SelectBuilder<'_> {
     /// Counts the matching records; with [`CountMode::UpTo`], one more than that number is the last parameter.
     pub fn count_sql(self, record: RecordTypeId, listing: &PlannedListing) -> Option<String> {
         let owner = self.model.record(record);
-        let mut filter = WhereBuilder::new(self.dialect, self.model, owner, self.table_alias(owner));
+        let unsorted = PlannedListing { sort_keys: Vec::new(), ..listing.clone() };
+        let mut filter =
+            WhereBuilder::for_listing(self.dialect, self.model, owner, &unsorted, self.table_alias(owner));
         filter.add_predicates(&listing.predicates);
-        let from = format!("FROM {}{}", self.table_alias(owner), filter.clause());
+        let from = format!("FROM {}{}", filter.from(), filter.clause());
         match listing.count {
             CountMode::Skip => None,
             CountMode::Exact => Some(format!("SELECT count(*) {from}")),
@@ -262,6 +265,7 @@ impl SelectBuilder<'_> {
         let sql = if listing.has_limit_or_offset() {
             filter.terms.push(format!("{key} = p.value"));
             filter.add_listing(listing);
+            let order = filter.sort_writer("t");
             let ids = format!(
                 "SELECT t.\"id\" FROM {from}{} ORDER BY {} LIMIT {} OFFSET {}",
                 filter.clause(),
@@ -270,7 +274,7 @@ impl SelectBuilder<'_> {
                 filter.next_parameter()
             );
             let parents = self.dialect.key_table(source.key_form, &keys, "p");
-            let order = self.sort_writer(owner, "o");
+            let order = filter.sort_writer("o");
             let joins = order.joins(&listing.sort_keys);
             let from = self.dialect.first_rows_per_parent(&parents, &owner.table, &ids) + &joins;
             format!(
@@ -283,6 +287,7 @@ impl SelectBuilder<'_> {
         } else {
             filter.terms.push(self.dialect.is_in_list(ValueComparison::Plain, key, &keys));
             filter.add_listing(listing);
+            let order = filter.sort_writer("t");
             format!(
                 "SELECT {}, {} FROM {from}{} ORDER BY {key}, {}",
                 read_columns(order, &columns, listing, selection),
@@ -349,9 +354,9 @@ impl SelectBuilder<'_> {
             names.push(VERSION_COLUMN.to_owned());
         }
         if listing.with_cursors {
-            names.extend(listing.sort_keys.iter().map(|key| match key.path.own_field() {
+            names.extend(listing.sort_keys.iter().map(|key| match key.value.own_field() {
                 Some(field) => column(&field),
-                None => key.path.name(self.model, owner),
+                None => key.value.name(self.model, owner),
             }));
             names.push("id".to_owned());
         }
@@ -420,7 +425,14 @@ impl SelectBuilder<'_> {
     }
 
     fn sort_writer<'a>(&'a self, owner: &'a RecordType, alias: &'a str) -> SortWriter<'a> {
-        SortWriter { dialect: self.dialect, model: self.model, owner, alias }
+        SortWriter {
+            dialect: self.dialect,
+            model: self.model,
+            owner,
+            alias,
+            words: None,
+            has_index_join: false,
+        }
     }
 }
 
@@ -435,8 +447,8 @@ fn read_columns(
     let keys = if listing.with_cursors { listing.sort_keys.as_slice() } else { &[] };
     let read = |(position, column): (usize, &String)| {
         let key = position.checked_sub(first_key).and_then(|position| keys.get(position));
-        match key.filter(|key| key.path.own_field().is_none()) {
-            Some(key) => order.value(&key.path).read_sql,
+        match key.filter(|key| key.value.own_field().is_none()) {
+            Some(key) => order.value(&key.value).read_sql,
             None => order.dialect.read_column(order.owner, &format!("{}.", order.alias), column),
         }
     };

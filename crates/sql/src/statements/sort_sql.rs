@@ -1,11 +1,13 @@
 //! The order of a list in SQL. A table that a reference leads to is joined as `s1`, or `s1_2` through two references,
 //! by the positions of their fields.
 
-use trefoil_engine::{ReferencePath, SortKey};
+use trefoil_engine::plan::searched_texts;
+use trefoil_engine::{ReferencePath, SortKey, SortValue};
 use trefoil_model::{Field, Model, RecordType};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::predicate_sql::{TableScope, TestedValue, is_nullable};
+use crate::statements::search::search_index::{indexed_texts, word_count};
 
 /// A value that records are sorted by.
 pub(super) struct SortedValue {
@@ -32,10 +34,55 @@ pub(super) struct SortWriter<'m> {
     pub owner: &'m RecordType,
     /// The alias of the owner's table.
     pub alias: &'m str,
+    /// The number of the parameter with the words of a search.
+    pub words: Option<usize>,
+    /// The records come from a full-text index, which has their ids.
+    pub has_index_join: bool,
 }
 
 impl<'m> SortWriter<'m> {
-    pub(super) fn value(self, path: &ReferencePath) -> SortedValue {
+    pub(super) fn value(self, value: &SortValue) -> SortedValue {
+        match value {
+            SortValue::Path(path) => self.path_value(path),
+            SortValue::Rank => {
+                let sql = self.rank_sql();
+                SortedValue {
+                    read_sql: sql.clone(),
+                    sql,
+                    may_be_null: false,
+                    comparison: ValueComparison::Plain,
+                    dialect: self.dialect,
+                }
+            }
+        }
+    }
+
+    /// The weighted number of occurrences of the words in the record itself.
+    fn rank_sql(self) -> String {
+        // A number alone would be the position of a column.
+        let Some(words) = self.words else { return "CAST(0 AS bigint)".to_owned() };
+        let words = self.dialect.parameter_mark(words);
+        let indexed: Vec<&Field> = self.owner.search_fields().collect();
+        let terms: Vec<String> = if indexed.is_empty() {
+            let scope = TableScope { record: self.owner, alias: self.alias.to_owned() };
+            let texts = searched_texts(self.model, self.owner);
+            let own = texts.iter().filter(|path| path.references.is_empty());
+            let texts = own.map(|path| TestedValue::new(self.dialect, self.model, &scope, &path.value).sql);
+            texts.map(|text| self.dialect.pattern_count(&text, &words)).collect()
+        } else {
+            let columns: Vec<String> = indexed.iter().map(|field| field.column.clone()).collect();
+            let texts = indexed_texts(self.dialect, &format!("{}.", self.alias), &columns).into_iter();
+            let weights = indexed.iter().map(|field| field.search_weight.unwrap_or(1));
+            let term = |(text, weight)| format!("{weight} * {}", word_count(self.dialect, text, &words));
+            texts.zip(weights).map(term).collect()
+        };
+        match terms.is_empty() {
+            true => "CAST(0 AS bigint)".to_owned(),
+            false => format!("({})", terms.join(" + ")),
+        }
+    }
+
+    fn path_value(self, path: &ReferencePath) -> SortedValue {
         let (scope, is_optional) = self.scope(path);
         let tested = TestedValue::new(self.dialect, self.model, &scope, &path.value);
         let read_sql = match path.value.members.is_empty() {
@@ -78,7 +125,7 @@ impl<'m> SortWriter<'m> {
     /// Joins the tables that the sort keys need to that of the owner.
     pub(super) fn joins(self, sort_keys: &[SortKey]) -> String {
         let mut joins: Vec<String> = Vec::new();
-        for SortKey { path, .. } in sort_keys {
+        for path in sort_keys.iter().filter_map(|key| key.value.path()) {
             let mut scope = TableScope { record: self.owner, alias: self.alias.to_owned() };
             let mut is_optional = false;
             for (depth, reference) in path.references.iter().enumerate() {
@@ -107,8 +154,8 @@ impl<'m> SortWriter<'m> {
     /// Nulls last in both directions, ties by id; or exactly the reverse.
     pub(super) fn order_by(self, sort_keys: &[SortKey], is_reversed: bool) -> String {
         let mut text = String::new();
-        for SortKey { path, descending } in sort_keys {
-            let value = self.value(path);
+        for SortKey { value, descending } in sort_keys {
+            let value = self.value(value);
             text += &value.key(&value.sql);
             text += if *descending != is_reversed { " DESC" } else { "" };
             // Without nulls the plain order lets an index do the sorting.
@@ -118,7 +165,12 @@ impl<'m> SortWriter<'m> {
                 (false, _) => ", ",
             };
         }
-        text + &format!("{}.\"id\"{}", self.alias, if is_reversed { " DESC" } else { "" })
+        text + &self.id() + if is_reversed { " DESC" } else { "" }
+    }
+
+    /// The id of a record. SQLite reads an index in the order of its own column only.
+    pub(super) fn id(self) -> String {
+        if self.has_index_join { "f.rowid".to_owned() } else { format!("{}.\"id\"", self.alias) }
     }
 }
 

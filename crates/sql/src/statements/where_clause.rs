@@ -7,6 +7,7 @@ use trefoil_model::{Model, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::predicate_sql::{PredicateWriter, TableScope};
+use crate::statements::search::search_index;
 use crate::statements::sort_sql::SortWriter;
 
 /// The side of a cursor on which the wanted records are.
@@ -36,12 +37,36 @@ pub(super) struct WhereBuilder<'m> {
     from: String,
     pub(super) terms: Vec<String>,
     predicates: PredicateWriter<'m>,
+    /// The number of the parameter with the words of a search.
+    words: Option<usize>,
 }
 
 impl<'m> WhereBuilder<'m> {
     pub(super) fn new(dialect: Dialect, model: &'m Model, owner: &'m RecordType, from: String) -> Self {
         let predicates = PredicateWriter::new(dialect, model);
-        WhereBuilder { dialect, model, owner, from, terms: Vec::new(), predicates }
+        WhereBuilder { dialect, model, owner, from, terms: Vec::new(), predicates, words: None }
+    }
+
+    /// For the records of a listing: from its full-text index, if it has one and the database needs that.
+    pub(super) fn for_listing(
+        dialect: Dialect,
+        model: &'m Model,
+        owner: &'m RecordType,
+        listing: &PlannedListing,
+        table: String,
+    ) -> Self {
+        let is_indexed = matches!(listing.predicates.last(), Some(Predicate::IndexedWords { .. }));
+        let has_index_join = is_indexed && dialect == Dialect::Sqlite;
+        let from = if has_index_join { search_index::index_join(&owner.table, &table) } else { table };
+        let mut builder = WhereBuilder::new(dialect, model, owner, from);
+        builder.predicates.has_index_join = has_index_join;
+        builder.from += &builder.sort_writer("t").joins(&listing.sort_keys);
+        builder
+    }
+
+    /// The FROM clause in which `t` is defined.
+    pub(super) fn from(&self) -> &str {
+        &self.from
     }
 
     pub(super) fn next_parameter(&mut self) -> String {
@@ -54,6 +79,12 @@ impl<'m> WhereBuilder<'m> {
 
     pub(super) fn add_listing(&mut self, listing: &PlannedListing) {
         self.add_predicates(&listing.predicates);
+        // A search is the last predicate and has one parameter.
+        let is_search = matches!(
+            listing.predicates.last(),
+            Some(Predicate::Words { .. } | Predicate::IndexedWords { .. })
+        );
+        self.words = is_search.then(|| self.predicates.parameter_count());
         for (position, side) in [(&listing.after, CursorSide::After), (&listing.before, CursorSide::Before)] {
             if let Some(position) = position {
                 self.add_cursor(&listing.sort_keys, position, side);
@@ -61,8 +92,14 @@ impl<'m> WhereBuilder<'m> {
         }
     }
 
-    fn sort_writer(&self) -> SortWriter<'m> {
-        SortWriter { dialect: self.dialect, model: self.model, owner: self.owner, alias: "t" }
+    /// Writes the sort keys; after the listing was added, those of its search too.
+    pub(super) fn sort_writer<'a>(&self, alias: &'a str) -> SortWriter<'a>
+    where
+        'm: 'a,
+    {
+        let (dialect, model, owner) = (self.dialect, self.model, self.owner);
+        let has_index_join = self.predicates.has_index_join;
+        SortWriter { dialect, model, owner, alias, words: self.words, has_index_join }
     }
 
     fn add_cursor(&mut self, sort_keys: &[SortKey], position: &CursorPosition, side: CursorSide) {
@@ -76,7 +113,9 @@ impl<'m> WhereBuilder<'m> {
             })
             .collect();
         let tie = match (&position.key, id) {
-            (CursorKey::After(_), Some(id)) => format!("t.\"id\" {} {id}", side.sign(false)),
+            (CursorKey::After(_), Some(id)) => {
+                format!("{} {} {id}", self.sort_writer("t").id(), side.sign(false))
+            }
             (CursorKey::All, _) => "1 = 1".to_owned(),
             (CursorKey::None | CursorKey::After(_), _) => "1 = 0".to_owned(),
         };
@@ -89,7 +128,7 @@ impl<'m> WhereBuilder<'m> {
     /// beginning are then listed again. The subquery repeats all terms so far, so that a forged cursor cannot reveal the
     /// value of a record that the list does not contain. The bound also stands for a record of another type.
     fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: Option<&str>, side: CursorSide) -> String {
-        let own = self.sort_writer().value(&key.path).sql;
+        let own = self.sort_writer("t").value(&key.value).sql;
         let end = self.dialect.prefix_upper_bound(prefix);
         let fallback = if side.follows(key.descending) { prefix } else { &end };
         let Some(id) = id else { return fallback.to_owned() };
@@ -115,7 +154,7 @@ impl<'m> WhereBuilder<'m> {
         let ([first, sort_keys @ ..], [value, values @ ..]) = (sort_keys, values) else {
             return tie.to_owned();
         };
-        let sorted = self.sort_writer().value(&first.path);
+        let sorted = self.sort_writer("t").value(&first.value);
         let (own, other) = (sorted.key(&sorted.sql), sorted.key(value));
         let sign = side.sign(first.descending);
         let rest = self.beside_cursor(sort_keys, values, tie, side);

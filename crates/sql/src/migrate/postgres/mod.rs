@@ -252,7 +252,7 @@ impl MigrationDatabase for PostgresMigration {
 
     fn sync_objects(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
         if new.tables.iter().any(|table| !table.search.is_empty()) {
-            catalog::sync_functions(self, &[triggers::search_function()])?;
+            catalog::sync_functions(self, &triggers::search_functions())?;
         }
         let unique_obsolete = indexes::sync_indexes(self, old, new)?;
         catalog::sync_references(self, new)?;

@@ -6,22 +6,34 @@ use crate::migrate::ddl::{quote_name, quote_text};
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};
-use crate::statements::search::search_index::{WORDS_FUNCTION, words_function_body};
+use crate::statements::search::search_index::{
+    COUNT_FUNCTION, WORDS_FUNCTION, count_function_body, words_function_body,
+};
 
 /// The functions that the triggers of all tables share.
 pub fn shared_functions() -> Vec<SqlFunction> {
     vec![refuse_function(), count_version_function(), pass_id_function()]
 }
 
-/// The function that makes the words of a full-text index.
-pub fn search_function() -> SqlFunction {
-    SqlFunction {
-        name: WORDS_FUNCTION.to_owned(),
-        parameters: "text",
-        return_type: "tsvector",
-        language: "sql IMMUTABLE PARALLEL SAFE",
-        body: words_function_body(),
-    }
+/// The functions of full-text indexes, for all tables.
+pub fn search_functions() -> [SqlFunction; 2] {
+    let language = "sql IMMUTABLE PARALLEL SAFE";
+    [
+        SqlFunction {
+            name: WORDS_FUNCTION.to_owned(),
+            parameters: "text",
+            return_type: "tsvector",
+            language,
+            body: words_function_body(),
+        },
+        SqlFunction {
+            name: COUNT_FUNCTION.to_owned(),
+            parameters: "text, text[]",
+            return_type: "bigint",
+            language,
+            body: count_function_body(),
+        },
+    ]
 }
 
 /// The functions of one table; `sequence` is the sequence of its ids, if they are counted.

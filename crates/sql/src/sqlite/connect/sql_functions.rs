@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 
-use trefoil_engine::plan::without_marks;
+use trefoil_engine::plan::{pattern_count, without_marks, word_count};
 use trefoil_model::values::decimal;
 use trefoil_model::values::decimal_sum::{DecimalSum, decimal_places, with_decimal_places};
 use trefoil_model::{Period, StoredValue, ZoneOffsets};
@@ -21,11 +21,25 @@ pub fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     connection.create_scalar_function("trefoil_decimal_key", 1, flags, decimal_key_function)?;
     connection.create_scalar_function("trefoil_real", 1, flags, real_function)?;
     connection.create_scalar_function("trefoil_without_marks", 1, flags, without_marks_function)?;
+    connection.create_scalar_function("trefoil_pattern_count", 2, flags, |context| {
+        count_function(context, pattern_count)
+    })?;
+    connection.create_scalar_function("trefoil_word_count", 2, flags, |context| {
+        count_function(context, word_count)
+    })?;
     connection.create_scalar_function("trefoil_mean", 2, flags, mean_function)?;
     connection.create_scalar_function("trefoil_period", 3, flags, period_function)?;
     connection.create_aggregate_function("trefoil_decimal_sum", 1, flags, SumFunction)?;
     connection.create_aggregate_function("trefoil_decimal_min", 1, flags, ExtremeFunction::Least)?;
     connection.create_aggregate_function("trefoil_decimal_max", 1, flags, ExtremeFunction::Greatest)
+}
+
+/// Counts the words of a JSON array in a text.
+fn count_function(context: &Context<'_>, count: fn(&str, &[String]) -> usize) -> rusqlite::Result<i64> {
+    let text = context.get_raw(0).as_str().unwrap_or_default();
+    let words = context.get_raw(1).as_str().ok().and_then(|words| serde_json::from_str(words).ok());
+    let words: Vec<String> = words.unwrap_or_default();
+    Ok(i64::try_from(count(text, &words)).unwrap_or(i64::MAX))
 }
 
 fn decimal_key_function(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8>>> {

@@ -8,6 +8,9 @@ use crate::statements::dialect::Dialect;
 /// The function that makes the words of a text on PostgreSQL.
 pub const WORDS_FUNCTION: &str = "trefoil_search_words";
 
+/// The function that counts words on PostgreSQL.
+pub const COUNT_FUNCTION: &str = "trefoil_search_count";
+
 /// Letters that the function finds first: it compares every letter of a text with its list from the start.
 const COMMON_LETTERS: &str =
     "abcdefghijklmnopqrstuvwxyz 0123456789абвгдежзиклмнопрстуфхцчшщъыьэюяαβγδεζηθικλμνξοπρστυφχψω";
@@ -47,9 +50,8 @@ pub fn has_indexed_words(
     match dialect {
         Dialect::Sqlite => {
             let index = dialect.quote_name(&index_table(table));
-            let query =
-                format!("SELECT group_concat('\"' || value || '\"*', ' AND ') FROM json_each({words})");
-            format!("{alias}.\"id\" IN (SELECT rowid FROM {index} WHERE {index} MATCH ({query}))")
+            let matches = matches_words(&index, words);
+            format!("{alias}.\"id\" IN (SELECT rowid FROM {index} WHERE {matches})")
         }
         Dialect::Postgres => {
             let query = format!(
@@ -61,8 +63,49 @@ pub fn has_indexed_words(
     }
 }
 
+/// The index of a table on SQLite, as `f`, with the records of the index in its order. A list of all ids that are found
+/// would take ten times as long for the first page of a common word.
+pub fn index_join(table: &str, records: &str) -> String {
+    format!("{} AS f CROSS JOIN {records} ON t.\"id\" = f.rowid", quoted_index(table))
+}
+
+/// [`has_indexed_words`] for the index of an [`index_join`].
+pub fn joined_words(table: &str, words: &str) -> String {
+    matches_words(&format!("f.{}", quoted_index(table)), words)
+}
+
+fn quoted_index(table: &str) -> String {
+    Dialect::Sqlite.quote_name(&index_table(table))
+}
+
+fn matches_words(index: &str, words: &str) -> String {
+    let query = format!("SELECT group_concat('\"' || value || '\"*', ' AND ') FROM json_each({words})");
+    format!("{index} MATCH ({query})")
+}
+
+/// The number of words of a text that begin with those of a list, which is one parameter.
+pub fn word_count(dialect: Dialect, text: String, words: &str) -> String {
+    match dialect {
+        Dialect::Sqlite => format!("trefoil_word_count({text}, {words})"),
+        Dialect::Postgres => format!("{COUNT_FUNCTION}({text}, CAST({words} AS text[]))"),
+    }
+}
+
 /// The body of the function that makes the words of the text `$1`.
 pub fn words_function_body() -> String {
+    format!(
+        " SELECT array_to_tsvector(array_agg(left(w, {MAX_TOKEN_LETTERS}))) FROM {} AS w WHERE w <> '' ",
+        word_rows()
+    )
+}
+
+/// The body of the function that counts the words of the text `$1` that begin with one of `$2`.
+pub fn count_function_body() -> String {
+    format!(" SELECT count(*) FROM {} AS w, unnest($2) AS b WHERE starts_with(w, b) ", word_rows())
+}
+
+/// The words of the text `$1` as rows, with empty ones among them.
+fn word_rows() -> String {
     let escaped = |code: u32| format!("\\U{code:08X}");
     let ranges = SEPARATORS.iter().map(|(first, last)| format!("{}-{}", escaped(*first), escaped(*last)));
     let separators = ranges.collect::<String>();
@@ -70,9 +113,8 @@ pub fn words_function_body() -> String {
     let from = format!("{COMMON_LETTERS}{upper}{}{IGNORED_MARKS}", LETTERS[0]);
     let to = format!("{COMMON_LETTERS}{}{}", upper.to_ascii_lowercase(), LETTERS[1]);
     format!(
-        " SELECT array_to_tsvector(array_agg(left(w, {MAX_TOKEN_LETTERS}))) FROM regexp_split_to_table(\
-         CASE octet_length($1) WHEN length($1) THEN lower($1 COLLATE \"C\") \
-         ELSE translate($1, '{from}', '{to}') END, '[{separators}]+') AS w WHERE w <> '' "
+        "regexp_split_to_table(CASE octet_length($1) WHEN length($1) THEN lower($1 COLLATE \"C\") \
+         ELSE translate($1, '{from}', '{to}') END, '[{separators}]+')"
     )
 }
 
@@ -93,7 +135,8 @@ mod tests {
             )
             .expect("tables");
         let mut insert = connection.prepare("INSERT INTO f (rowid, x) VALUES (?1, ?2)").expect("a statement");
-        let letters = || ('\u{1}'..=char::MAX).filter(|letter| !letter.is_ascii_control());
+        // What comes later is no letter, or one of Chinese.
+        let letters = || ('\u{1}'..='\u{1FFFF}').filter(|letter| !letter.is_ascii_control());
         for letter in letters() {
             insert.execute((u32::from(letter), format!("a{letter}b"))).expect("a row");
         }
