@@ -9,6 +9,7 @@ pub mod aggregates;
 mod conditions;
 mod digit_texts;
 mod parse;
+mod parsed_arguments;
 mod plain_keys;
 pub mod related_records;
 pub mod sort_keys;

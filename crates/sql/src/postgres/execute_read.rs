@@ -10,8 +10,8 @@ use trefoil_model::{CellValue, RecordId, StoredValue};
 use crate::postgres::error::PostgresError;
 use crate::postgres::plain_lists;
 use crate::postgres::session::{PostgresRow, PostgresSession, RowVisitor, read_cell};
-use crate::statements::aggregate_parameters::root_parameters;
 use crate::statements::compile::Program;
+use crate::statements::groups::aggregate_parameters::root_parameters;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
     ChildBranch, SelectLevel, child_parameters, count_parameters, listing_parameters, total_from_rows,

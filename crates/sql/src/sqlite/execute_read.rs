@@ -8,8 +8,8 @@ use trefoil_model::{CellValue, RecordId, StoredValue};
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
 use crate::sqlite::session::{SqliteRow, SqliteSession, bind_parameters, read_cell};
-use crate::statements::aggregate_parameters::root_parameters;
 use crate::statements::compile::Program;
+use crate::statements::groups::aggregate_parameters::root_parameters;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
     ChildBranch, SelectLevel, child_parameters, count_parameters, listing_parameters, total_from_rows,

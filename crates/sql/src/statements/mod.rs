@@ -5,9 +5,7 @@ pub(crate) mod decimal_key;
 pub mod dialect;
 
 // The statements that read and write records.
-mod aggregate;
-pub(crate) mod aggregate_parameters;
-pub(crate) mod group_cells;
+pub(crate) mod groups;
 pub(crate) mod indexed_predicate;
 pub(crate) mod nested_write;
 pub(crate) mod predicate_sql;

@@ -11,9 +11,9 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, RecordTypeId, Relation};
 
-use crate::statements::aggregate_parameters::aggregate_parameters;
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::group_cells::GroupCells;
+use crate::statements::groups::aggregate_parameters::aggregate_parameters;
+use crate::statements::groups::group_cells::GroupCells;
 use crate::statements::indexed_predicate::is_indexed_predicate;
 use crate::statements::predicate_sql::predicate_parameters;
 use crate::statements::search::search_guard::SearchGuard;

@@ -3,6 +3,7 @@
 // Where they may stand, and what is suggested or done where they may not.
 pub(crate) mod declaration;
 pub(crate) mod foreign_directives;
+mod literals;
 pub(crate) mod misplaced;
 
 use std::collections::{HashMap, HashSet};
@@ -15,6 +16,7 @@ use apollo_compiler::{Name, Node, Schema};
 use regex::{Regex, RegexBuilder};
 
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
+use crate::sdl::directives::literals::{NumberSyntax, literal_noun, number_digits};
 use crate::values::decimal;
 use crate::{FieldKind, FieldRule, OnDelete, Scalar};
 
@@ -466,41 +468,4 @@ pub(crate) fn expected_kind(directive: &str, kind: &FieldKind) -> Option<&'stati
 
 pub(crate) fn directive_argument<'a>(directive: &'a Directive, name: &str) -> Option<&'a Node<ast::Value>> {
     directive.arguments.iter().find(|argument| argument.name == name).map(|argument| &argument.value)
-}
-
-#[derive(PartialEq)]
-enum NumberSyntax {
-    NumberOnly,
-    NumberOrText,
-}
-
-fn number_digits(value: &ast::Value, syntax: NumberSyntax) -> Option<&str> {
-    match value {
-        ast::Value::Int(digits) => Some(digits.as_str()),
-        ast::Value::Float(digits) => Some(digits.as_str()),
-        ast::Value::String(digits) if syntax == NumberSyntax::NumberOrText => Some(digits),
-        ast::Value::Null
-        | ast::Value::Enum(_)
-        | ast::Value::Variable(_)
-        | ast::Value::String(_)
-        | ast::Value::Boolean(_)
-        | ast::Value::List(_)
-        | ast::Value::Object(_) => None,
-    }
-}
-
-/// The kind of literal with its article, for messages.
-pub(crate) fn literal_noun(value: &ast::Value) -> &'static str {
-    match value {
-        ast::Value::Null => "null",
-        ast::Value::Enum(_) => "an enum value",
-        ast::Value::Variable(_) => "a variable",
-        ast::Value::String(_) => "text",
-        ast::Value::Float(_) => "a fractional number",
-        ast::Value::Int(digits) if digits.as_str().starts_with('-') => "a negative number",
-        ast::Value::Int(_) => "a whole number",
-        ast::Value::Boolean(_) => "a boolean",
-        ast::Value::List(_) => "a list",
-        ast::Value::Object(_) => "an object",
-    }
 }

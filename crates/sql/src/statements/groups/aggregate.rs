@@ -6,7 +6,7 @@ use trefoil_engine::{FieldPath, GroupKey, Measure, MeasureFunction, OrderTarget}
 use trefoil_model::{ComparisonOp, Field, FieldId, Period, RecordType, RecordTypeId, Scalar, ZoneOffsets};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::group_cells::{GroupCell, GroupCells};
+use crate::statements::groups::group_cells::{GroupCell, GroupCells};
 use crate::statements::predicate_sql::{TableScope, TestedValue};
 use crate::statements::select::{RelationSource, SelectBuilder, SelectLevel};
 use crate::statements::where_clause::WhereBuilder;
@@ -19,7 +19,11 @@ impl SelectBuilder<'_> {
     }
 
     /// The groups of the children of many parents, ordered by parent. The parents' keys are the first parameter.
-    pub(super) fn child_groups(self, source: &RelationSource, aggregate: &PlannedAggregate) -> SelectLevel {
+    pub(in crate::statements) fn child_groups(
+        self,
+        source: &RelationSource,
+        aggregate: &PlannedAggregate,
+    ) -> SelectLevel {
         self.group_level(aggregate, &source.from, Some(source))
     }
 

@@ -6,7 +6,10 @@ use crate::statements::predicate_sql::predicate_parameters;
 use crate::statements::sql_parameter::SqlParameter;
 
 /// Appends the parameters of an aggregate, in the order in which the statement numbers them.
-pub(super) fn aggregate_parameters<'a>(aggregate: &'a PlannedAggregate, into: &mut Vec<SqlParameter<'a>>) {
+pub(in crate::statements) fn aggregate_parameters<'a>(
+    aggregate: &'a PlannedAggregate,
+    into: &mut Vec<SqlParameter<'a>>,
+) {
     aggregate.listing.predicates.iter().for_each(|predicate| predicate_parameters(predicate, into));
     into.extend(aggregate.having.iter().map(|condition| SqlParameter::Cell(condition.value.as_cell())));
     into.extend(aggregate.first.map(SqlParameter::integer));
