@@ -425,14 +425,7 @@ impl SelectBuilder<'_> {
     }
 
     fn sort_writer<'a>(&'a self, owner: &'a RecordType, alias: &'a str) -> SortWriter<'a> {
-        SortWriter {
-            dialect: self.dialect,
-            model: self.model,
-            owner,
-            alias,
-            words: None,
-            has_index_join: false,
-        }
+        SortWriter { dialect: self.dialect, model: self.model, owner, alias, words: None, is_indexed: false }
     }
 }
 

@@ -36,8 +36,8 @@ pub(super) struct SortWriter<'m> {
     pub alias: &'m str,
     /// The number of the parameter with the words of a search.
     pub words: Option<usize>,
-    /// The records come from a full-text index, which has their ids.
-    pub has_index_join: bool,
+    /// The records are found by a full-text index.
+    pub is_indexed: bool,
 }
 
 impl<'m> SortWriter<'m> {
@@ -168,9 +168,14 @@ impl<'m> SortWriter<'m> {
         text + &self.id() + if is_reversed { " DESC" } else { "" }
     }
 
-    /// The id of a record. SQLite reads an index in the order of its own column only.
+    /// The id of a record. SQLite reads a full-text index in the order of its own column only. PostgreSQL would read all
+    /// records in the order of their ids to find the first few, if it could.
     pub(super) fn id(self) -> String {
-        if self.has_index_join { "f.rowid".to_owned() } else { format!("{}.\"id\"", self.alias) }
+        match (self.is_indexed, self.dialect) {
+            (true, Dialect::Sqlite) => "f.rowid".to_owned(),
+            (true, Dialect::Postgres) => format!("({}.\"id\" + 0)", self.alias),
+            (false, _) => format!("{}.\"id\"", self.alias),
+        }
     }
 }
 

@@ -39,12 +39,23 @@ pub(super) struct WhereBuilder<'m> {
     predicates: PredicateWriter<'m>,
     /// The number of the parameter with the words of a search.
     words: Option<usize>,
+    /// The records are found by a full-text index.
+    is_indexed: bool,
 }
 
 impl<'m> WhereBuilder<'m> {
     pub(super) fn new(dialect: Dialect, model: &'m Model, owner: &'m RecordType, from: String) -> Self {
         let predicates = PredicateWriter::new(dialect, model);
-        WhereBuilder { dialect, model, owner, from, terms: Vec::new(), predicates, words: None }
+        WhereBuilder {
+            dialect,
+            model,
+            owner,
+            from,
+            terms: Vec::new(),
+            predicates,
+            words: None,
+            is_indexed: false,
+        }
     }
 
     /// For the records of a listing: from its full-text index, if it has one and the database needs that.
@@ -60,6 +71,7 @@ impl<'m> WhereBuilder<'m> {
         let from = if has_index_join { search_index::index_join(&owner.table, &table) } else { table };
         let mut builder = WhereBuilder::new(dialect, model, owner, from);
         builder.predicates.has_index_join = has_index_join;
+        builder.is_indexed = is_indexed;
         builder.from += &builder.sort_writer("t").joins(&listing.sort_keys);
         builder
     }
@@ -98,8 +110,7 @@ impl<'m> WhereBuilder<'m> {
         'm: 'a,
     {
         let (dialect, model, owner) = (self.dialect, self.model, self.owner);
-        let has_index_join = self.predicates.has_index_join;
-        SortWriter { dialect, model, owner, alias, words: self.words, has_index_join }
+        SortWriter { dialect, model, owner, alias, words: self.words, is_indexed: self.is_indexed }
     }
 
     fn add_cursor(&mut self, sort_keys: &[SortKey], position: &CursorPosition, side: CursorSide) {
