@@ -37,7 +37,7 @@ pub struct SelectLevel {
     /// In the order of the selection's children.
     pub branches: Vec<ChildBranch>,
     /// Of a search that reads all records.
-    pub search_guard: Option<SearchGuard>,
+    pub search_guard: Option<Box<SearchGuard>>,
     /// Set if the rows are groups of records.
     pub groups: Option<GroupCells>,
 }
@@ -223,7 +223,7 @@ impl SelectBuilder<'_> {
             column_names: names,
             columns,
             branches,
-            search_guard: listing.max_search_rows.map(|_| self.list_guard(owner, listing)),
+            search_guard: listing.max_search_rows.map(|_| Box::new(self.list_guard(owner, listing))),
             groups: None,
         })
     }
@@ -303,7 +303,7 @@ impl SelectBuilder<'_> {
             column_names: names,
             columns,
             branches,
-            search_guard: listing.max_search_rows.map(|_| self.child_guard(source, owner)),
+            search_guard: listing.max_search_rows.map(|_| Box::new(self.child_guard(source, owner))),
             groups: None,
         })
     }

@@ -96,9 +96,11 @@ impl SelectBuilder<'_> {
         let width = cells.len();
         let groups =
             GroupCells { cells, is_whole: aggregate.group_keys.is_empty() && aggregate.having.is_empty() };
-        let search_guard = aggregate.listing.max_search_rows.map(|_| match parent {
-            Some(source) => self.child_guard(source, owner),
-            None => self.list_guard(owner, &aggregate.listing),
+        let search_guard = aggregate.listing.max_search_rows.map(|_| {
+            Box::new(match parent {
+                Some(source) => self.child_guard(source, owner),
+                None => self.list_guard(owner, &aggregate.listing),
+            })
         });
         SelectLevel {
             search_guard,
