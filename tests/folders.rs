@@ -33,7 +33,7 @@ fn every_command_defaults_to_the_current_folder() {
     let table: &[(&[&str], &str)] = &[
         (&["check"], "Query.books"),
         (&["check", "--format", "json"], "\"Query.books\""),
-        (&["serve", "--print-config"], "trefoil.toml:8"),
+        (&["serve", "--print-config"], "trefoil.toml:11"),
         (&["views"], "list.html"),
         (&["migrate", "--plan"], "Book: new"),
         (&["seed", "--fake", "2"], "4 records generated"),

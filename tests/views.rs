@@ -121,7 +121,8 @@ fn error_page_works_with_a_broken_error_view() {
 
 #[test]
 fn error_pages_say_what_to_do_next() {
-    let folder = folder(&[("trefoil.toml", "[[text]]\npath = \"/hello\"\ntext = \"Hello\"\n")]);
+    let manifest = "default-format = \"page\"\n[[text]]\npath = \"/hello\"\ntext = \"Hello\"\n";
+    let folder = folder(&[("trefoil.toml", manifest)]);
     let process = Process::start(folder.path(), &["serve", "app", "--limit-body", "2KiB"]);
     for (path, near) in [
         ("/note", "/notes"),
@@ -155,7 +156,7 @@ fn error_pages_say_what_to_do_next() {
             403,
             "on this site",
         ),
-        ("PUT", "/notes", vec![html], String::new(), 405, "links and buttons"),
+        ("PUT", "/notes/new", vec![html], String::new(), 405, "links and buttons"),
         ("GET", "/notes", vec![("accept", "image/png")], String::new(), 406, "in a browser"),
         ("POST", "/notes", vec![html, form], "x".repeat(4000), 413, "send less"),
         ("POST", "/notes", vec![html, ("content-type", "image/png")], "x".into(), 415, "Send a form or JSON"),

@@ -101,8 +101,13 @@ impl MeasureFields {
     }
 }
 
+/// True for a type that groups the records of another, by its name and its shape.
+pub(crate) fn is_group_type(schema: &Schema, object: &ObjectType) -> bool {
+    TYPE_ENDINGS.iter().any(|ending| object.name.ends_with(ending)) && has_group_shape(schema, object)
+}
+
 /// True for a type with a key and measures and nothing else.
-pub(crate) fn has_group_shape(schema: &Schema, object: &ObjectType) -> bool {
+fn has_group_shape(schema: &Schema, object: &ObjectType) -> bool {
     let is_scalar = |ty: &Type| !ty.is_list() && schema.get_scalar(ty.inner_named_type()).is_some();
     let is_values = |ty: &Type| {
         let inner = schema.get_object(ty.inner_named_type());

@@ -6,6 +6,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::ObjectType;
 
+use crate::aggregate_wrapper::is_group_type;
 use crate::change_wrapper::changed_type;
 use crate::naming::names::{is_key_name, snake_words};
 use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name, type_words};
@@ -36,7 +37,8 @@ pub(crate) fn declared_keys<'a>(
     let named = types_of_operations(schema, &nouns);
     let reads_kind = !redeclared.contains("key");
     let key = |ty: &&'a ObjectType| {
-        if is_embedded(ty, redeclared) || changed_type(schema, ty).is_some() {
+        let is_derived = changed_type(schema, ty).is_some() || is_group_type(schema, ty);
+        if is_embedded(ty, redeclared) || is_derived {
             return None;
         }
         let chosen = || ty.fields.values().filter(|_| reads_kind).find_map(|field| chosen_key(field));
