@@ -74,6 +74,10 @@ impl NestedCollection {
         }
     }
 
+    pub fn is_link(&self) -> bool {
+        self.relation == NestedRelation::Link
+    }
+
     /// The field that refers to the parent, if there is one.
     pub fn reference(&self) -> Option<FieldId> {
         match self.relation {
@@ -229,6 +233,8 @@ impl SubPath<'_> {
             SubPath::List => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             SubPath::Record(_) => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             SubPath::Delete(_) => "GET, HEAD, POST, OPTIONS",
+            SubPath::Nested(_, nested) if nested.is_link() => "GET, HEAD, POST, OPTIONS",
+            SubPath::NestedRecord(_, nested, _) if nested.is_link() => "GET, HEAD, DELETE, OPTIONS",
             SubPath::New | SubPath::Edit(_) | SubPath::Nested(..) | SubPath::NestedRecord(..) => {
                 "GET, HEAD, OPTIONS"
             }

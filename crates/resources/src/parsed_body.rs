@@ -7,7 +7,7 @@ use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::{RecordType, Value};
+use trefoil_model::{RecordId, RecordType, Value};
 
 use crate::body_text;
 
@@ -36,6 +36,8 @@ pub enum BodyKind {
     Patch,
     /// One record or several, each whole.
     Upsert,
+    /// The id of a record to link.
+    Id,
 }
 
 impl BodyKind {
@@ -51,15 +53,18 @@ impl BodyKind {
             BodyKind::Record => "application/json, application/x-www-form-urlencoded, multipart/form-data",
             BodyKind::Patch => "application/merge-patch+json, application/json",
             BodyKind::Upsert => "application/json, application/x-ndjson",
+            BodyKind::Id => "application/json",
         }
     }
 
     /// The header with the accepted content types.
     pub fn accept_header(self) -> (HeaderName, HeaderValue) {
         let name = match self {
-            BodyKind::Collection | BodyKind::TextCollection | BodyKind::Record | BodyKind::Upsert => {
-                HeaderName::from_static("accept-post")
-            }
+            BodyKind::Collection
+            | BodyKind::TextCollection
+            | BodyKind::Record
+            | BodyKind::Upsert
+            | BodyKind::Id => HeaderName::from_static("accept-post"),
             BodyKind::Patch => HeaderName::from_static("accept-patch"),
         };
         (name, HeaderValue::from_static(self.accepted_types()))
@@ -93,7 +98,7 @@ impl BodyKind {
                 "application/x-ndjson" | "application/ndjson",
                 BodyKind::Collection | BodyKind::TextCollection | BodyKind::Upsert,
             ) => Ok(ParsedBody::Records(parse_ndjson(&body_text::decode_body(headers, bytes)?))),
-            (_, BodyKind::Upsert) => Err(self.unsupported(&media_type)),
+            (_, BodyKind::Upsert | BodyKind::Id) => Err(self.unsupported(&media_type)),
             ("multipart/form-data", _) => {
                 form_pairs::parse_multipart(body_text::content_type(headers), bytes).map(ParsedBody::Form)
             }
@@ -128,12 +133,15 @@ impl BodyKind {
         form_pairs::parse_urlencoded(&text, "the form").map(ParsedBody::Form)
     }
 
-    fn parse_json(self, headers: &HeaderMap, bytes: &[u8]) -> Result<ParsedBody, Problem> {
+    fn parse_value(self, headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Problem> {
         let text = body_text::decode_body(headers, bytes)?;
-        let value = parse_json_value(&text).map_err(|why| {
+        parse_json_value(&text).map_err(|why| {
             Problem::bad_request("MALFORMED_BODY", format!("the body is not valid JSON: {why}"))
-        })?;
-        match (value, self) {
+        })
+    }
+
+    fn parse_json(self, headers: &HeaderMap, bytes: &[u8]) -> Result<ParsedBody, Problem> {
+        match (self.parse_value(headers, bytes)?, self) {
             (Value::Object(fields), _) => Ok(ParsedBody::Record(fields)),
             (Value::List(items), BodyKind::Collection | BodyKind::TextCollection | BodyKind::Upsert) => {
                 Ok(ParsedBody::Records(
@@ -146,7 +154,7 @@ impl BodyKind {
                     BodyKind::Collection | BodyKind::TextCollection | BodyKind::Upsert => {
                         " or an array of objects"
                     }
-                    BodyKind::Record | BodyKind::Patch => "",
+                    BodyKind::Record | BodyKind::Patch | BodyKind::Id => "",
                 };
                 let detail = format!("the body must be an object{many}, not {}", other.type_noun());
                 Err(Problem::bad_request("NOT_A_RECORD", detail))
@@ -156,6 +164,28 @@ impl BodyKind {
 }
 
 /// Numbers keep their digits; the last of duplicate keys counts.
+/// The id of a record: a number, a text, or an object with nothing but the key.
+pub fn parse_id(headers: &HeaderMap, bytes: &[u8], record: &RecordType) -> Result<RecordId, Problem> {
+    let media_type = body_text::media_type(headers);
+    if !matches!(media_type.as_str(), "application/json" | "text/json") {
+        return Err(BodyKind::Id.unsupported(&media_type));
+    }
+    let value = BodyKind::Id.parse_value(headers, bytes)?;
+    let key = &record.field(record.id_field()).name;
+    let value = match value {
+        Value::Object(members) => match <[_; 1]>::try_from(members) {
+            Ok([(name, value)]) if name == *key => value,
+            Ok(_) | Err(_) => {
+                let detail = format!("the body must be the id of a record, or an object with nothing but `{key}`");
+                return Err(Problem::bad_request("NOT_AN_ID", detail));
+            }
+        },
+        value => value,
+    };
+    RecordId::from_value(record.key_form(), &value)
+        .map_err(|help| Problem::bad_request("NOT_AN_ID", format!("the id of a {} {help}", record.name)))
+}
+
 fn parse_json_value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }

@@ -16,6 +16,9 @@ mod write;
 // PATCH, DELETE and PUT of many records.
 mod bulk_write;
 
+// POST and DELETE of links.
+mod links;
+
 // PATCH inside embedded values and JSON.
 mod merge_patch;
 
@@ -58,6 +61,7 @@ use crate::openapi::OpenApiDocument;
 pub use crate::bulk_write::{delete_matching, patch_matching, upsert_many, upsert_one};
 pub use crate::create::{create_from_text, create_many, create_one};
 pub use crate::event_stream::StreamSettings;
+pub use crate::links::{link_record, unlink_record};
 pub use crate::read::{read_list, read_nested_list, read_nested_record, read_record};
 pub use crate::text_endpoints::TextPath;
 pub use crate::write::{as_json_problem, delete_record, json_problem, patch_record, replace_record};

@@ -79,6 +79,16 @@ impl ResourceState {
             (&Method::POST, SubPath::Delete(id)) => {
                 self.pages.submit_delete(request, &request.parse_id(id)?, &body?).await
             }
+            (&Method::POST, SubPath::Nested(parent, nested)) if nested.is_link() => {
+                let (parent, body) = (request.parse_id(parent)?, body?);
+                etags::check_if_match(request.headers(), None)?;
+                trefoil_rest::link_record(request, &parent, nested, &body).await.map_err(as_json_problem)
+            }
+            (&Method::DELETE, SubPath::NestedRecord(parent, nested, id)) if nested.is_link() => {
+                let (parent, id) = (request.parse_id(parent)?, request.parse_id_of(nested.record, id)?);
+                etags::check_if_match(request.headers(), None)?;
+                trefoil_rest::unlink_record(request, &parent, nested, &id).await.map_err(as_json_problem)
+            }
             (_, sub_path) => Err(method_not_allowed(sub_path.allowed_methods())),
         }
     }
@@ -234,7 +244,7 @@ fn check_preconditions(request: &ResourceRequest<'_>, kind: BodyKind) -> Result<
         BodyKind::Collection | BodyKind::TextCollection | BodyKind::Upsert => {
             etags::check_if_match(request.headers(), None)
         }
-        BodyKind::Record | BodyKind::Patch => Ok(()),
+        BodyKind::Record | BodyKind::Patch | BodyKind::Id => Ok(()),
     }
 }
 
@@ -247,6 +257,7 @@ fn options_response(request: &ResourceRequest<'_>, sub_path: SubPath<'_>) -> Res
     let kinds = match sub_path {
         SubPath::List => &[request.post_body_kind(), BodyKind::Patch][..],
         SubPath::Record(_) => &[BodyKind::Record, BodyKind::Patch],
+        SubPath::Nested(_, nested) if nested.is_link() => &[BodyKind::Id],
         SubPath::New
         | SubPath::Edit(_)
         | SubPath::Delete(_)

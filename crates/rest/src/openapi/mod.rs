@@ -4,6 +4,7 @@
 mod batch_path;
 mod bulk_operations;
 mod collections;
+mod link_operations;
 mod manifest_paths;
 mod unique_names;
 
@@ -71,6 +72,7 @@ fn build_document(manifest: &Manifest, views: &[String], resources: &ServedResou
         let describer = CollectionDescriber { model, limits, collection, ids: &ids };
         paths.extend(describer.path_items(&mut names));
         describer.add_bulk_operations(&mut names, &mut paths[&collection.path]);
+        describer.add_link_operations(&mut names, &mut paths);
     }
     for list in &manifest.plain_lists {
         paths.extend(manifest_paths::list_paths(list, &mut names));
