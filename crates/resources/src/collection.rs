@@ -8,6 +8,7 @@ use http::HeaderValue;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use trefoil_application::{DefaultFormat, Manifest, TextList};
+use trefoil_engine::arguments::unique_fields::is_unique_field;
 use trefoil_engine::{ChangeKind, Condition, Engine, binding};
 use trefoil_http::negotiation::format::{
     COLLECTION_FORMATS, LIVE_COLLECTION_FORMATS, LIVE_TEXT_COLLECTION_FORMATS, OfferedFormats,
@@ -30,6 +31,8 @@ pub struct Collection {
     pub texts: Option<CollectionTexts>,
     /// By segment: `orders` in `/users/1/orders`.
     nested: HashMap<String, NestedCollection>,
+    /// A record can be found by unique fields.
+    pub can_upsert: bool,
     pub cache_control: Option<HeaderValue>,
     /// The format for clients without a preference: HTML or JSON.
     pub default_format: ResponseFormat,
@@ -164,6 +167,7 @@ impl Collection {
             full_shape,
             texts,
             nested: nested_collections(owner).map(|nested| (nested.segment.clone(), nested)).collect(),
+            can_upsert: owner.fields.iter().any(|field| is_unique_field(owner, field)),
             cache_control: cache.and_then(|cache| HeaderValue::from_str(cache).ok()),
             default_format: match manifest.default_format_of(settings) {
                 DefaultFormat::Json => ResponseFormat::Json,
@@ -225,12 +229,11 @@ impl Collection {
             SubPath::NestedRecord(_, nested, _) => format!("{path}/{{id}}/{}/{{id}}", nested.segment),
         }
     }
-}
 
-impl SubPath<'_> {
-    pub fn allowed_methods(&self) -> &'static str {
-        match self {
-            SubPath::List => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+    pub fn allowed_methods(&self, sub_path: SubPath<'_>) -> &'static str {
+        match sub_path {
+            SubPath::List if self.can_upsert => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+            SubPath::List => "GET, HEAD, POST, PATCH, DELETE, OPTIONS",
             SubPath::Record(_) => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             SubPath::Delete(_) => "GET, HEAD, POST, OPTIONS",
             SubPath::Nested(_, nested) if nested.is_link() => "GET, HEAD, POST, OPTIONS",

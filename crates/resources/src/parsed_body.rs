@@ -176,7 +176,8 @@ pub fn parse_id(headers: &HeaderMap, bytes: &[u8], record: &RecordType) -> Resul
         Value::Object(members) => match <[_; 1]>::try_from(members) {
             Ok([(name, value)]) if name == *key => value,
             Ok(_) | Err(_) => {
-                let detail = format!("the body must be the id of a record, or an object with nothing but `{key}`");
+                let detail =
+                    format!("the body must be the id of a record, or an object with nothing but `{key}`");
                 return Err(Problem::bad_request("NOT_AN_ID", detail));
             }
         },

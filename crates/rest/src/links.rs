@@ -47,7 +47,8 @@ async fn write_links(
 ) -> Result<Response, Problem> {
     request.parse_query(nested.record, ParamSet::Empty)?;
     let update = request.update_operation(parent_id, Vec::new(), MissingFields::Keep, None);
-    let written = request.execute_write(update.with_related(vec![links]), request.idempotency_key(bytes)?).await;
+    let written =
+        request.execute_write(update.with_related(vec![links]), request.idempotency_key(bytes)?).await;
     let written = written.map_err(|error| match error {
         // The path names no other record.
         Error::Invalid(_) => request.not_found(nested.record, id),

@@ -37,7 +37,9 @@ impl ResourceState {
             (&Method::POST | &Method::PUT, SubPath::Record(id)) => {
                 self.handle_replace(request, &request.parse_id(id)?, &body?).await
             }
-            (&Method::PUT, SubPath::List) => self.handle_upsert(request, &body?).await,
+            (&Method::PUT, SubPath::List) if request.collection.can_upsert => {
+                self.handle_upsert(request, &body?).await
+            }
             (&Method::PATCH, SubPath::List) => {
                 let body = body?;
                 match parse_body(request, BodyKind::Patch, &body)? {
@@ -89,7 +91,7 @@ impl ResourceState {
                 etags::check_if_match(request.headers(), None)?;
                 trefoil_rest::unlink_record(request, &parent, nested, &id).await.map_err(as_json_problem)
             }
-            (_, sub_path) => Err(method_not_allowed(sub_path.allowed_methods())),
+            (_, sub_path) => Err(method_not_allowed(request.collection.allowed_methods(sub_path))),
         }
     }
 
@@ -253,7 +255,8 @@ fn unsupported_body() -> Problem {
 }
 
 fn options_response(request: &ResourceRequest<'_>, sub_path: SubPath<'_>) -> Response {
-    let mut response = (StatusCode::NO_CONTENT, [(ALLOW, sub_path.allowed_methods())]).into_response();
+    let mut response =
+        (StatusCode::NO_CONTENT, [(ALLOW, request.collection.allowed_methods(sub_path))]).into_response();
     let kinds = match sub_path {
         SubPath::List => &[request.post_body_kind(), BodyKind::Patch][..],
         SubPath::Record(_) => &[BodyKind::Record, BodyKind::Patch],

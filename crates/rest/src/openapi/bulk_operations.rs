@@ -30,7 +30,7 @@ impl CollectionDescriber<'_> {
             .filter(|field| is_unique_field(self.record(), field))
             .map(|field| field.input_name.as_str())
             .collect();
-        if !unique.is_empty() {
+        if self.collection.can_upsert {
             path_item["put"] = self.upsert_operation(names, &format!("upsert{plural}"), &unique);
         }
     }

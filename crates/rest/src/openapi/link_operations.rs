@@ -37,7 +37,8 @@ impl CollectionDescriber<'_> {
             paths[&path]["post"] = link;
             let summary = format!("Remove the link between one {parent} and one of its {segment}");
             let removed = responses("The link is removed.").for_writing();
-            paths[&one]["delete"] = self.operation(&names.reserve(&id("unlink")), summary, headers(), removed);
+            paths[&one]["delete"] =
+                self.operation(&names.reserve(&id("unlink")), summary, headers(), removed);
         }
     }
 }

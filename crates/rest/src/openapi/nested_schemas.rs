@@ -22,7 +22,7 @@ pub fn nested_members(
                 let list = schema_reference(&list_name(record, field, context));
                 match context {
                     ValueContext::Body => {
-                        let items = json!({ "type": "array", "items": new_item(model, relation) });
+                        let items = json!({ "type": ["array", "null"], "items": new_item(model, relation) });
                         json!({ "anyOf": [items, list] })
                     }
                     ValueContext::Patch
@@ -94,7 +94,8 @@ fn new_item(model: &Model, relation: &Relation) -> Json {
 fn list_schema(model: &Model, relation: &Relation, context: ValueContext) -> Json {
     let target = model.record(relation.target());
     let id = key_schema(target.key_form(), ValueContext::Body);
-    let ids = || json!({ "type": "array", "items": id });
+    // A member that is null is left out.
+    let ids = || json!({ "type": ["array", "null"], "items": id });
     let update = json!({
         "type": "object", "required": ["id", "input"], "additionalProperties": false,
         "properties": { "id": id, "input": schema_reference(&format!("{}.Related", target.name)) },
@@ -102,7 +103,7 @@ fn list_schema(model: &Model, relation: &Relation, context: ValueContext) -> Jso
     let mut members = Map::new();
     members.insert("create".to_owned(), json!({ "type": "array", "items": new_item(model, relation) }));
     if context == ValueContext::Patch {
-        members.insert("update".to_owned(), json!({ "type": "array", "items": update }));
+        members.insert("update".to_owned(), json!({ "type": ["array", "null"], "items": update }));
         members.insert("delete".to_owned(), ids());
         members.insert("disconnect".to_owned(), ids());
     }
