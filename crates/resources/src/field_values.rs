@@ -92,6 +92,10 @@ fn resolve_members(
 struct BodyReader<'a>(&'a Model);
 
 impl RecordReader for BodyReader<'_> {
+    fn takes_single_values(&self) -> bool {
+        false
+    }
+
     fn model(&self) -> &Model {
         self.0
     }

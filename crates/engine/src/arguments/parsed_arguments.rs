@@ -320,6 +320,10 @@ fn is_descending(name: &str, value: Value) -> Result<bool, Vec<Violation>> {
 struct ArgumentReader<'a>(&'a Model);
 
 impl RecordReader for ArgumentReader<'_> {
+    fn takes_single_values(&self) -> bool {
+        true
+    }
+
     fn model(&self) -> &Model {
         self.0
     }

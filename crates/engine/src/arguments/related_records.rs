@@ -19,6 +19,9 @@ pub enum InputPurpose {
 
 /// Reads the names and ids inside an input, which GraphQL and REST write differently.
 pub trait RecordReader {
+    /// A value in the place of a list is a list of one.
+    fn takes_single_values(&self) -> bool;
+
     fn model(&self) -> &Model;
 
     /// The record that the members describe, `depth` levels below the first one.
@@ -221,7 +224,7 @@ impl RelatedReader<'_> {
         self.each(member, value, read)
     }
 
-    /// Reads each item of a list; a single value is a list of one. Violations get the member, if it has a name, and the
+    /// Reads each item of a list; in GraphQL a single value is a list of one. Violations get the member, if it has a name, and the
     /// index.
     fn each<T>(
         &self,
@@ -236,7 +239,20 @@ impl RelatedReader<'_> {
             | Value::Int(_)
             | Value::Number(_)
             | Value::String(_)
-            | Value::Object(_)) => vec![single],
+            | Value::Object(_))
+                if self.reader.takes_single_values() =>
+            {
+                vec![single]
+            }
+            single @ (Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_)) => {
+                let found = here("TYPE", format!("must be a list, not {}", single.type_noun()));
+                return Err(if member.is_empty() { found } else { nested(found, member) });
+            }
         };
         let (mut list, mut violations) = (Vec::with_capacity(items.len()), Vec::new());
         for (index, item) in items.into_iter().enumerate() {
