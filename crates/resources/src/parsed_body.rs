@@ -181,7 +181,12 @@ pub fn parse_id(headers: &HeaderMap, bytes: &[u8], record: &RecordType) -> Resul
                 return Err(Problem::bad_request("NOT_AN_ID", detail));
             }
         },
-        value => value,
+        value @ (Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::List(_)) => value,
     };
     RecordId::from_value(record.key_form(), &value)
         .map_err(|help| Problem::bad_request("NOT_AN_ID", format!("the id of a {} {help}", record.name)))
