@@ -49,10 +49,13 @@ async fn write_links(
     let update = request.update_operation(parent_id, Vec::new(), MissingFields::Keep, None);
     let written =
         request.execute_write(update.with_related(vec![links]), request.idempotency_key(bytes)?).await;
-    let written = written.map_err(|error| match error {
-        // The path names no other record.
-        Error::Invalid(_) => request.not_found(nested.record, id),
-        error => write_problem(error),
+    // The path and the body name one record and nothing else that could be wrong.
+    let written = written.map_err(|error| {
+        if matches!(error, Error::Invalid(_)) {
+            request.not_found(nested.record, id)
+        } else {
+            write_problem(error)
+        }
     })?;
     Ok(written.mark_replayed(StatusCode::NO_CONTENT.into_response()))
 }
