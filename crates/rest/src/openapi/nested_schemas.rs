@@ -22,7 +22,7 @@ pub fn nested_members(
                 let list = schema_reference(&list_name(record, field, context));
                 match context {
                     ValueContext::Body => {
-                        let items = json!({ "type": ["array", "null"], "items": new_item(model, relation) });
+                        let items = json!({ "type": "array", "items": new_item(model, relation) });
                         json!({ "anyOf": [items, list] })
                     }
                     ValueContext::Patch
@@ -101,7 +101,10 @@ fn list_schema(model: &Model, relation: &Relation, context: ValueContext) -> Jso
         "properties": { "id": id, "input": schema_reference(&format!("{}.Related", target.name)) },
     });
     let mut members = Map::new();
-    members.insert("create".to_owned(), json!({ "type": "array", "items": new_item(model, relation) }));
+    members.insert(
+        "create".to_owned(),
+        json!({ "type": ["array", "null"], "items": new_item(model, relation) }),
+    );
     if context == ValueContext::Patch {
         members.insert("update".to_owned(), json!({ "type": ["array", "null"], "items": update }));
         members.insert("delete".to_owned(), ids());
