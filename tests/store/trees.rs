@@ -1,6 +1,8 @@
 //! Nested records: right at any depth, with one statement per level and thousand parents.
 
-use trefoil_engine::{AggregateQuery, GroupKey, ListSlice, Measure, NestedWrite, RecordInput, RelatedInput};
+use trefoil_engine::{
+    AggregateQuery, GroupKey, GroupMeasure, ListSlice, NestedWrite, RecordInput, RelatedInput,
+};
 
 use super::*;
 
@@ -177,7 +179,7 @@ async fn groups_of_all_parents_cost_one_statement(bench: Bench) {
     shop(&bench).await;
     let item = bench.field("Order", "item");
     let list = |group_keys: Vec<GroupKey>| {
-        let measures = vec![Measure::Count];
+        let measures = vec![GroupMeasure::Count];
         let query = AggregateQuery { group_keys, measures, ..AggregateQuery::default() };
         let groups = ChildSelection::groups(bench.field("User", "orders"), query);
         let name = bench.field("User", "name");

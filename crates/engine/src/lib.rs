@@ -52,10 +52,10 @@ pub use crate::engine::{
     ResolverResult, downcast_sink,
 };
 pub use crate::operation::{
-    AggregateQuery, ChildSelection, Condition, CountMode, FieldComparison, FieldPath, FillValue, FilledField,
-    GroupCondition, GroupKey, GroupOrder, ListSearch, ListSlice, Listing, MAX_CONDITION_DEPTH,
-    MAX_WRITE_DEPTH, Measure, MeasureFunction, MissingFields, NestedWrite, Operation, OrderTarget, Outcome,
-    RANK_NAME, RecordInput, ReferencePath, RelatedInput, Selection, SortKey, SortValue, ValuePath,
+    AggregateQuery, ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField,
+    GroupCondition, GroupKey, GroupMeasure, GroupOrder, ListSearch, ListSlice, Listing, MAX_CONDITION_DEPTH,
+    MAX_WRITE_DEPTH, MeasureFunction, MissingFields, NestedWrite, Operation, OrderTarget, Outcome, RANK_NAME,
+    RecordInput, ReferencePath, RelatedInput, Selection, SortKey, SortValue, ValuePath,
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};

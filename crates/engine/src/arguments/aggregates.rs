@@ -2,13 +2,13 @@
 
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{ComparisonOp, FieldId, FilterOperator, Model, Period, RecordTypeId, Value};
+use trefoil_model::{ComparisonOp, FieldId, FilterOperator, Model, RecordTypeId, TimePeriod, Value};
 
 use crate::arguments::sort_keys::list_or_single;
 use crate::arguments::values::{expect_object, expect_text};
 use crate::operation::{
-    AggregateQuery, FieldPath, GroupCondition, GroupKey, GroupOrder, Measure, MeasureFunction, OrderTarget,
-    ValuePath, unknown_path_message,
+    AggregateQuery, GroupCondition, GroupKey, GroupMeasure, GroupOrder, MeasureFunction, OrderTarget,
+    ReferencePath, ValuePath, unknown_path_message,
 };
 
 /// A path goes through at most this many references.
@@ -29,7 +29,7 @@ impl AggregateReader<'_> {
     pub fn group_key(self, text: &str) -> Result<GroupKey, String> {
         let (period, path) = match split_call(text) {
             Some((name, path)) => {
-                let period = Period::from_name(name).ok_or_else(|| unknown_period(text, name))?;
+                let period = TimePeriod::from_name(name).ok_or_else(|| unknown_period(text, name))?;
                 (Some(period), path)
             }
             None => (None, text),
@@ -43,16 +43,16 @@ impl AggregateReader<'_> {
     }
 
     /// `count`, `sum(total)`; also `sum.total`, as GraphQL names it.
-    pub fn measure(self, text: &str) -> Result<Measure, String> {
+    pub fn measure(self, text: &str) -> Result<GroupMeasure, String> {
         if text == "count" {
-            return Ok(Measure::Count);
+            return Ok(GroupMeasure::Count);
         }
         let by_dot = || text.split_once('.').filter(|(name, _)| MeasureFunction::from_name(name).is_some());
         let Some((name, path)) = split_call(text).or_else(by_dot) else {
             return Err(unknown_measure(text, text));
         };
         let function = MeasureFunction::from_name(name).ok_or_else(|| unknown_measure(text, name))?;
-        let measure = Measure::OfField(function, self.field_path(path, "aggregate")?);
+        let measure = GroupMeasure::OfField(function, self.field_path(path, "aggregate")?);
         match measure.misfit(self.model, self.record) {
             Some(message) => Err(format!("`{text}`: {message}")),
             None => Ok(measure),
@@ -81,7 +81,7 @@ impl AggregateReader<'_> {
         Ok(GroupOrder { target: OrderTarget::Measure(query.add_measure(measure)), descending })
     }
 
-    fn field_path(self, text: &str, purpose: &str) -> Result<FieldPath, String> {
+    fn field_path(self, text: &str, purpose: &str) -> Result<ReferencePath, String> {
         let (mut owner, mut references) = (self.record, Vec::new());
         let mut names = text.split('.');
         loop {
@@ -103,7 +103,7 @@ impl AggregateReader<'_> {
                     let value = self.value_path(text, owner, field, names, purpose)?;
                     return match references.len() > MAX_REFERENCES {
                         true => Err(format!("`{text}` goes through more than {MAX_REFERENCES} references")),
-                        false => Ok(FieldPath { references, value }),
+                        false => Ok(ReferencePath { references, value }),
                     };
                 }
             }
@@ -216,7 +216,7 @@ impl AggregateReader<'_> {
                     vec![Violation { path, code: "AGGREGATE", message }]
                 };
                 let (path, op) = self.compared_field(&member).map_err(nested)?;
-                let measure = Measure::OfField(function, path);
+                let measure = GroupMeasure::OfField(function, path);
                 if let Some(message) = measure.misfit(self.model, self.record) {
                     return Err(nested(message));
                 }
@@ -236,13 +236,13 @@ impl AggregateReader<'_> {
                 format!("`{name}` is not a condition on groups; use count_gte, or sum: {{ field_gte: … }}");
             return Err(vec![Violation::new(name, "AGGREGATE", message)]);
         };
-        let measure = query.add_measure(Measure::Count);
+        let measure = query.add_measure(GroupMeasure::Count);
         query.having.push(GroupCondition { measure, op, operand: value });
         Ok(())
     }
 
     /// `total`, `total_gte`. A field's name wins over a name with an operator.
-    fn compared_field(self, name: &str) -> Result<(FieldPath, ComparisonOp), String> {
+    fn compared_field(self, name: &str) -> Result<(ReferencePath, ComparisonOp), String> {
         let record = self.model.record(self.record);
         if let Some(field) = record.find_input_field(name) {
             return Ok((field.into(), ComparisonOp::Eq));
@@ -257,7 +257,7 @@ impl AggregateReader<'_> {
     }
 
     /// One condition as REST spells it: the name and the operator of `sum(total).gte`.
-    pub fn compared_measure(self, text: &str) -> Result<(Measure, ComparisonOp), String> {
+    pub fn compared_measure(self, text: &str) -> Result<(GroupMeasure, ComparisonOp), String> {
         let with_op = text.rsplit_once('.').and_then(|(measure, op)| Some((measure, comparison_op(op)?)));
         let (measure, op) = with_op.unwrap_or((text, ComparisonOp::Eq));
         Ok((self.measure(measure)?, op))
@@ -283,7 +283,7 @@ fn comparison_op(name: &str) -> Option<ComparisonOp> {
 }
 
 fn unknown_period(text: &str, name: &str) -> String {
-    let known = Period::ALL.map(Period::name);
+    let known = TimePeriod::ALL.map(TimePeriod::name);
     let hint = match nearest_name(name, known) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => format!("; use {}", known.join(", ")),

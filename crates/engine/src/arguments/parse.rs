@@ -11,7 +11,7 @@ use crate::arguments::unknown_names::unknown_argument_message;
 use crate::arguments::values::expect_object;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::operation::{
-    AggregateQuery, CountMode, ListSlice, Listing, Measure, MissingFields, NestedWrite, Operation,
+    AggregateQuery, CountMode, GroupMeasure, ListSlice, Listing, MissingFields, NestedWrite, Operation,
 };
 use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
 
@@ -104,7 +104,7 @@ impl BuiltinOperation {
         model: &Model,
         limits: &PlanLimits,
         arguments: Vec<(usize, Value)>,
-        measures: Vec<Measure>,
+        measures: Vec<GroupMeasure>,
     ) -> Result<Operation> {
         let parsed = self.parse_arguments(model, arguments)?;
         let query = parsed.aggregate(model, self.record, limits, measures)?;
@@ -166,7 +166,7 @@ pub fn aggregate_from_arguments(
     record: RecordTypeId,
     limits: &PlanLimits,
     arguments: Vec<(String, Value)>,
-    measures: Vec<Measure>,
+    measures: Vec<GroupMeasure>,
 ) -> Result<AggregateQuery> {
     let (mut parsed, owner) = (ParsedArguments::default(), model.record(record));
     parsed.accept_named(model, owner, OperationVerb::Aggregate, arguments).map_err(Error::Invalid)?;

@@ -19,7 +19,7 @@ use crate::binding::fillable_fields;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
 use crate::list_window;
 use crate::operation::{
-    AggregateQuery, Condition, ListSlice, Listing, Measure, RecordInput, RelatedInput, SortKey,
+    AggregateQuery, Condition, GroupMeasure, ListSlice, Listing, RecordInput, RelatedInput, SortKey,
 };
 use crate::plan::PlanLimits;
 
@@ -257,7 +257,7 @@ impl ParsedArguments {
         model: &Model,
         record: RecordTypeId,
         limits: &PlanLimits,
-        measures: Vec<Measure>,
+        measures: Vec<GroupMeasure>,
     ) -> Result<AggregateQuery> {
         let reader = AggregateReader { model, record };
         let conditions = list_window::limited_conditions(limits, self.conditions)?;

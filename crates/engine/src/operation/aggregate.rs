@@ -1,12 +1,12 @@
 //! Groups of records and what is computed of each.
 
 use trefoil_model::{
-    ComparisonOp, Field, FieldId, MeasureFields, Model, Period, RecordType, RecordTypeId, Scalar, Value,
-    ValueType,
+    ComparisonOp, Field, MeasureFields, Model, RecordType, RecordTypeId, Scalar, TimePeriod, Value, ValueType,
 };
 
-use crate::operation::condition::{Condition, ValuePath};
+use crate::operation::condition::Condition;
 use crate::operation::listing::ListSearch;
+use crate::operation::reference_path::ReferencePath;
 
 /// What is computed of groups of records. The cells of a row are the group keys, then the measures.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,7 @@ pub struct AggregateQuery {
     /// Without one, all records are one group.
     pub group_keys: Vec<GroupKey>,
     /// Those that are wanted, and those that conditions and order need.
-    pub measures: Vec<Measure>,
+    pub measures: Vec<GroupMeasure>,
     /// Groups meet all of them.
     pub having: Vec<GroupCondition>,
     /// Ties are broken by the group keys, ascending.
@@ -32,23 +32,15 @@ pub struct AggregateQuery {
 pub struct GroupKey {
     /// As it was written: `month(issuedOn)`.
     pub text: String,
-    pub path: FieldPath,
-    pub period: Option<Period>,
-}
-
-/// A value of a record, or of one that it refers to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldPath {
-    /// From the record itself to the one with the value.
-    pub references: Vec<FieldId>,
-    pub value: ValuePath,
+    pub path: ReferencePath,
+    pub period: Option<TimePeriod>,
 }
 
 /// A number or value that is computed of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Measure {
+pub enum GroupMeasure {
     Count,
-    OfField(MeasureFunction, FieldPath),
+    OfField(MeasureFunction, ReferencePath),
 }
 
 /// What is computed of the values of a field. Nulls are left out.
@@ -90,32 +82,11 @@ impl AggregateQuery {
     }
 
     /// The position of a measure, which is added if it is new.
-    pub fn add_measure(&mut self, measure: Measure) -> usize {
+    pub fn add_measure(&mut self, measure: GroupMeasure) -> usize {
         self.measures.iter().position(|known| *known == measure).unwrap_or_else(|| {
             self.measures.push(measure);
             self.measures.len() - 1
         })
-    }
-}
-
-impl FieldPath {
-    /// The record type with the value.
-    pub fn owner(&self, model: &Model, record: RecordTypeId) -> RecordTypeId {
-        self.references.iter().fold(record, |owner, reference| {
-            let field = model.record(owner).field(*reference);
-            field.kind.relation().map_or(owner, |relation| relation.target())
-        })
-    }
-
-    /// The field that holds the value.
-    pub fn target<'m>(&'m self, model: &'m Model, record: RecordTypeId) -> &'m Field {
-        self.value.target(model, model.record(self.owner(model, record)))
-    }
-}
-
-impl From<FieldId> for FieldPath {
-    fn from(field: FieldId) -> FieldPath {
-        FieldPath { references: Vec::new(), value: field.into() }
     }
 }
 
@@ -124,13 +95,13 @@ impl GroupKey {
     pub fn value_type(&self, model: &Model, record: RecordTypeId) -> ValueType {
         match self.period {
             Some(period) => ValueType::Scalar(period.scalar()),
-            None => field_type(self.path.target(model, record)),
+            None => field_type(self.path.target(model, model.record(record))),
         }
     }
 
     /// The record type whose ids it is: that of a reference, or of the record itself.
     pub fn identified_type<'m>(&self, model: &'m Model, record: RecordTypeId) -> Option<&'m RecordType> {
-        let owner = model.record(self.path.owner(model, record));
+        let owner = self.path.owner(model, model.record(record));
         let kind = &owner.field(self.path.value.field).kind;
         let reference = kind.reference().map(|reference| model.record(reference.target));
         reference.or_else(|| kind.is_id().then_some(owner))
@@ -138,7 +109,7 @@ impl GroupKey {
 
     /// Why records cannot be grouped so, if that is the case.
     pub(crate) fn misfit(&self, model: &Model, record: RecordTypeId) -> Option<String> {
-        let field = self.path.target(model, record);
+        let field = self.path.target(model, model.record(record));
         let (name, text) = (&field.name, &self.text);
         let scalar = field.kind.scalar();
         match self.period {
@@ -148,7 +119,7 @@ impl GroupKey {
             _ if !field.kind.is_comparable() => {
                 Some(format!("`{text}`: `{name}` has no single values to group by"))
             }
-            Some(Period::Hour) if scalar == Some(Scalar::Date) => {
+            Some(TimePeriod::Hour) if scalar == Some(Scalar::Date) => {
                 Some(format!("`{text}`: `{name}` is a date, which has no hour"))
             }
             Some(period) if !matches!(scalar, Some(Scalar::Date | Scalar::DateTime)) => {
@@ -159,27 +130,27 @@ impl GroupKey {
     }
 }
 
-impl Measure {
+impl GroupMeasure {
     /// The type of its values. Sums and means of integers are decimals, because they may be longer or have a fraction.
     pub fn value_type(&self, model: &Model, record: RecordTypeId) -> ValueType {
         match self {
-            Measure::Count | Measure::OfField(MeasureFunction::CountDistinct, _) => {
+            GroupMeasure::Count | GroupMeasure::OfField(MeasureFunction::CountDistinct, _) => {
                 ValueType::Scalar(Scalar::Int)
             }
-            Measure::OfField(MeasureFunction::Sum | MeasureFunction::Average, path) => {
-                let is_real = path.target(model, record).kind.scalar() == Some(Scalar::Float);
+            GroupMeasure::OfField(MeasureFunction::Sum | MeasureFunction::Average, path) => {
+                let is_real = path.target(model, model.record(record)).kind.scalar() == Some(Scalar::Float);
                 ValueType::Scalar(if is_real { Scalar::Float } else { Scalar::Decimal })
             }
-            Measure::OfField(MeasureFunction::Least | MeasureFunction::Greatest, path) => {
-                field_type(path.target(model, record))
+            GroupMeasure::OfField(MeasureFunction::Least | MeasureFunction::Greatest, path) => {
+                field_type(path.target(model, model.record(record)))
             }
         }
     }
 
     /// Why it cannot be computed, if that is the case.
     pub(crate) fn misfit(&self, model: &Model, record: RecordTypeId) -> Option<String> {
-        let Measure::OfField(function, path) = self else { return None };
-        let field = path.target(model, record);
+        let GroupMeasure::OfField(function, path) = self else { return None };
+        let field = path.target(model, model.record(record));
         let (word, expected) = match function {
             _ if function.fits(field) => return None,
             MeasureFunction::Sum => ("sum", "a number"),

@@ -5,6 +5,7 @@ mod condition;
 mod listing;
 mod nested_write;
 mod outcome;
+mod reference_path;
 mod selection;
 mod sort_key;
 mod written_fields;
@@ -19,16 +20,15 @@ use crate::plan::PreparedSelection;
 
 pub(crate) use crate::operation::aggregate::unknown_path_message;
 pub use crate::operation::aggregate::{
-    AggregateQuery, FieldPath, GroupCondition, GroupKey, GroupOrder, Measure, MeasureFunction, OrderTarget,
+    AggregateQuery, GroupCondition, GroupKey, GroupMeasure, GroupOrder, MeasureFunction, OrderTarget,
 };
 pub use crate::operation::condition::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 pub use crate::operation::listing::{CountMode, ListSearch, ListSlice, Listing};
 pub use crate::operation::nested_write::{MAX_WRITE_DEPTH, NestedWrite, RecordInput, RelatedInput};
 pub use crate::operation::outcome::Outcome;
+pub use crate::operation::reference_path::ReferencePath;
 pub use crate::operation::selection::{ChildSelection, Selection};
-pub use crate::operation::sort_key::{
-    MAX_SORT_DEPTH, MAX_SORT_PATHS, RANK_NAME, ReferencePath, SortKey, SortValue,
-};
+pub use crate::operation::sort_key::{MAX_SORT_DEPTH, MAX_SORT_PATHS, RANK_NAME, SortKey, SortValue};
 pub use crate::operation::written_fields::{FillValue, FilledField, MissingFields};
 
 /// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.

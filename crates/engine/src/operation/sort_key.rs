@@ -1,8 +1,8 @@
 //! What a list is sorted by: a value of its records, or of the records that references lead to.
 
-use trefoil_model::{Field, FieldId, Model, RecordType};
+use trefoil_model::{FieldId, Model, RecordType};
 
-use crate::operation::ValuePath;
+use crate::operation::reference_path::ReferencePath;
 
 /// The number of references and embedded values that a sort key may go through.
 pub const MAX_SORT_DEPTH: usize = 3;
@@ -27,19 +27,10 @@ pub enum SortValue {
 /// How a rank is named among sort keys. The best come first, and with `-` last.
 pub const RANK_NAME: &str = "@rank";
 
-/// Where the value is that records are sorted by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReferencePath {
-    /// References, which lead from the record of the list to the one with the value.
-    pub references: Vec<FieldId>,
-    pub value: ValuePath,
-}
-
 impl SortKey {
     /// By a field of the record itself.
     pub fn by_field(field: FieldId, descending: bool) -> SortKey {
-        let path = ReferencePath { references: Vec::new(), value: field.into() };
-        SortKey { value: SortValue::Path(path), descending }
+        SortKey { value: SortValue::Path(field.into()), descending }
     }
 
     /// Appends it, unless there is one by the same value already.
@@ -71,43 +62,5 @@ impl SortValue {
 
     pub fn name(&self, model: &Model, record: &RecordType) -> String {
         self.path().map_or_else(|| RANK_NAME.to_owned(), |path| path.name(model, record))
-    }
-}
-
-impl ReferencePath {
-    fn own_field(&self) -> Option<FieldId> {
-        (self.references.is_empty() && self.value.members.is_empty()).then_some(self.value.field)
-    }
-
-    /// The references with the types that have them, and then the type that has the value.
-    fn walk<'m>(&self, model: &'m Model, record: &'m RecordType) -> (Vec<&'m Field>, &'m RecordType) {
-        let mut owner = record;
-        let mut fields = Vec::with_capacity(self.references.len());
-        for reference in &self.references {
-            let field = owner.field(*reference);
-            fields.push(field);
-            if let Some(relation) = field.kind.relation() {
-                owner = model.record(relation.target());
-            }
-        }
-        (fields, owner)
-    }
-
-    /// The field that holds the value.
-    pub fn target<'m>(&'m self, model: &'m Model, record: &'m RecordType) -> &'m Field {
-        self.value.target(model, self.walk(model, record).1)
-    }
-
-    /// All fields on the way to the value, which the last one holds.
-    pub fn fields<'m>(&'m self, model: &'m Model, record: &'m RecordType) -> Vec<&'m Field> {
-        let (mut fields, owner) = self.walk(model, record);
-        fields.extend(self.value.fields(model, owner));
-        fields
-    }
-
-    /// `user.name`
-    pub fn name(&self, model: &Model, record: &RecordType) -> String {
-        let names = self.fields(model, record).into_iter().map(|field| field.name.as_str());
-        names.collect::<Vec<_>>().join(".")
     }
 }

@@ -9,7 +9,7 @@ use trefoil_model::{
 };
 
 use crate::operation::{
-    AggregateQuery, FieldPath, GroupKey, GroupOrder, Listing, Measure, MeasureFunction, OrderTarget,
+    AggregateQuery, GroupKey, GroupMeasure, GroupOrder, Listing, MeasureFunction, OrderTarget, ReferencePath,
 };
 use crate::plan::listing::{PlannedListing, plan_listing};
 use crate::plan::plan_limits::PlanLimits;
@@ -29,7 +29,7 @@ pub struct PlannedAggregate {
     /// Its conditions and search.
     pub listing: PlannedListing,
     pub group_keys: Vec<GroupKey>,
-    pub measures: Vec<Measure>,
+    pub measures: Vec<GroupMeasure>,
     pub having: Vec<PlannedHaving>,
     pub order: Vec<GroupOrder>,
     pub first: Option<i64>,
@@ -76,10 +76,10 @@ pub(super) fn plan_aggregate(
 }
 
 /// The chains of references to other records, each after those that begin it.
-pub fn joined_references(group_keys: &[GroupKey], measures: &[Measure]) -> Vec<Vec<FieldId>> {
+pub fn joined_references(group_keys: &[GroupKey], measures: &[GroupMeasure]) -> Vec<Vec<FieldId>> {
     let of_measures = measures.iter().filter_map(|measure| match measure {
-        Measure::Count => None,
-        Measure::OfField(_, path) => Some(path),
+        GroupMeasure::Count => None,
+        GroupMeasure::OfField(_, path) => Some(path),
     });
     let mut chains: Vec<Vec<FieldId>> = Vec::new();
     for path in group_keys.iter().map(|key| &key.path).chain(of_measures) {
@@ -134,14 +134,14 @@ fn check_parts(
 fn having_operand(
     model: &Model,
     record: RecordTypeId,
-    measure: &Measure,
+    measure: &GroupMeasure,
     operand: &Value,
 ) -> Result<StoredValue, String> {
     if operand.is_null() {
         return Err("a measure cannot be compared with null".to_owned());
     }
-    if let Measure::OfField(MeasureFunction::Least | MeasureFunction::Greatest, path) = measure {
-        let coerced = coerce::coerce_comparable(model, path.target(model, record), operand);
+    if let GroupMeasure::OfField(MeasureFunction::Least | MeasureFunction::Greatest, path) = measure {
+        let coerced = coerce::coerce_comparable(model, path.target(model, model.record(record)), operand);
         return coerced.map_err(|violations| {
             violations.into_iter().map(|found| found.message).collect::<Vec<_>>().join("; ")
         });
@@ -170,8 +170,8 @@ impl PlannedAggregate {
         shape.push_number(self.measures.len());
         for measure in &self.measures {
             match measure {
-                Measure::Count => shape.push_number(0),
-                Measure::OfField(function, path) => {
+                GroupMeasure::Count => shape.push_number(0),
+                GroupMeasure::OfField(function, path) => {
                     shape.push_number(1 + *function as usize);
                     push_path(shape, path);
                 }
@@ -206,7 +206,7 @@ impl PlannedAggregate {
     }
 }
 
-fn push_path(shape: &mut StatementShape, path: &FieldPath) {
+fn push_path(shape: &mut StatementShape, path: &ReferencePath) {
     shape.push_fields(path.references.iter().copied());
     let members: Vec<FieldId> =
         std::iter::once(path.value.field).chain(path.value.members.iter().copied()).collect();

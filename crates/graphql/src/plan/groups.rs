@@ -5,7 +5,7 @@ use std::sync::Arc;
 use apollo_compiler::ast::Type;
 use apollo_compiler::executable::Field;
 
-use trefoil_engine::{AggregateQuery, GroupKey, Measure, MeasureFunction, Row, arguments, global_id};
+use trefoil_engine::{AggregateQuery, GroupKey, GroupMeasure, MeasureFunction, Row, arguments, global_id};
 use trefoil_model::values::json_text;
 use trefoil_model::{Model, RecordId, RecordType, RecordTypeId, Relation, RelationSummary, Value};
 
@@ -39,7 +39,7 @@ impl GroupsShape {
     }
 
     /// The measures that are selected, each once.
-    pub fn measures(&self) -> Vec<Measure> {
+    pub fn measures(&self) -> Vec<GroupMeasure> {
         self.parts.iter().map(|part| part.measure.clone()).collect()
     }
 
@@ -97,7 +97,7 @@ fn collect_parts(
     group: &Arc<ObjectShape>,
     parts: &mut Vec<MeasurePart>,
 ) {
-    let mut add = |part: &str, field: Option<&str>, measure: Measure| {
+    let mut add = |part: &str, field: Option<&str>, measure: GroupMeasure| {
         let is_known =
             parts.iter().any(|known: &MeasurePart| known.part == part && known.field.as_deref() == field);
         if !is_known {
@@ -109,14 +109,14 @@ fn collect_parts(
     for field in &group.fields {
         let name = field.label.name.as_str();
         if name == "count" {
-            add(name, None, Measure::Count);
+            add(name, None, GroupMeasure::Count);
         }
         let Some(function) = MeasureFunction::from_name(name) else { continue };
         let OutputShape::Object(values) = &field.slot.output else { continue };
         for value in &values.fields {
             let inner = value.label.name.as_str();
             if let Some(id) = model.record(record).find_input_field(inner) {
-                add(name, Some(inner), Measure::OfField(function, id.into()));
+                add(name, Some(inner), GroupMeasure::OfField(function, id.into()));
             }
         }
     }
@@ -149,7 +149,7 @@ impl<'a> OperationPlanner<'a> {
                 Some(Arc::new(GroupsShape::new(&model, target, item)))
             }
         };
-        let measures = groups.as_ref().map_or_else(|| vec![Measure::Count], |groups| groups.measures());
+        let measures = groups.as_ref().map_or_else(|| vec![GroupMeasure::Count], |groups| groups.measures());
         let arguments = self.read_arguments(first);
         self.single_use |= arguments.uses_variables();
         let query = arguments.values_by_name(self.variables).and_then(|values| {

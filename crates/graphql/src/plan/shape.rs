@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{AggregateQuery, ChildSelection, Listing, Measure, ResolverFn, Selection};
+use trefoil_engine::{AggregateQuery, ChildSelection, GroupMeasure, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
 use trefoil_model::{ChangePart, FieldId, JsonForm, PayloadPart, RecordTypeId, Scalar, ValueType};
 
@@ -196,7 +196,7 @@ pub struct GroupsShape {
 pub struct MeasurePart {
     pub part: String,
     pub field: Option<String>,
-    pub measure: Measure,
+    pub measure: GroupMeasure,
     pub value_type: ValueType,
 }
 

@@ -22,7 +22,7 @@ pub fn resolve_path(path: &str, results: &[BatchResult]) -> Result<String, Strin
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.');
         let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
         let text = rest[..end].trim_end_matches('.');
-        let Some(reference) = Reference::parse(text) else {
+        let Some(reference) = ResultReference::parse(text) else {
             return Err(format!(
                 "`${text}` in a path is not a reference such as `$0.id`; write `$$` for a dollar sign"
             ));
@@ -53,7 +53,7 @@ pub fn resolve_body(body: &mut Value, results: &[BatchResult]) -> Result<(), (Ve
         Value::String(text) => {
             if let Some(literal) = text.strip_prefix("$$") {
                 *text = format!("${literal}");
-            } else if let Some(reference) = text.strip_prefix('$').and_then(Reference::parse) {
+            } else if let Some(reference) = text.strip_prefix('$').and_then(ResultReference::parse) {
                 let value = reference.find(results).map_err(|why| (Vec::new(), why))?.clone();
                 *body = value;
             }
@@ -74,24 +74,24 @@ pub fn resolve_body(body: &mut Value, results: &[BatchResult]) -> Result<(), (Ve
 }
 
 /// `0.id` without its `$`: the number of a request, and members of its result.
-struct Reference<'t> {
+struct ResultReference<'t> {
     text: &'t str,
     number: &'t str,
     members: &'t str,
 }
 
-impl<'t> Reference<'t> {
-    fn parse(text: &'t str) -> Option<Reference<'t>> {
+impl<'t> ResultReference<'t> {
+    fn parse(text: &'t str) -> Option<ResultReference<'t>> {
         let (number, members) = text.split_once('.')?;
         let is_number = !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit());
         let is_name = |name: &str| {
             !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
         };
-        (is_number && members.split('.').all(is_name)).then_some(Reference { text, number, members })
+        (is_number && members.split('.').all(is_name)).then_some(ResultReference { text, number, members })
     }
 
     fn find<'r>(&self, results: &'r [BatchResult]) -> Result<&'r Value, String> {
-        let Reference { text, number, members } = self;
+        let ResultReference { text, number, members } = self;
         let help = format!("write `$${text}` for the text itself");
         let result = number.parse().ok().and_then(|number: usize| results.get(number));
         let Some(result) = result else {

@@ -11,7 +11,7 @@ pub use self::zone_offsets::ZoneOffsets;
 
 /// A part of a date or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Period {
+pub enum TimePeriod {
     Year,
     Quarter,
     Month,
@@ -24,38 +24,42 @@ pub enum Period {
     Hour,
 }
 
-impl Period {
-    pub const ALL: [Period; 7] = [
-        Period::Year,
-        Period::Quarter,
-        Period::Month,
-        Period::Week,
-        Period::Day,
-        Period::Weekday,
-        Period::Hour,
+impl TimePeriod {
+    pub const ALL: [TimePeriod; 7] = [
+        TimePeriod::Year,
+        TimePeriod::Quarter,
+        TimePeriod::Month,
+        TimePeriod::Week,
+        TimePeriod::Day,
+        TimePeriod::Weekday,
+        TimePeriod::Hour,
     ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Period::Year => "year",
-            Period::Quarter => "quarter",
-            Period::Month => "month",
-            Period::Week => "week",
-            Period::Day => "day",
-            Period::Weekday => "weekday",
-            Period::Hour => "hour",
+            TimePeriod::Year => "year",
+            TimePeriod::Quarter => "quarter",
+            TimePeriod::Month => "month",
+            TimePeriod::Week => "week",
+            TimePeriod::Day => "day",
+            TimePeriod::Weekday => "weekday",
+            TimePeriod::Hour => "hour",
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Period> {
-        Period::ALL.into_iter().find(|period| period.name() == name)
+    pub fn from_name(name: &str) -> Option<TimePeriod> {
+        TimePeriod::ALL.into_iter().find(|period| period.name() == name)
     }
 
     /// The type of its values: a number for what repeats, else text.
     pub const fn scalar(self) -> Scalar {
         match self {
-            Period::Weekday | Period::Hour => Scalar::Int,
-            Period::Year | Period::Quarter | Period::Month | Period::Week | Period::Day => Scalar::String,
+            TimePeriod::Weekday | TimePeriod::Hour => Scalar::Int,
+            TimePeriod::Year
+            | TimePeriod::Quarter
+            | TimePeriod::Month
+            | TimePeriod::Week
+            | TimePeriod::Day => Scalar::String,
         }
     }
 
@@ -81,16 +85,16 @@ impl Period {
     fn of_local(self, local: civil::DateTime) -> StoredValue {
         let (year, month) = (local.year(), local.month());
         StoredValue::Text(match self {
-            Period::Year => format!("{year:04}"),
-            Period::Quarter => format!("{year:04}-Q{}", (month + 2) / 3),
-            Period::Month => format!("{year:04}-{month:02}"),
-            Period::Week => {
+            TimePeriod::Year => format!("{year:04}"),
+            TimePeriod::Quarter => format!("{year:04}-Q{}", (month + 2) / 3),
+            TimePeriod::Month => format!("{year:04}-{month:02}"),
+            TimePeriod::Week => {
                 let week = local.date().iso_week_date();
                 format!("{:04}-W{:02}", week.year(), week.week())
             }
-            Period::Day => format!("{year:04}-{month:02}-{:02}", local.day()),
-            Period::Weekday => return StoredValue::Int(local.weekday().to_monday_one_offset().into()),
-            Period::Hour => return StoredValue::Int(local.hour().into()),
+            TimePeriod::Day => format!("{year:04}-{month:02}-{:02}", local.day()),
+            TimePeriod::Weekday => return StoredValue::Int(local.weekday().to_monday_one_offset().into()),
+            TimePeriod::Hour => return StoredValue::Int(local.hour().into()),
         })
     }
 }
@@ -102,7 +106,7 @@ mod tests {
     #[test]
     fn periods_have_the_texts_of_iso_8601() {
         let zone = ZoneOffsets::load("Europe/Berlin").expect("a zone");
-        let text = |period: &str, value: &str| match Period::from_name(period)
+        let text = |period: &str, value: &str| match TimePeriod::from_name(period)
             .expect("a period")
             .of_stored(&zone, value)
         {

@@ -9,7 +9,7 @@ use rusqlite::types::{Value, ValueRef};
 use trefoil_engine::plan::{pattern_count, without_marks, word_count};
 use trefoil_model::values::decimal;
 use trefoil_model::values::decimal_sum::{DecimalSum, decimal_places, with_decimal_places};
-use trefoil_model::{Period, StoredValue, ZoneOffsets};
+use trefoil_model::{StoredValue, TimePeriod, ZoneOffsets};
 
 use crate::statements::decimal_key;
 
@@ -76,8 +76,8 @@ fn mean_function(context: &Context<'_>) -> rusqlite::Result<Option<String>> {
 
 /// The period of a date or a time: its name, the zone, the value.
 fn period_function(context: &Context<'_>) -> rusqlite::Result<Value> {
-    let period: Arc<Option<Period>> = context.get_or_create_aux(0, |name| {
-        Ok::<_, rusqlite::Error>(name.as_str().ok().and_then(Period::from_name))
+    let period: Arc<Option<TimePeriod>> = context.get_or_create_aux(0, |name| {
+        Ok::<_, rusqlite::Error>(name.as_str().ok().and_then(TimePeriod::from_name))
     })?;
     let zone: Arc<Arc<ZoneOffsets>> =
         context.get_or_create_aux(1, |name| ZoneOffsets::load(name.as_str().unwrap_or_default()))?;

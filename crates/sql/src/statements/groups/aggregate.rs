@@ -2,8 +2,10 @@
 //! around it their conditions, order and limit. Records that references lead to are `j1`, `j2` ….
 
 use trefoil_engine::plan::{PlannedAggregate, PlannedHaving, joined_references};
-use trefoil_engine::{FieldPath, GroupKey, Measure, MeasureFunction, OrderTarget};
-use trefoil_model::{ComparisonOp, Field, FieldId, Period, RecordType, RecordTypeId, Scalar, ZoneOffsets};
+use trefoil_engine::{GroupKey, GroupMeasure, MeasureFunction, OrderTarget, ReferencePath};
+use trefoil_model::{
+    ComparisonOp, Field, FieldId, RecordType, RecordTypeId, Scalar, TimePeriod, ZoneOffsets,
+};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::groups::group_cells::{GroupCell, GroupCells};
@@ -186,7 +188,7 @@ impl<'b> GroupColumns<'b> {
         self.builder.dialect
     }
 
-    fn value(&self, path: &FieldPath) -> PathValue<'b> {
+    fn value(&self, path: &ReferencePath) -> PathValue<'b> {
         let (record, alias) = self.joins.table(&path.references, self.aggregate.record);
         let owner: &RecordType = self.builder.model.record(record);
         let scope = TableScope { record: owner, alias: alias.to_owned() };
@@ -210,7 +212,7 @@ impl<'b> GroupColumns<'b> {
             let at = self.add(&name, &inner, |column| dialect.read_period(period, column));
             return match dialect {
                 Dialect::Sqlite => GroupCell::Copied(at),
-                Dialect::Postgres => GroupCell::Period(at, period),
+                Dialect::Postgres => GroupCell::TimePeriod(at, period),
             };
         }
         let comparison = ValueComparison::for_field(value.field);
@@ -221,9 +223,9 @@ impl<'b> GroupColumns<'b> {
         GroupCell::Copied(self.add(&name, &value.sql, |column| value.read(dialect, column)))
     }
 
-    fn add_measure(&mut self, measure: &Measure) -> MeasureColumns {
+    fn add_measure(&mut self, measure: &GroupMeasure) -> MeasureColumns {
         let (name, dialect) = (format!("m{}", self.inner.len()), self.dialect());
-        let Measure::OfField(function, path) = measure else {
+        let GroupMeasure::OfField(function, path) = measure else {
             let at = self.add(&name, "count(*)", |column| column);
             return MeasureColumns::count(at, &name);
         };
@@ -422,7 +424,7 @@ impl Dialect {
     }
 
     /// The period of a value. PostgreSQL gives the first day of those that do not repeat.
-    fn period(self, period: Period, value: &str, scalar: Option<Scalar>, zone: &ZoneOffsets) -> String {
+    fn period(self, period: TimePeriod, value: &str, scalar: Option<Scalar>, zone: &ZoneOffsets) -> String {
         match self {
             Dialect::Sqlite => {
                 format!("trefoil_period('{}', '{}', {value})", period.name(), zone.name().replace('\'', "''"))
@@ -433,9 +435,13 @@ impl Dialect {
                     _ => local_time(value, zone),
                 };
                 match period {
-                    Period::Weekday => format!("CAST(extract(isodow FROM {local}) AS integer)"),
-                    Period::Hour => format!("CAST(extract(hour FROM {local}) AS integer)"),
-                    Period::Year | Period::Quarter | Period::Month | Period::Week | Period::Day => {
+                    TimePeriod::Weekday => format!("CAST(extract(isodow FROM {local}) AS integer)"),
+                    TimePeriod::Hour => format!("CAST(extract(hour FROM {local}) AS integer)"),
+                    TimePeriod::Year
+                    | TimePeriod::Quarter
+                    | TimePeriod::Month
+                    | TimePeriod::Week
+                    | TimePeriod::Day => {
                         format!("date_trunc('{}', {local})", period.name())
                     }
                 }
@@ -443,7 +449,7 @@ impl Dialect {
         }
     }
 
-    fn read_period(self, period: Period, column: String) -> String {
+    fn read_period(self, period: TimePeriod, column: String) -> String {
         match (self, period.scalar()) {
             (Dialect::Postgres, Scalar::String) => format!("to_char({column}, 'YYYY-MM-DD')"),
             _ => column,

@@ -2,7 +2,7 @@
 
 use trefoil_engine::Row;
 use trefoil_model::values::decimal_sum;
-use trefoil_model::{CellValue, Period, StoredValue};
+use trefoil_model::{CellValue, StoredValue, TimePeriod};
 
 /// How the cells of a group are made of those of the statement.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub enum GroupCell {
     /// A decimal without zeros at its end: equal numbers are one group.
     Trimmed(usize),
     /// The period that begins on this day; the numbers of those that repeat are copied.
-    Period(usize, Period),
+    TimePeriod(usize, TimePeriod),
     Mean {
         sum: usize,
         count: usize,
@@ -62,7 +62,7 @@ impl GroupCell {
                     other.to_stored()
                 }
             },
-            GroupCell::Period(at, period) => match cell(at) {
+            GroupCell::TimePeriod(at, period) => match cell(at) {
                 CellValue::Text(day) => period.of_date(day),
                 other
                 @ (CellValue::Null | CellValue::Int(_) | CellValue::Real(_) | CellValue::Unreadable) => {
