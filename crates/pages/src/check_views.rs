@@ -8,7 +8,7 @@ use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::naming::names;
 
 use crate::declared_pages;
-use crate::views::{BUILT_IN_VIEWS, TemplateError, ViewTemplates};
+use crate::templates::{BUILT_IN_VIEWS, TemplateError, ViewTemplates};
 
 const CODE: &str = "VIEW";
 

@@ -8,7 +8,7 @@ use trefoil_http::errors::problem::{ErrorFormat, Problem};
 
 use crate::Pages;
 use crate::declared_pages::view_title;
-use crate::view::PageHead;
+use crate::template_data::PageHead;
 
 impl Pages {
     /// Renders the application's view `name`. Built-in views need data that only their own pages have.

@@ -4,7 +4,7 @@ use trefoil_application::{AllowedMethods, App, EndpointReply, Manifest, TextEndp
 use trefoil_model::SourceFile;
 
 use crate::labels::path_heading;
-use crate::view::PageLink;
+use crate::template_data::PageLink;
 
 pub fn custom_view_names(app: &App) -> Vec<String> {
     app.view_names().map(str::to_owned).collect()

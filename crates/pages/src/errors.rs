@@ -7,8 +7,8 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_resources::collection::Collection;
 
 use crate::Pages;
-use crate::view::{ApiExamples, ErrorView, PageHead, PageLink};
-use crate::views::ViewTemplates;
+use crate::template_data::{ApiExamples, ErrorView, PageHead, PageLink};
+use crate::templates::ViewTemplates;
 
 impl Pages {
     /// The error page, made without the store, which may have failed. `near` is a similar path that exists, `again` the

@@ -11,7 +11,7 @@ use trefoil_model::RecordId;
 use trefoil_resources::collection::record_path;
 
 use crate::Pages;
-use crate::view::{FlashView, PageLink};
+use crate::template_data::{FlashView, PageLink};
 
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 

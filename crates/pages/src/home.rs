@@ -19,7 +19,7 @@ use crate::Pages;
 use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
 use crate::multi_read::read_snapshot;
 use crate::phrases::{MAX_COUNT, bounded_count};
-use crate::view::{HomeView, PageHead, ResourceCard, ShellExample};
+use crate::template_data::{HomeView, PageHead, ResourceCard, ShellExample};
 
 /// The page is shown without counts if the store does not respond within this time.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(3);

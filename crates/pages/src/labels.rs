@@ -3,7 +3,7 @@
 use trefoil_model::naming::names;
 use trefoil_model::{Field, FieldId, FieldRule, RecordId, RecordType, Scalar};
 
-use crate::view::ResourceView;
+use crate::template_data::ResourceView;
 
 /// The names of a record type.
 pub struct ResourceLabels {

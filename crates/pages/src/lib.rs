@@ -6,10 +6,10 @@
 mod pages;
 
 // Data that templates receive.
-mod view;
+mod template_data;
 
 // The templates: built-in and the application's own.
-pub mod views;
+pub mod templates;
 
 // Names of record types and fields for people.
 mod labels;

@@ -17,8 +17,8 @@ use crate::detail::layout::DetailLayout;
 use crate::labels::{ResourceLabels, path_heading};
 use crate::list::fragments::FragmentCache;
 use crate::record_reading::{self, RecordReading};
-use crate::view::{PageLink, SiteView};
-use crate::views::ViewTemplates;
+use crate::template_data::{PageLink, SiteView};
+use crate::templates::ViewTemplates;
 
 /// The pages of one application, prepared at start-up or reload.
 pub struct Pages {

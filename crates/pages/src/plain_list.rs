@@ -26,7 +26,7 @@ use crate::form::keys;
 use crate::labels::path_heading;
 use crate::multi_read::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::phrases::{counted_noun, cut_text, group_thousands};
-use crate::view::{
+use crate::template_data::{
     ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListView,
 };
 

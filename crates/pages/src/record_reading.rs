@@ -9,7 +9,7 @@ use trefoil_resources::collection::record_path;
 
 use crate::detail::display::{DisplaySize, display_cell, fit_text};
 use crate::labels::{ResourceLabels, field_label, is_long_text};
-use crate::view::{DisplayValue, LabelledValue};
+use crate::template_data::{DisplayValue, LabelledValue};
 
 /// Some fields of a record type and the selection that reads them.
 #[derive(Debug)]

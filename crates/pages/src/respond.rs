@@ -12,8 +12,8 @@ use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::etags;
 use trefoil_model::error::Cause;
 
-use crate::view::{PageHead, PageLink};
-use crate::views::{TemplateError, ViewTemplates};
+use crate::template_data::{PageHead, PageLink};
+use crate::templates::{TemplateError, ViewTemplates};
 use crate::{Pages, flash};
 
 impl Pages {

@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 
 use trefoil_application::{App, EndpointReply};
 use trefoil_model::naming::names;
-use trefoil_pages::views::BUILT_IN_VIEWS;
+use trefoil_pages::templates::BUILT_IN_VIEWS;
 
 use crate::application_argument::{folder_argument, open_app};
 use crate::command_error::CommandError;

@@ -6,7 +6,7 @@ use trefoil_model::{Model, RecordTypeId, Value};
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::ChangeKind;
 use crate::changes::RecordChange;
-use crate::changes::image_test::ImageTest;
+use crate::changes::image_predicate::ImagePredicate;
 
 /// A validated filter, evaluated on record images only.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct ChangeFilter {
     pub record: RecordTypeId,
     type_name: String,
     verb: OperationVerb,
-    tests: Vec<ImageTest>,
+    tests: Vec<ImagePredicate>,
 }
 
 impl BuiltinOperation {
@@ -26,7 +26,7 @@ impl BuiltinOperation {
         }
         let record = model.record(self.record);
         let predicates = self.subscription_predicates(model, arguments)?;
-        let tests = predicates.iter().map(|predicate| ImageTest::new(model, record, predicate));
+        let tests = predicates.iter().map(|predicate| ImagePredicate::new(model, record, predicate));
         let tests = tests.collect::<Result<_, _>>().map_err(|violation| Error::Invalid(vec![violation]))?;
         Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), verb: self.verb, tests })
     }

@@ -23,22 +23,22 @@ pub trait MemorySize {
 
 /// Work by key, running or done. Running work is cancelled when the last task that waits for it is gone.
 pub struct SharedComputation<K, T> {
-    state: Mutex<WorkEntries<K, T>>,
+    state: Mutex<ComputationMap<K, T>>,
     capacity: usize,
 }
 
-struct WorkEntries<K, T> {
-    entries: HashMap<K, WorkEntry<T>>,
+struct ComputationMap<K, T> {
+    entries: HashMap<K, ComputationEntry<T>>,
     /// Keys of finished work, in the order in which they are considered for eviction. By age and not by use, as a
     /// general cache would: results are read by all near the end of the log, and then by nobody.
     eviction_order: VecDeque<K>,
     bytes: usize,
 }
 
-enum WorkEntry<T> {
-    Running(Weak<WorkItem<T>>),
+enum ComputationEntry<T> {
+    Running(Weak<ComputationItem<T>>),
     Done {
-        item: Arc<WorkItem<T>>,
+        item: Arc<ComputationItem<T>>,
         bytes: usize,
         /// Used since it was last considered for eviction.
         was_used: bool,
@@ -46,7 +46,7 @@ enum WorkEntry<T> {
 }
 
 /// One piece of work, which runs in its own task.
-pub struct WorkItem<T> {
+pub struct ComputationItem<T> {
     outcome: OnceLock<SharedResult<T>>,
     waiters: Mutex<WaiterList>,
     task: OnceLock<AbortOnDropHandle<()>>,
@@ -60,12 +60,12 @@ where
     T: MemorySize + Send + Sync + 'static,
 {
     pub fn new(capacity: usize) -> Arc<SharedComputation<K, T>> {
-        let state = WorkEntries { entries: HashMap::new(), eviction_order: VecDeque::new(), bytes: 0 };
+        let state = ComputationMap { entries: HashMap::new(), eviction_order: VecDeque::new(), bytes: 0 };
         Arc::new(SharedComputation { state: Mutex::new(state), capacity })
     }
 
     /// The work for this key, started if there is none. It runs in its own task, because the caller may be slow.
-    pub fn join<F>(self: &Arc<Self>, key: K, work: impl FnOnce() -> F) -> Arc<WorkItem<T>>
+    pub fn join<F>(self: &Arc<Self>, key: K, work: impl FnOnce() -> F) -> Arc<ComputationItem<T>>
     where
         F: Future<Output = SharedResult<T>> + Send + 'static,
     {
@@ -73,13 +73,13 @@ where
         if let Some(item) = state.find(&key) {
             return item;
         }
-        let item = Arc::new(WorkItem {
+        let item = Arc::new(ComputationItem {
             outcome: OnceLock::new(),
             waiters: Mutex::default(),
             task: OnceLock::new(),
             on_abandoned: self.forget_callback(&key),
         });
-        state.entries.insert(key.clone(), WorkEntry::Running(Arc::downgrade(&item)));
+        state.entries.insert(key.clone(), ComputationEntry::Running(Arc::downgrade(&item)));
         drop(state);
         let (shared, weak, work) = (self.clone(), Arc::downgrade(&item), work());
         let task = tokio::spawn(async move {
@@ -100,9 +100,9 @@ where
         Box::new(move || {
             let Some(shared) = shared.upgrade() else { return };
             let mut state = shared.state.lock();
-            let is_dead = |entry: &WorkEntry<T>| match entry {
-                WorkEntry::Running(item) => item.strong_count() == 0,
-                WorkEntry::Done { .. } => false,
+            let is_dead = |entry: &ComputationEntry<T>| match entry {
+                ComputationEntry::Running(item) => item.strong_count() == 0,
+                ComputationEntry::Done { .. } => false,
             };
             if state.entries.get(&key).is_some_and(is_dead) {
                 state.entries.remove(&key);
@@ -110,23 +110,23 @@ where
         })
     }
 
-    fn cache_result(&self, key: &K, item: &Arc<WorkItem<T>>, outcome: &SharedResult<T>) {
+    fn cache_result(&self, key: &K, item: &Arc<ComputationItem<T>>, outcome: &SharedResult<T>) {
         let mut state = self.state.lock();
-        let is_own = |entry: &WorkEntry<T>| match entry {
-            WorkEntry::Running(running) => Weak::ptr_eq(running, &Arc::downgrade(item)),
-            WorkEntry::Done { .. } => false,
+        let is_own = |entry: &ComputationEntry<T>| match entry {
+            ComputationEntry::Running(running) => Weak::ptr_eq(running, &Arc::downgrade(item)),
+            ComputationEntry::Done { .. } => false,
         };
         // If the cache was cleared meanwhile, the entry belongs to other work.
         if !state.entries.get(key).is_some_and(is_own) {
             return;
         }
         let bytes =
-            outcome.as_ref().map_or(usize::MAX, |done| done.memory_size() + size_of::<WorkItem<T>>() + 64);
+            outcome.as_ref().map_or(usize::MAX, |done| done.memory_size() + size_of::<ComputationItem<T>>() + 64);
         if bytes > self.capacity {
             state.entries.remove(key);
             return;
         }
-        state.entries.insert(key.clone(), WorkEntry::Done { item: item.clone(), bytes, was_used: false });
+        state.entries.insert(key.clone(), ComputationEntry::Done { item: item.clone(), bytes, was_used: false });
         state.eviction_order.push_back(key.clone());
         state.bytes += bytes;
         state.evict(self.capacity);
@@ -158,11 +158,11 @@ where
     }
 }
 
-impl<K: Clone + Eq + Hash, T> WorkEntries<K, T> {
-    fn find(&mut self, key: &K) -> Option<Arc<WorkItem<T>>> {
+impl<K: Clone + Eq + Hash, T> ComputationMap<K, T> {
+    fn find(&mut self, key: &K) -> Option<Arc<ComputationItem<T>>> {
         match self.entries.get_mut(key)? {
-            WorkEntry::Running(item) => item.upgrade(),
-            WorkEntry::Done { item, was_used, .. } => {
+            ComputationEntry::Running(item) => item.upgrade(),
+            ComputationEntry::Done { item, was_used, .. } => {
                 *was_used = true;
                 Some(item.clone())
             }
@@ -174,21 +174,21 @@ impl<K: Clone + Eq + Hash, T> WorkEntries<K, T> {
         while self.bytes > capacity {
             let Some(key) = self.eviction_order.pop_front() else { return };
             match self.entries.get_mut(&key) {
-                Some(WorkEntry::Done { was_used, .. }) if *was_used => {
+                Some(ComputationEntry::Done { was_used, .. }) if *was_used => {
                     *was_used = false;
                     self.eviction_order.push_back(key);
                 }
-                Some(WorkEntry::Done { bytes, .. }) => {
+                Some(ComputationEntry::Done { bytes, .. }) => {
                     self.bytes -= *bytes;
                     self.entries.remove(&key);
                 }
-                Some(WorkEntry::Running(_)) | None => {}
+                Some(ComputationEntry::Running(_)) | None => {}
             }
         }
     }
 }
 
-impl<T> WorkItem<T> {
+impl<T> ComputationItem<T> {
     fn complete(&self, outcome: SharedResult<T>) {
         // Set only once. A task that registers after this sees the outcome first.
         let _ = self.outcome.set(outcome);
@@ -201,8 +201,8 @@ impl<T> WorkItem<T> {
     }
 
     /// A future for the result.
-    pub fn wait(self: &Arc<Self>) -> WorkFuture<T> {
-        WorkFuture { item: self.clone(), slot: None }
+    pub fn wait(self: &Arc<Self>) -> ComputationFuture<T> {
+        ComputationFuture { item: self.clone(), slot: None }
     }
 }
 
@@ -232,16 +232,16 @@ impl WaiterList {
 }
 
 /// A task waiting for a result. Borrows nothing, so that thousands can be stored without boxing a future for each.
-pub struct WorkFuture<T> {
-    item: Arc<WorkItem<T>>,
+pub struct ComputationFuture<T> {
+    item: Arc<ComputationItem<T>>,
     slot: Option<usize>,
 }
 
-impl<T> Future for WorkFuture<T> {
+impl<T> Future for ComputationFuture<T> {
     type Output = SharedResult<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<SharedResult<T>> {
-        let WorkFuture { item, slot } = &mut *self;
+        let ComputationFuture { item, slot } = &mut *self;
         let mut waiters = item.waiters.lock();
         if let Some(outcome) = item.outcome.get() {
             return Poll::Ready(outcome.clone());
@@ -254,7 +254,7 @@ impl<T> Future for WorkFuture<T> {
     }
 }
 
-impl<T> Drop for WorkFuture<T> {
+impl<T> Drop for ComputationFuture<T> {
     fn drop(&mut self) {
         // Dropping the waker may drop its task, so it is dropped without the lock.
         let waker = self.slot.and_then(|slot| self.item.waiters.lock().remove(slot));
@@ -262,7 +262,7 @@ impl<T> Drop for WorkFuture<T> {
     }
 }
 
-impl<T> Drop for WorkItem<T> {
+impl<T> Drop for ComputationItem<T> {
     fn drop(&mut self) {
         if self.outcome.get().is_none() {
             (self.on_abandoned)();

@@ -27,7 +27,7 @@ pub struct OperationWeight {
     cost: SelectionCost,
     /// The costs that depend on variables. Each uses only those before it.
     steps: Vec<CostStep>,
-    lengths: Vec<VariableLength>,
+    lengths: Vec<LargestLength>,
     /// Maximum of a length argument; the engine rejects higher values.
     max_length: u64,
 }
@@ -63,7 +63,7 @@ enum ListLength {
 
 /// The greatest of several lengths, of which some are variables.
 #[derive(Debug, PartialEq, Eq)]
-struct VariableLength {
+struct LargestLength {
     fixed: Option<u64>,
     variables: Vec<LengthVariable>,
 }
@@ -127,7 +127,7 @@ impl OperationWeight {
             ListLength::Fixed(length) => return Some(length),
             ListLength::Variable(position) => position,
         };
-        let VariableLength { fixed, variables: sources } = &self.lengths[position];
+        let LargestLength { fixed, variables: sources } = &self.lengths[position];
         let given = sources.iter().filter_map(|source| match variables {
             Some(variables) => source.length(variables),
             None => source.members.is_none().then_some(1),
@@ -179,7 +179,7 @@ struct WeightCalculator<'a> {
     variable_definitions: &'a [VariableNode],
     max_length: u64,
     steps: Vec<CostStep>,
-    lengths: Vec<VariableLength>,
+    lengths: Vec<LargestLength>,
     /// Weights of fragments by name and inherited length; `None` while a weight is being computed.
     fragment_weights: HashMap<(&'a Name, Option<ListLength>), Option<SelectionWeight>>,
 }
@@ -276,7 +276,7 @@ impl<'a> WeightCalculator<'a> {
             return None;
         }
         let record = list_record(self.model, field);
-        let mut length = VariableLength { fixed: None, variables: Vec::new() };
+        let mut length = LargestLength { fixed: None, variables: Vec::new() };
         for argument in &field.definition.arguments {
             let specified = field.specified_argument_by_name(&argument.name);
             if let Some(value) = specified.or(argument.default_value.as_ref()) {
@@ -300,7 +300,7 @@ impl<'a> WeightCalculator<'a> {
         record: Option<&RecordType>,
         name: &str,
         value: &ast::Value,
-        length: &mut VariableLength,
+        length: &mut LargestLength,
     ) {
         match value {
             ast::Value::Variable(variable) => {

@@ -7,7 +7,7 @@ use trefoil_model::error::{Error, Result};
 
 use crate::describe::introspection::Introspection;
 use crate::execute::abstract_results::AbstractResults;
-use crate::execute::payload::ChangeFacts;
+use crate::execute::payload::ChangeSummary;
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::response::ResponseBuilder;
 use crate::plan::abstract_root::{AbstractRoot, MemberShape};
@@ -93,7 +93,7 @@ impl OperationExecution<'_> {
                     let model = self.engine.model();
                     let mut pending = PendingRoot::new(model, position, &operation);
                     if let (Some(change), RootShape::Payload(_)) = (self.change, &builtin.shape) {
-                        pending.change = Some(ChangeFacts::new(model.record(builtin.builtin.record), change));
+                        pending.change = Some(ChangeSummary::new(model.record(builtin.builtin.record), change));
                     }
                     calls.operations.push(operation);
                     calls.pending.push(pending);

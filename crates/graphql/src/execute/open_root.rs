@@ -7,7 +7,7 @@ use trefoil_model::values::json_text;
 
 use crate::execute::connection::{ConnectionWriter, PageInfo, ResolvedFields};
 use crate::execute::path::FieldPosition;
-use crate::execute::payload::{PayloadFacts, PayloadWriter, write_id};
+use crate::execute::payload::{PayloadContext, PayloadWriter, write_id};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, PlannedRoot, RootShape};
@@ -116,9 +116,9 @@ impl RootFinish<'_> {
                 if payload.requires_record() {
                     return writer.write_null(root.required, at);
                 }
-                let facts = PayloadFacts { is_done: false, id: None, global_type: None, change: None };
+                let context = PayloadContext { is_done: false, id: None, global_type: None, change: None };
                 writer.stop_null(root.required, |writer| {
-                    PayloadWriter::default().finish(payload, writer, at.path, facts, resolved)
+                    PayloadWriter::default().finish(payload, writer, at.path, context, resolved)
                 })
             }
             (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id { .. }, Outcome::NotFound) => {
@@ -148,23 +148,23 @@ impl RootFinish<'_> {
                 Outcome::Created { id, .. } | Outcome::Updated { id, .. } | Outcome::Deleted { id },
             ) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let facts = PayloadFacts {
+                let context = PayloadContext {
                     is_done: true,
                     id: Some(&id),
                     global_type: builtin.global_type(),
                     change: None,
                 };
                 writer.stop_null(root.required, |writer| {
-                    payload_writer.finish(payload, writer, at.path, facts, resolved)
+                    payload_writer.finish(payload, writer, at.path, context, resolved)
                 })
             }
             // A get operation that is not by id lists the first match.
             (RootShape::Payload(payload), Outcome::Found | Outcome::Listed { .. }) => {
                 let payload_writer = std::mem::take(&mut open.payload);
                 let change = pending.change.as_ref();
-                let facts = PayloadFacts { is_done: true, id: None, global_type: None, change };
+                let context = PayloadContext { is_done: true, id: None, global_type: None, change };
                 writer.stop_null(root.required, |writer| {
-                    payload_writer.finish(payload, writer, at.path, facts, resolved)
+                    payload_writer.finish(payload, writer, at.path, context, resolved)
                 })
             }
             (RootShape::List(..) | RootShape::Groups(_), _) => {

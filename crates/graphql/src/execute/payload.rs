@@ -12,18 +12,18 @@ use crate::plan::shape::{ConnectionEntry, PayloadField, PayloadShape};
 
 /// What is known of a write or a change besides its record.
 #[derive(Clone, Copy)]
-pub struct PayloadFacts<'a> {
+pub struct PayloadContext<'a> {
     /// False for a read that found nothing.
     pub is_done: bool,
     /// The written record, if it is the payload of a write.
     pub id: Option<&'a RecordId>,
     /// Its type, if ids are global.
     pub global_type: Option<&'a str>,
-    pub change: Option<&'a ChangeFacts>,
+    pub change: Option<&'a ChangeSummary>,
 }
 
 /// What an event tells of a change.
-pub struct ChangeFacts {
+pub struct ChangeSummary {
     kind: &'static str,
     /// The id as JSON.
     id_json: Vec<u8>,
@@ -31,8 +31,8 @@ pub struct ChangeFacts {
     changed_fields: Vec<String>,
 }
 
-impl ChangeFacts {
-    pub fn new(record: &RecordType, change: &RecordChange) -> ChangeFacts {
+impl ChangeSummary {
+    pub fn new(record: &RecordType, change: &RecordChange) -> ChangeSummary {
         let key = record.field(record.id_field());
         let (mut id_json, cell) = (Vec::new(), image_cell(&change.image, &key.column));
         let is_written = key
@@ -45,7 +45,7 @@ impl ChangeFacts {
             id_json.clear();
             write_id(&mut id_json, &id, Some(&record.name));
         }
-        ChangeFacts {
+        ChangeSummary {
             kind: match change.kind {
                 ChangeKind::Created => "CREATED",
                 ChangeKind::Updated => "UPDATED",
@@ -98,11 +98,11 @@ impl PayloadWriter {
         payload: &PayloadShape,
         writer: &mut ResponseWriter,
         path: &ResponsePath,
-        facts: PayloadFacts<'_>,
+        context: PayloadContext<'_>,
         resolved: &ResolvedFields,
     ) -> WriteResult {
         let mut records = self.0.into_iter();
-        let done = |yes: &'static [u8], no: &'static [u8]| if facts.is_done { yes } else { no };
+        let done = |yes: &'static [u8], no: &'static [u8]| if context.is_done { yes } else { no };
         write_entries(writer, &payload.entries, path, |writer, entry, at| match &entry.field {
             PayloadField::Typename(name) => write_literal(writer, name),
             PayloadField::Resolver(field) => resolved.write(writer, field, 0, at),
@@ -116,8 +116,8 @@ impl PayloadWriter {
             },
             PayloadField::Part(part) => {
                 match part {
-                    PayloadPart::Id => match facts.id {
-                        Some(id) => write_id(&mut writer.out, id, facts.global_type),
+                    PayloadPart::Id => match context.id {
+                        Some(id) => write_id(&mut writer.out, id, context.global_type),
                         None => writer.out.extend_from_slice(b"null"),
                     },
                     PayloadPart::True => writer.out.extend_from_slice(done(b"true", b"false")),
@@ -130,7 +130,7 @@ impl PayloadWriter {
                 Ok(())
             }
             PayloadField::Change(part) => {
-                let Some(change) = facts.change else { return writer.write_null(entry.required, at) };
+                let Some(change) = context.change else { return writer.write_null(entry.required, at) };
                 match part {
                     ChangePart::Kind => json_text::write_text(&mut writer.out, change.kind),
                     ChangePart::Id => writer.out.extend_from_slice(&change.id_json),

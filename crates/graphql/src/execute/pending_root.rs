@@ -5,7 +5,7 @@ use trefoil_engine::{ListSlice, NestedWrite, Operation};
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordId};
 
-use crate::execute::payload::ChangeFacts;
+use crate::execute::payload::ChangeSummary;
 use crate::plan::groups::group_key_types;
 use crate::plan::shape::GroupKeyTypes;
 
@@ -23,7 +23,7 @@ pub struct PendingRoot {
     /// The number of its record type, for a root field over several.
     pub member: usize,
     /// The change, for a subscription that tells about it.
-    pub change: Option<ChangeFacts>,
+    pub change: Option<ChangeSummary>,
     /// It failed before the store started, so `reset` keeps its error.
     pub failed_early: bool,
 }

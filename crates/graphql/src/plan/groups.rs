@@ -12,7 +12,7 @@ use trefoil_model::{Model, RecordId, RecordType, RecordTypeId, Relation, Relatio
 use crate::plan::collect::FieldGroup;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    ChildContent, ChildRead, FieldSource, GroupKeyType, GroupKeyTypes, GroupsShape, MeasurePart, ObjectShape,
+    ChildContent, ChildRead, FieldSource, GroupKeyType, GroupKeyTypes, GroupsShape, MeasureField, ObjectShape,
     OutputShape, RecordReads, ValueSlot,
 };
 
@@ -95,15 +95,15 @@ fn collect_parts(
     model: &Model,
     record: RecordTypeId,
     group: &Arc<ObjectShape>,
-    parts: &mut Vec<MeasurePart>,
+    parts: &mut Vec<MeasureField>,
 ) {
     let mut add = |part: &str, field: Option<&str>, measure: GroupMeasure| {
         let is_known =
-            parts.iter().any(|known: &MeasurePart| known.part == part && known.field.as_deref() == field);
+            parts.iter().any(|known: &MeasureField| known.part == part && known.field.as_deref() == field);
         if !is_known {
             let value_type = measure.value_type(model, record);
             let (part, field) = (part.to_owned(), field.map(str::to_owned));
-            parts.push(MeasurePart { part, field, measure, value_type });
+            parts.push(MeasureField { part, field, measure, value_type });
         }
     };
     for field in &group.fields {

@@ -189,11 +189,11 @@ impl FieldShape {
 pub struct GroupsShape {
     /// The slot of one group.
     pub slot: ValueSlot,
-    pub parts: Vec<MeasurePart>,
+    pub parts: Vec<MeasureField>,
 }
 
 /// A measure and where it is in a group: `count`, or `total` in `sum`.
-pub struct MeasurePart {
+pub struct MeasureField {
     pub part: String,
     pub field: Option<String>,
     pub measure: GroupMeasure,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout_at};
 
-use trefoil_engine::changes::WorkItem;
+use trefoil_engine::changes::ComputationItem;
 use trefoil_engine::{ChangeFeed, Engine, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
 use trefoil_model::values::json_text;
@@ -41,7 +41,7 @@ pub struct SubscriptionChannel {
     request: SubscriptionRequest,
     planned: PlannedSubscription,
     /// The batch that waits at the end of the log, with its start; later subscribers share it.
-    waiting_at_end: Mutex<Option<(i64, Weak<WorkItem<EventBatch>>)>>,
+    waiting_at_end: Mutex<Option<(i64, Weak<ComputationItem<EventBatch>>)>>,
 }
 
 impl SubscriptionChannel {
@@ -79,7 +79,7 @@ impl SubscriptionChannel {
     }
 
     /// The events after `position`. A shared batch may start earlier; the subscriber skips the events before `position`.
-    pub fn events_after(self: &Arc<Self>, position: i64) -> Arc<WorkItem<EventBatch>> {
+    pub fn events_after(self: &Arc<Self>, position: i64) -> Arc<ComputationItem<EventBatch>> {
         let mut waiting_at_end = self.waiting_at_end.lock();
         let waiting = waiting_at_end.as_ref().and_then(|(from, batch)| Some((*from, unfinished(batch)?)));
         if let Some((from, batch)) = &waiting
@@ -205,7 +205,7 @@ impl SubscriptionChannel {
 }
 
 /// The work item, unless it is done.
-fn unfinished(batch: &Weak<WorkItem<EventBatch>>) -> Option<Arc<WorkItem<EventBatch>>> {
+fn unfinished(batch: &Weak<ComputationItem<EventBatch>>) -> Option<Arc<ComputationItem<EventBatch>>> {
     batch.upgrade().filter(|batch| !batch.is_done())
 }
 

@@ -28,7 +28,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
 
-use trefoil_engine::changes::WorkFuture;
+use trefoil_engine::changes::ComputationFuture;
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_model::error::Error;
 
@@ -54,7 +54,7 @@ pub struct Subscription {
     /// The batch that is being delivered, and the index of its next event.
     events: Option<(Arc<EventBatch>, usize)>,
     /// Stored between polls, so that a dropped `next` loses nothing.
-    pending_events: Option<WorkFuture<EventBatch>>,
+    pending_events: Option<ComputationFuture<EventBatch>>,
 }
 
 /// The next item of a subscription.

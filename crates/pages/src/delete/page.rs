@@ -26,7 +26,7 @@ use crate::examples::page::PageSubject;
 use crate::flash::{self, FlashKind};
 use crate::form::keys;
 use crate::multi_read::{TEXT_PREVIEW_BYTES, read_snapshot};
-use crate::view::{DeleteView, EffectView, PageHead, PageLink};
+use crate::template_data::{DeleteView, EffectView, PageHead, PageLink};
 
 impl Pages {
     pub async fn delete_page(

@@ -7,7 +7,7 @@ use trefoil_model::{CellValue, Field, FieldRule, ListItem, Model, Scalar, Value,
 
 use crate::multi_read::TEXT_PREVIEW_BYTES;
 use crate::phrases::cut_text;
-use crate::view::{DisplayValue, LabelledValue};
+use crate::template_data::{DisplayValue, LabelledValue};
 
 /// The space for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use crate::list::table::TableColumns;
 use crate::multi_read::{FoundRows, read_snapshot};
 use crate::phrases::{bounded_count, counted_noun, group_thousands};
 use crate::record_reading::record_name;
-use crate::view::{DetailView, PageHead, PageLink, RelatedView, TableView};
+use crate::template_data::{DetailView, PageHead, PageLink, RelatedView, TableView};
 
 impl Pages {
     pub async fn detail_page(

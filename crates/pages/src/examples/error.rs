@@ -13,7 +13,7 @@ use trefoil_resources::collection::{Collection, SubPath, id_from_segment};
 
 use crate::Pages;
 use crate::examples::page::{ExampleBuilder, escape_brackets, shell_quote};
-use crate::view::ApiExamples;
+use crate::template_data::ApiExamples;
 
 impl Pages {
     /// The examples, made of method and URL alone, since the store may have failed.

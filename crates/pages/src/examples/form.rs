@@ -17,7 +17,7 @@ use crate::examples::page::{EXAMPLES_TITLE, ExampleBuilder, shell_quote, with_mi
 use crate::form::choices::ReferenceChoices;
 use crate::form::editable_record::EditableRecord;
 use crate::form::value_texts::value_node;
-use crate::view::ApiExamples;
+use crate::template_data::ApiExamples;
 
 /// A form as it is displayed.
 pub struct DisplayedForm<'d> {

@@ -15,7 +15,7 @@ use trefoil_resources::collection::{Collection, NestedCollection, SubPath, id_fr
 use trefoil_resources::list_query::{ListQuery, ParamSet, api_value};
 
 use crate::Pages;
-use crate::view::{ApiExamples, GraphqlExample};
+use crate::template_data::{ApiExamples, GraphqlExample};
 
 pub const EXAMPLES_TITLE: &str = "Three ways to this page";
 

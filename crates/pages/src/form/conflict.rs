@@ -1,6 +1,6 @@
 //! Marks the controls of a form whose value was changed concurrently by someone else.
 
-use crate::view::{ControlKind, ControlView, DisplayValue, LabelledValue};
+use crate::template_data::{ControlKind, ControlView, DisplayValue, LabelledValue};
 
 /// Sets `theirs` on each control of `mine` whose value differs from the saved one.
 pub fn mark_differences(mine: &mut [ControlView], saved: &[ControlView]) {

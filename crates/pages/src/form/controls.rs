@@ -13,7 +13,7 @@ use trefoil_resources::forms::typed_values::{ControlReader, JSON_CONTROL};
 use crate::form::choices::{MAX_OPTIONS, OfferedRecords, ReferenceChoices};
 use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, MAX_GROUPS, is_local_datetime, json_node};
 use crate::labels::is_long_text;
-use crate::view::{ChoiceOption, ControlKind, ControlView, FindView, NameValue};
+use crate::template_data::{ChoiceOption, ControlKind, ControlView, FindView, NameValue};
 
 /// An enum with more values is a select box.
 const MAX_RADIOS: usize = 5;

@@ -3,7 +3,7 @@
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_resources::forms::typed_values::JSON_CONTROL;
 
-use crate::view::{ControlView, PageLink};
+use crate::template_data::{ControlView, PageLink};
 
 /// Link target of a violation without a control.
 const PAGE_TOP: &str = "#main";

@@ -18,7 +18,7 @@ use crate::form::controls::ControlBuilder;
 use crate::form::editable_record::EditableRecord;
 use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, value_node};
 use crate::form::{errors, keys};
-use crate::view::{ConflictView, ControlView, FormView, PageHead, PageLink};
+use crate::template_data::{ConflictView, ControlView, FormView, PageHead, PageLink};
 
 /// The content of a form page.
 pub struct FormPage {

@@ -15,8 +15,8 @@ use trefoil_http::errors::problem::Problem;
 use crate::list::fragments::FragmentKey;
 use crate::list::page::ListPage;
 use crate::respond::{tagged_page, template_problem};
-use crate::view::TableRow;
-use crate::views::{ROW_PLACEHOLDER, TemplateError};
+use crate::template_data::TableRow;
+use crate::templates::{ROW_PLACEHOLDER, TemplateError};
 
 impl ListPage<'_> {
     /// The same bytes as rendering the whole page at once, which a test compares.

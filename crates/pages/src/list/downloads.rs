@@ -3,7 +3,7 @@
 use trefoil_model::{Model, RecordType};
 use trefoil_resources::list_query::{ExportExtent, ListQuery};
 
-use crate::view::{DownloadLinks, PageLink};
+use crate::template_data::{DownloadLinks, PageLink};
 
 /// JSON only for a page: a whole list is offered in formats that can be read line by line.
 const PAGE_FORMATS: [(&str, &str); 3] = [("CSV", "csv"), ("NDJSON", "ndjson"), ("JSON", "json")];

@@ -13,7 +13,7 @@ use trefoil_resources::list_query::{LIST_PARAMS, ListQuery};
 
 use crate::multi_read::FoundRows;
 use crate::record_reading::record_name;
-use crate::view::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
+use crate::template_data::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
 use crate::{Pages, labels};
 
 /// A reference filter offers this many records; if there are more, it takes an id instead.

@@ -11,7 +11,7 @@ use crate::detail::display::{BRIEF_LENGTH, DisplaySize};
 use crate::labels::{field_label, noun_form};
 use crate::phrases::{bounded_count, counted_noun, cut_text, group_thousands};
 use crate::record_reading::RecordReading;
-use crate::view::{ColumnView, SortLink, TableRow};
+use crate::template_data::{ColumnView, SortLink, TableRow};
 
 /// The table of a list.
 pub struct TableColumns<'a> {

@@ -6,7 +6,7 @@ use minijinja::Value;
 use minijinja::value::ValueKind;
 
 use crate::tests::samples::all_pages;
-use crate::views::{BUILT_IN_VIEWS, ROW_PLACEHOLDER, ViewTemplates};
+use crate::templates::{BUILT_IN_VIEWS, ROW_PLACEHOLDER, ViewTemplates};
 
 const HOSTILE: &str = "<i id=\"x\" class='y'>&amp;";
 

@@ -13,7 +13,7 @@ use trefoil_resources::forms::form_input::FormInput;
 use crate::form::choices::{OfferedRecords, ReferenceChoices};
 use crate::form::controls::ControlBuilder;
 use crate::form::editable_record::EditableRecord;
-use crate::view::{ControlKind, ControlView};
+use crate::template_data::{ControlKind, ControlView};
 
 const SCHEMA: &str = r#"
 scalar Long  scalar Decimal  scalar Date  scalar DateTime  scalar UUID  scalar URL  scalar Email  scalar JSON

@@ -1,7 +1,7 @@
 //! Sample forms: a control of every kind, with and without errors, and a conflict.
 
 use crate::tests::samples::{choices, control, link, pair, text};
-use crate::view::*;
+use crate::template_data::*;
 
 fn controls() -> Vec<ControlView> {
     use ControlKind as Kind;

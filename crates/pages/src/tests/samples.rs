@@ -5,7 +5,7 @@ use minijinja::value::Serde;
 use serde::Serialize;
 
 use crate::tests::sample_forms::{bare_form, conflict, form};
-use crate::view::*;
+use crate::template_data::*;
 
 pub fn link(label: &str, href: &str) -> PageLink {
     PageLink { label: label.to_owned(), href: href.to_owned() }

@@ -17,11 +17,11 @@ use crate::plan::Predicate;
 
 /// A test of a record image.
 #[derive(Debug)]
-pub enum ImageTest {
-    Value { source: ImageValue, test: ValueTest },
-    All(Vec<ImageTest>),
-    Any(Vec<ImageTest>),
-    Not(Box<ImageTest>),
+pub enum ImagePredicate {
+    Value { source: ImageValue, test: ValuePredicate },
+    All(Vec<ImagePredicate>),
+    Any(Vec<ImagePredicate>),
+    Not(Box<ImagePredicate>),
     Never,
 }
 
@@ -43,7 +43,7 @@ struct CellComparison {
 }
 
 #[derive(Debug)]
-pub enum ValueTest {
+pub enum ValuePredicate {
     IsNull,
     NotNull,
     Compare(ComparisonOp, StoredValue),
@@ -54,37 +54,37 @@ pub enum ValueTest {
     HasItems,
 }
 
-impl ImageTest {
+impl ImagePredicate {
     /// Refuses predicates that need more than the image.
-    pub fn new(model: &Model, record: &RecordType, predicate: &Predicate) -> Result<ImageTest, Violation> {
+    pub fn new(model: &Model, record: &RecordType, predicate: &Predicate) -> Result<ImagePredicate, Violation> {
         let all = |predicates: &[Predicate]| {
-            predicates.iter().map(|inner| ImageTest::new(model, record, inner)).collect::<Result<_, _>>()
+            predicates.iter().map(|inner| ImagePredicate::new(model, record, inner)).collect::<Result<_, _>>()
         };
-        let value = |path: &ValuePath, test: ValueTest| ImageTest::Value {
+        let value = |path: &ValuePath, test: ValuePredicate| ImagePredicate::Value {
             source: ImageValue::new(model, record, path),
             test,
         };
         Ok(match predicate {
-            Predicate::IsNull { path } => value(path, ValueTest::IsNull),
-            Predicate::NotNull { path } => value(path, ValueTest::NotNull),
+            Predicate::IsNull { path } => value(path, ValuePredicate::IsNull),
+            Predicate::NotNull { path } => value(path, ValuePredicate::NotNull),
             Predicate::Compare { path, op, value: operand } => {
-                value(path, ValueTest::Compare(*op, operand.clone()))
+                value(path, ValuePredicate::Compare(*op, operand.clone()))
             }
             Predicate::OneOf { path, values, or_null } => {
-                value(path, ValueTest::OneOf { values: values.clone(), or_null: *or_null })
+                value(path, ValuePredicate::OneOf { values: values.clone(), or_null: *or_null })
             }
             Predicate::Text { path, part, text } => match text {
-                StoredValue::Text(text) => value(path, ValueTest::Text(*part, text.clone())),
-                StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) => ImageTest::Never,
+                StoredValue::Text(text) => value(path, ValuePredicate::Text(*part, text.clone())),
+                StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) => ImagePredicate::Never,
             },
             Predicate::TextPattern { path, part, text, .. } => {
-                value(path, ValueTest::Pattern(any_case_regex(*part, text)?))
+                value(path, ValuePredicate::Pattern(any_case_regex(*part, text)?))
             }
-            Predicate::HasItem { path, item } => value(path, ValueTest::HasItem(item.clone())),
-            Predicate::HasItems { path } => value(path, ValueTest::HasItems),
-            Predicate::All(predicates) => ImageTest::All(all(predicates)?),
-            Predicate::Any(predicates) => ImageTest::Any(all(predicates)?),
-            Predicate::Not(inner) => ImageTest::Not(Box::new(ImageTest::new(model, record, inner)?)),
+            Predicate::HasItem { path, item } => value(path, ValuePredicate::HasItem(item.clone())),
+            Predicate::HasItems { path } => value(path, ValuePredicate::HasItems),
+            Predicate::All(predicates) => ImagePredicate::All(all(predicates)?),
+            Predicate::Any(predicates) => ImagePredicate::Any(all(predicates)?),
+            Predicate::Not(inner) => ImagePredicate::Not(Box::new(ImagePredicate::new(model, record, inner)?)),
             Predicate::Related { relation, .. } => {
                 let name = &record.field(*relation).name;
                 let message =
@@ -95,17 +95,17 @@ impl ImageTest {
             Predicate::Words { .. }
             | Predicate::IndexedWords { .. }
             | Predicate::LinkedFrom { .. }
-            | Predicate::Never => ImageTest::Never,
+            | Predicate::Never => ImagePredicate::Never,
         })
     }
 
     pub fn matches(&self, image: &[(String, StoredValue)]) -> bool {
         match self {
-            ImageTest::Value { source, test } => source.matches(image, test),
-            ImageTest::All(tests) => tests.iter().all(|test| test.matches(image)),
-            ImageTest::Any(tests) => tests.iter().any(|test| test.matches(image)),
-            ImageTest::Not(inner) => !inner.matches(image),
-            ImageTest::Never => false,
+            ImagePredicate::Value { source, test } => source.matches(image, test),
+            ImagePredicate::All(tests) => tests.iter().all(|test| test.matches(image)),
+            ImagePredicate::Any(tests) => tests.iter().any(|test| test.matches(image)),
+            ImagePredicate::Not(inner) => !inner.matches(image),
+            ImagePredicate::Never => false,
         }
     }
 }
@@ -118,7 +118,7 @@ impl ImageValue {
         ImageValue { column, members, comparison: CellComparison::new(path.target(model, record)) }
     }
 
-    fn matches(&self, image: &[(String, StoredValue)], test: &ValueTest) -> bool {
+    fn matches(&self, image: &[(String, StoredValue)], test: &ValuePredicate) -> bool {
         let cell = image_cell(image, &self.column);
         if self.members.is_empty() {
             return self.comparison.test(test, cell);
@@ -139,28 +139,28 @@ impl CellComparison {
         }
     }
 
-    fn test(self, test: &ValueTest, cell: CellValue<'_>) -> bool {
+    fn test(self, test: &ValuePredicate, cell: CellValue<'_>) -> bool {
         match (test, cell) {
-            (ValueTest::IsNull, _) => cell == CellValue::Null,
-            (ValueTest::NotNull, _) => cell != CellValue::Null,
-            (ValueTest::Compare(op, value), _) => self.compare(*op, cell, value.as_cell()),
-            (ValueTest::OneOf { values, or_null }, _) => {
+            (ValuePredicate::IsNull, _) => cell == CellValue::Null,
+            (ValuePredicate::NotNull, _) => cell != CellValue::Null,
+            (ValuePredicate::Compare(op, value), _) => self.compare(*op, cell, value.as_cell()),
+            (ValuePredicate::OneOf { values, or_null }, _) => {
                 (*or_null && cell == CellValue::Null)
                     || values.iter().any(|value| self.compare(ComparisonOp::Eq, cell, value.as_cell()))
             }
-            (ValueTest::Text(part, other), CellValue::Text(text)) => match part {
+            (ValuePredicate::Text(part, other), CellValue::Text(text)) => match part {
                 TextPart::Whole => text == other,
                 TextPart::Anywhere => text.contains(other),
                 TextPart::Start => text.starts_with(other),
                 TextPart::End => text.ends_with(other),
             },
-            (ValueTest::Pattern(regex), CellValue::Text(text)) => regex.is_match(text),
-            (ValueTest::Text(..) | ValueTest::Pattern(_), _) => false,
-            (ValueTest::HasItem(item), _) => self.items(cell).into_iter().any(|value| {
+            (ValuePredicate::Pattern(regex), CellValue::Text(text)) => regex.is_match(text),
+            (ValuePredicate::Text(..) | ValuePredicate::Pattern(_), _) => false,
+            (ValuePredicate::HasItem(item), _) => self.items(cell).into_iter().any(|value| {
                 let value = self.read_json(value);
                 self.compare(ComparisonOp::Eq, value.as_cell(), item.as_cell())
             }),
-            (ValueTest::HasItems, _) => !self.items(cell).is_empty(),
+            (ValuePredicate::HasItems, _) => !self.items(cell).is_empty(),
         }
     }
 
