@@ -12,6 +12,7 @@ both! {
     resume_from_zero_replays_all_changes,
     seed_records_make_events,
     update_delete_and_cascade_events,
+    links_are_updates_of_both_sides,
     event_columns_are_past_relations_are_current,
     event_keeps_every_kind_of_value,
     resolver_fields_in_events,
@@ -70,6 +71,30 @@ async fn seed_records_make_events(on: On) {
         assert_eq!(names(&mut subscription, 1).await, [name]);
     }
     running.stop().await;
+}
+
+async fn links_are_updates_of_both_sides(on: On) {
+    let stage = Stage::new(on).await;
+    let mut users = stage.subscribe("subscription { userUpdated { name clubs { name } } }").await;
+    let mut clubs = stage.subscribe("subscription { clubUpdated { name version } }").await;
+    stage.create("Ada").await;
+    stage.create("Bob").await;
+    let created = stage.run("mutation { createClub(name: \"Chess\", members: [1]) { version } }").await;
+    assert_eq!(created["data"]["createClub"]["version"], 1, "{created}");
+    assert_eq!(names(&mut users, 1).await, ["Ada"]);
+    // Another program adds, moves and removes links, and deletes a record that has one.
+    let outsider = stage.outsider().await;
+    let links = "\"users_clubs\" (\"userId\", \"clubId\")";
+    outsider.run(&format!("INSERT INTO {links} VALUES (2, 1)")).await.unwrap();
+    assert_eq!((names(&mut users, 1).await, names(&mut clubs, 1).await), (vec!["Bob".into()], vec!["Chess".into()]));
+    outsider.run("DELETE FROM \"users_clubs\" WHERE \"userId\" = 2").await.unwrap();
+    assert_eq!((names(&mut users, 1).await, names(&mut clubs, 1).await), (vec!["Bob".into()], vec!["Chess".into()]));
+    outsider.run("UPDATE \"users_clubs\" SET \"userId\" = 2").await.unwrap();
+    assert_eq!(names(&mut users, 2).await, ["Ada", "Bob"]);
+    outsider.run("DELETE FROM \"users\" WHERE \"id\" = 2").await.unwrap();
+    assert_eq!(names(&mut clubs, 1).await, ["Chess"]);
+    let refused = outsider.run("TRUNCATE \"users_clubs\"").await;
+    assert!(refused.is_err(), "SQLite has no TRUNCATE, PostgreSQL's trigger refuses it");
 }
 
 async fn update_delete_and_cascade_events(on: On) {

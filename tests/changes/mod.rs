@@ -48,8 +48,9 @@ type Query { users: [User] }
 type User {
   id: ID!  name: String!  email: String  age: Int  score: Float  balance: Decimal  big: Long  colour: Colour
   active: Boolean  tags: [String!]  seen: DateTime  secret: String
-  boss: User @reference(inverse: "staff")  staff: [User!]!  orders: [Order!]!
+  boss: User @reference(inverse: "staff")  staff: [User!]!  orders: [Order!]!  clubs: [Club!]!
 }
+type Club { id: ID!  name: String!  members: [User!]!  version: Int @version }
 type Order { id: ID!  item: String!  user: User! @reference(onDelete: CASCADE) }
 type Mutation {
   createUser(name: String!, email: String, age: Int, score: Float, balance: Decimal, big: Long, colour: Colour,
@@ -57,6 +58,7 @@ type Mutation {
   updateUser(id: ID!, name: String, balance: Decimal): User
   deleteUser(id: ID!): User
   createOrder(item: String!, user: ID!): Order
+  createClub(name: String!, members: [ID!]): Club
 }
 type Subscription {
   userCreated(name: String, age: Int, score: Float, balance: Decimal, big: Long, colour: Colour, active: Boolean,
@@ -65,6 +67,7 @@ type Subscription {
   userDeleted(id: ID): User
   orderDeleted: Order
   orderCreated: Order
+  clubUpdated: Club
   nothingKnown: User
   counted: Int
   requiredName: User @resolver(name: "User.created")

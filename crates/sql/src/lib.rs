@@ -11,6 +11,7 @@ pub mod statements;
 mod change_log;
 mod idempotency_key;
 mod job_completion;
+mod link_side;
 mod options;
 mod plain_list;
 mod store_move;

@@ -56,7 +56,11 @@ pub enum ValuePredicate {
 
 impl ImagePredicate {
     /// Refuses predicates that need more than the image.
-    pub fn new(model: &Model, record: &RecordType, predicate: &Predicate) -> Result<ImagePredicate, Violation> {
+    pub fn new(
+        model: &Model,
+        record: &RecordType,
+        predicate: &Predicate,
+    ) -> Result<ImagePredicate, Violation> {
         let all = |predicates: &[Predicate]| {
             predicates.iter().map(|inner| ImagePredicate::new(model, record, inner)).collect::<Result<_, _>>()
         };
@@ -84,7 +88,9 @@ impl ImagePredicate {
             Predicate::HasItems { path } => value(path, ValuePredicate::HasItems),
             Predicate::All(predicates) => ImagePredicate::All(all(predicates)?),
             Predicate::Any(predicates) => ImagePredicate::Any(all(predicates)?),
-            Predicate::Not(inner) => ImagePredicate::Not(Box::new(ImagePredicate::new(model, record, inner)?)),
+            Predicate::Not(inner) => {
+                ImagePredicate::Not(Box::new(ImagePredicate::new(model, record, inner)?))
+            }
             Predicate::Related { relation, .. } => {
                 let name = &record.field(*relation).name;
                 let message =

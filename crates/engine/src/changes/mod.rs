@@ -13,8 +13,8 @@ pub(crate) mod change_filter;
 pub(crate) mod event_id;
 
 // The record in a change.
-pub(crate) mod image_row;
 mod image_predicate;
+pub(crate) mod image_row;
 pub mod record_image;
 
 use trefoil_model::{CellValue, Field, RecordId, RecordType, ValueSource};
@@ -26,7 +26,7 @@ pub use crate::changes::change_filter::ChangeFilter;
 pub(crate) use crate::changes::image_row::ImageRow;
 pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};
 pub use crate::changes::shared_computation::{
-    MemorySize, SharedComputation, SharedResult, ComputationFuture, ComputationItem,
+    ComputationFuture, ComputationItem, MemorySize, SharedComputation, SharedResult,
 };
 
 /// The current state of the change log.

@@ -120,13 +120,16 @@ where
         if !state.entries.get(key).is_some_and(is_own) {
             return;
         }
-        let bytes =
-            outcome.as_ref().map_or(usize::MAX, |done| done.memory_size() + size_of::<ComputationItem<T>>() + 64);
+        let bytes = outcome
+            .as_ref()
+            .map_or(usize::MAX, |done| done.memory_size() + size_of::<ComputationItem<T>>() + 64);
         if bytes > self.capacity {
             state.entries.remove(key);
             return;
         }
-        state.entries.insert(key.clone(), ComputationEntry::Done { item: item.clone(), bytes, was_used: false });
+        state
+            .entries
+            .insert(key.clone(), ComputationEntry::Done { item: item.clone(), bytes, was_used: false });
         state.eviction_order.push_back(key.clone());
         state.bytes += bytes;
         state.evict(self.capacity);

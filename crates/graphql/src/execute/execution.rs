@@ -93,7 +93,8 @@ impl OperationExecution<'_> {
                     let model = self.engine.model();
                     let mut pending = PendingRoot::new(model, position, &operation);
                     if let (Some(change), RootShape::Payload(_)) = (self.change, &builtin.shape) {
-                        pending.change = Some(ChangeSummary::new(model.record(builtin.builtin.record), change));
+                        pending.change =
+                            Some(ChangeSummary::new(model.record(builtin.builtin.record), change));
                     }
                     calls.operations.push(operation);
                     calls.pending.push(pending);

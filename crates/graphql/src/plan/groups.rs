@@ -12,8 +12,8 @@ use trefoil_model::{Model, RecordId, RecordType, RecordTypeId, Relation, Relatio
 use crate::plan::collect::FieldGroup;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    ChildContent, ChildRead, FieldSource, GroupKeyType, GroupKeyTypes, GroupsShape, MeasureField, ObjectShape,
-    OutputShape, RecordReads, ValueSlot,
+    ChildContent, ChildRead, FieldSource, GroupKeyType, GroupKeyTypes, GroupsShape, MeasureField,
+    ObjectShape, OutputShape, RecordReads, ValueSlot,
 };
 
 pub fn group_key_types(model: &Model, record: RecordTypeId, query: &AggregateQuery) -> GroupKeyTypes {

@@ -18,7 +18,9 @@ use crate::list::table::{TableColumns, table_caption};
 use crate::multi_read::FoundRows;
 use crate::phrases::MAX_COUNT;
 use crate::record_reading::record_name;
-use crate::template_data::{DownloadLinks, EmptyView, ListView, PageHead, PageLink, PagerView, TableRow, TableView};
+use crate::template_data::{
+    DownloadLinks, EmptyView, ListView, PageHead, PageLink, PagerView, TableRow, TableView,
+};
 use crate::{Pages, flash};
 
 /// The list that a page shows.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
-use crate::tests::samples::all_pages;
 use crate::templates::{BUILT_IN_VIEWS, ROW_PLACEHOLDER, ViewTemplates};
+use crate::tests::samples::all_pages;
 
 const HOSTILE: &str = "<i id=\"x\" class='y'>&amp;";
 

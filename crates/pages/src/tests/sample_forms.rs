@@ -1,7 +1,7 @@
 //! Sample forms: a control of every kind, with and without errors, and a conflict.
 
-use crate::tests::samples::{choices, control, link, pair, text};
 use crate::template_data::*;
+use crate::tests::samples::{choices, control, link, pair, text};
 
 fn controls() -> Vec<ControlView> {
     use ControlKind as Kind;

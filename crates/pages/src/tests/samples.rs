@@ -4,8 +4,8 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use crate::tests::sample_forms::{bare_form, conflict, form};
 use crate::template_data::*;
+use crate::tests::sample_forms::{bare_form, conflict, form};
 
 pub fn link(label: &str, href: &str) -> PageLink {
     PageLink { label: label.to_owned(), href: href.to_owned() }

@@ -114,7 +114,8 @@ impl<'p> BulkInsert<'p> {
     ) -> Vec<(String, Vec<CellValue<'i>>, Vec<CellValue<'i>>)> {
         let owner = model.record(self.record);
         let link = |(position, field): (usize, &Field)| {
-            let Link { table, own_column, other_column, key_form, .. } = field.kind.link()?;
+            let link = field.kind.link()?;
+            let Link { table, own_column, other_column, key_form, .. } = link;
             let pairs = ids.clone().zip(&self.rows).flat_map(|(id, row)| {
                 let links = row.links.iter().filter(|(link_field, _)| *link_field == FieldId(position));
                 links.flat_map(|(_, others)| others).map(|other| (id.as_cell(), other.as_cell()))
@@ -126,7 +127,8 @@ impl<'p> BulkInsert<'p> {
                 [table, own_column, other_column].map(|name| Dialect::Postgres.quote_name(name));
             let sql = format!(
                 "INSERT INTO {table} ({from}, {to}) SELECT * FROM unnest(CAST($1 AS {own_type}[]), CAST($2 AS {other_type}[])) \
-                 ON CONFLICT DO NOTHING"
+                 WHERE {} ON CONFLICT DO NOTHING",
+                Dialect::Postgres.link_side_condition(link)
             );
             (!own.is_empty()).then_some((sql, own, others))
         };

@@ -109,7 +109,8 @@ impl SqliteWrite<'_> {
             None => RecordId::Number(self.session.connection.last_insert_rowid()),
         };
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            self.execute(&statements.add, &[SqlParameter::id(&id), SqlParameter::ids(others)])?;
+            let parameters = [SqlParameter::id(&id), SqlParameter::ids(others)];
+            self.session.write_links(&statements.side, || self.execute(&statements.add, &parameters))?;
         }
         let version = self.visit_written(&id, visit)?;
         Ok(Outcome::Created { id, version })
@@ -137,8 +138,10 @@ impl SqliteWrite<'_> {
         }
         for (statements, (_, others)) in links.iter().zip(parts.links) {
             let parameters = [SqlParameter::id(id), SqlParameter::ids(others)];
-            self.execute(&statements.remove, &parameters)?;
-            self.execute(&statements.add, &parameters)?;
+            self.session.write_links(&statements.side, || {
+                self.execute(&statements.remove, &parameters)?;
+                self.execute(&statements.add, &parameters)
+            })?;
         }
         let version = self.visit_written(id, visit)?;
         Ok(Outcome::Updated { id: id.clone(), version })

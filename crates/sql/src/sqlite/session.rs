@@ -9,12 +9,17 @@ use tokio::sync::watch;
 use trefoil_engine::Row;
 use trefoil_model::{CellValue, RecordId, StoredValue};
 
+use crate::link_side::SIDE_KEY;
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
 use crate::statements::compile::ProgramCache;
 use crate::statements::row_batch::visit_key_row;
 use crate::statements::select::{ChildBranch, SelectLevel};
 use crate::statements::sql_parameter::SqlParameter;
+
+const SET_SIDE: &str = "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES (?1, ?2) \
+                        ON CONFLICT (\"key\") DO UPDATE SET \"value\" = excluded.\"value\"";
+const CLEAR_SIDE: &str = "DELETE FROM \"trefoil_meta\" WHERE \"key\" = ?1";
 
 /// State shared by all threads.
 pub struct SharedState {
@@ -61,6 +66,19 @@ impl<'c> SqliteSession<'c> {
         let mut statement = self.prepare(sql)?;
         bind_parameters(&mut statement, parameters)?;
         statement.raw_execute()
+    }
+
+    /// Runs statements on a link table for records that have their new version already. If they fail, the side goes
+    /// with the savepoint around them.
+    pub fn write_links<T, E: From<rusqlite::Error>>(
+        &self,
+        side: &str,
+        write: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.execute(SET_SIDE, &[SIDE_KEY, side].map(|text| SqlParameter::Cell(CellValue::Text(text))))?;
+        let written = write()?;
+        self.execute(CLEAR_SIDE, &[SqlParameter::Cell(CellValue::Text(SIDE_KEY))])?;
+        Ok(written)
     }
 
     /// The first column of the first row, if it is an integer.

@@ -7,6 +7,7 @@ use trefoil_model::{
     CellValue, FieldId, KeyForm, Link, Model, RecordId, RecordType, RecordTypeId, Relation, StoredValue,
 };
 
+use crate::link_side::own_side;
 use crate::statements::dialect::Dialect;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write;
@@ -142,35 +143,52 @@ impl<'a> NestedRun<'a> {
                 format!("UPDATE {table} SET {set} WHERE {belongs} AND {others}")
             }
             StepAction::Link(field) => {
-                let Link { table, own_column, other_column, key_form, .. } =
-                    self.link(step.record, *field)?;
+                let link = self.link(step.record, *field)?;
+                let Link { table, own_column, other_column, key_form, .. } = link;
+                let is_side = dialect.link_side_condition(link);
                 let [table, own, other] =
                     [table, own_column, other_column].map(|name| dialect.quote_name(name));
                 let pairs = match dialect {
-                    // `WHERE true`, since SQLite's parser takes ON CONFLICT for a join condition.
-                    Dialect::Sqlite => "SELECT ?1, ?2 WHERE true".to_owned(),
+                    Dialect::Sqlite => "SELECT ?1, ?2".to_owned(),
                     Dialect::Postgres => {
                         let [own, other] = [record.key_form(), *key_form].map(|form| dialect.key_type(form));
                         format!("SELECT * FROM unnest(CAST($1 AS {own}[]), CAST($2 AS {other}[]))")
                     }
                 };
-                format!("INSERT INTO {table} ({own}, {other}) {pairs} ON CONFLICT DO NOTHING")
+                // Without a WHERE, SQLite's parser takes ON CONFLICT for a join condition.
+                format!("INSERT INTO {table} ({own}, {other}) {pairs} WHERE {is_side} ON CONFLICT DO NOTHING")
             }
             StepAction::Unlink(field) => {
-                let Link { table, own_column, other_column, key_form, .. } =
-                    self.link(step.record, *field)?;
+                let link = self.link(step.record, *field)?;
+                let Link { table, own_column, other_column, key_form, .. } = link;
+                let is_side = dialect.link_side_condition(link);
                 let [table, own, other] =
                     [table, own_column, other_column].map(|name| dialect.quote_name(name));
                 let (own_id, keys) = (mark(1), dialect.key_table(*key_form, &mark(2), "v"));
                 let returning = self.returning(*key_form, other_column);
                 format!(
-                    "DELETE FROM {table} WHERE {own} = {own_id} AND {other} IN (SELECT v.value FROM {keys}){returning}"
+                    "DELETE FROM {table} WHERE {own} = {own_id} AND {other} IN (SELECT v.value FROM {keys}) \
+                     AND {is_side}{returning}"
                 )
             }
             StepAction::UnlinkOthers { field, .. } => {
                 write::link_statements(dialect, record, record.field(*field))?.remove
             }
         })
+    }
+
+    /// The side whose links a step changes.
+    pub fn link_side(&self, step: &NestedStep) -> Result<Option<String>> {
+        match &step.action {
+            StepAction::Link(field) | StepAction::Unlink(field) | StepAction::UnlinkOthers { field, .. } => {
+                Ok(Some(own_side(self.link(step.record, *field)?)))
+            }
+            StepAction::Insert { .. }
+            | StepAction::Change { .. }
+            | StepAction::Check { .. }
+            | StepAction::Delete { .. }
+            | StepAction::ChangeOthers { .. } => Ok(None),
+        }
     }
 
     /// The parameters for these items of a step, in the order of [`NestedRun::sql`].

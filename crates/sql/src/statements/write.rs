@@ -3,6 +3,7 @@
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, KeySource, Link, RecordType};
 
+use crate::link_side::own_side;
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SelectLevel;
 
@@ -11,6 +12,8 @@ use crate::statements::select::SelectLevel;
 pub struct LinkStatements {
     pub remove: String,
     pub add: String,
+    /// The side of the records whose links they are.
+    pub side: String,
 }
 
 /// Advances the id sequence of a table past an id that the caller chose; otherwise it would assign that id again.
@@ -111,20 +114,23 @@ pub fn version_sql(dialect: Dialect, record: &RecordType) -> String {
 }
 
 pub fn link_statements(dialect: Dialect, owner: &RecordType, field: &Field) -> Result<LinkStatements> {
-    let Some(Link { table, own_column, other_column, key_form, .. }) = field.kind.link() else {
+    let Some(link) = field.kind.link() else {
         return Err(Error::internal(format!("`{}` is not a link", field.name)));
     };
+    let Link { table, own_column, other_column, key_form, .. } = link;
+    let is_side = dialect.link_side_condition(link);
     let [table, own, other] = [table, own_column, other_column].map(|name| dialect.quote_name(name));
     let (id, list) = (dialect.parameter_mark(1), dialect.parameter_mark(2));
     let others = dialect.key_table(*key_form, &list, "v");
     let (own_type, is_removed) = (dialect.key_type(owner.key_form()), dialect.is_not_in_list(&other, &list));
     Ok(LinkStatements {
-        remove: format!("DELETE FROM {table} WHERE {own} = {id} AND {is_removed}"),
-        // Without `WHERE true` SQLite's parser takes ON CONFLICT for a join condition.
+        remove: format!("DELETE FROM {table} WHERE {own} = {id} AND {is_removed} AND {is_side}"),
+        // Without a WHERE, SQLite's parser takes ON CONFLICT for a join condition.
         add: format!(
             "INSERT INTO {table} ({own}, {other}) SELECT CAST({id} AS {own_type}), v.value FROM {others} \
-             WHERE true ON CONFLICT DO NOTHING"
+             WHERE {is_side} ON CONFLICT DO NOTHING"
         ),
+        side: own_side(link),
     })
 }
 

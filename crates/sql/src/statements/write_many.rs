@@ -7,6 +7,7 @@ use trefoil_engine::plan::PlannedListing;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
+use crate::link_side::own_side;
 use crate::statements::dialect::Dialect;
 use crate::statements::where_clause::WhereBuilder;
 use crate::statements::write::LinkStatements;
@@ -58,25 +59,29 @@ impl<'a> MatchStatements<'a> {
 
     /// Replaces the links of all records that match. Own parameter: the list of linked ids.
     pub fn link_statements(&self, field: &Field) -> Result<LinkStatements> {
-        let Some(Link { table, own_column, other_column, key_form, .. }) = field.kind.link() else {
+        let Some(link) = field.kind.link() else {
             return Err(Error::internal(format!("`{}` is not a link", field.name)));
         };
+        let Link { table, own_column, other_column, key_form, .. } = link;
+        let (is_side, side) = (self.dialect.link_side_condition(link), own_side(link));
         let [link, own, other] = [table, own_column, other_column].map(|name| self.dialect.quote_name(name));
         let mut filter = self.filter();
         let list = filter.next_parameter();
         let (records, clause) = (self.table(), filter.clause());
         let (others, is_removed) =
             (self.dialect.key_table(*key_form, &list, "v"), self.dialect.is_not_in_list(&other, &list));
-        // Without a WHERE, SQLite's parser takes ON CONFLICT for a join condition.
-        let clause_or_true = if clause.is_empty() { " WHERE true".to_owned() } else { clause.clone() };
+        let start = if clause.is_empty() { " WHERE" } else { " AND" };
         Ok(LinkStatements {
             remove: format!(
-                "DELETE FROM {link} WHERE {own} IN (SELECT t.\"id\" FROM {records}{clause}) AND {is_removed}"
+                "DELETE FROM {link} WHERE {own} IN (SELECT t.\"id\" FROM {records}{clause}) AND {is_removed} \
+                 AND {is_side}"
             ),
+            // Without a WHERE, SQLite's parser takes ON CONFLICT for a join condition.
             add: format!(
                 "INSERT INTO {link} ({own}, {other}) SELECT t.\"id\", v.value FROM {records} CROSS JOIN \
-                 {others}{clause_or_true} ON CONFLICT DO NOTHING"
+                 {others}{clause}{start} {is_side} ON CONFLICT DO NOTHING"
             ),
+            side,
         })
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod catalog;
 pub(crate) mod database;
 pub(crate) mod ddl;
 pub(crate) mod indexes;
+pub(crate) mod link_triggers;
 pub(crate) mod lock;
 pub(crate) mod plain_list_tables;
 pub(crate) mod sql_objects;
@@ -25,6 +26,7 @@ use crate::migrate::postgres::blocking_client::client_channel;
 use crate::migrate::postgres::database::PostgresMigration;
 pub use crate::migrate::postgres::ddl::NUMBERING_STEP;
 use crate::migrate::postgres::ddl::{BOOKKEEPING, POSTGRES_DDL, numbering_function};
+use crate::migrate::postgres::link_triggers::{link_functions, link_triggers};
 use crate::migrate::postgres::sql_objects::{MAX_NAME_BYTES, SqlFunction, SqlTrigger};
 use crate::migrate::stored_model::{StoredKey, StoredModel, StoredType};
 use crate::migrate::{MARK_SEEDED, MigrateError, MigrationMode, MigrationReport, run_migration};
@@ -266,12 +268,17 @@ impl MigrationDatabase for PostgresMigration {
             };
             functions.extend(triggers::table_functions(table, sequence.as_deref()));
         }
+        functions.extend(new.links.iter().flat_map(|link| link_functions(new, link)));
         catalog::sync_functions(self, &functions)?;
-        let triggers: Vec<SqlTrigger> = new.tables.iter().flat_map(triggers::table_triggers).collect();
+        let triggers: Vec<SqlTrigger> = (new.tables.iter().flat_map(triggers::table_triggers))
+            .chain(new.links.iter().flat_map(link_triggers))
+            .collect();
         catalog::sync_triggers(self, &new.table_names().collect::<Vec<_>>(), &triggers)?;
-        let old = old.into_iter().flat_map(|old| &old.tables);
-        let mut obsolete: Vec<SqlFunction> =
-            old.flat_map(|table| triggers::table_functions(table, None)).collect();
+        let mut obsolete: Vec<SqlFunction> = Vec::new();
+        if let Some(old) = old {
+            obsolete.extend(old.tables.iter().flat_map(|table| triggers::table_functions(table, None)));
+            obsolete.extend(old.links.iter().flat_map(|link| link_functions(old, link)));
+        }
         obsolete.retain(|function| !functions.iter().any(|current| current.name == function.name));
         catalog::drop_functions(self, &obsolete)?;
         indexes::drop_indexes(self, &unique_obsolete)

@@ -52,13 +52,13 @@ pub fn table_functions(table: &StoredTable, sequence: Option<&str>) -> Vec<SqlFu
 /// The triggers of one table. Their names are the same on every table.
 pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
     let own = |kind: &str, when: &str| {
-        trigger(table, kind, when, "FOR EACH ROW", &table_function_name(table, kind), "")
+        trigger(&table.table, kind, when, "FOR EACH ROW", &table_function_name(table, kind), "")
     };
     let version = version_function(table).unwrap_or_else(count_version_function).name;
     let mut list = vec![
         // Links, subscribers and caches refer to records by id.
         trigger(
-            table,
+            &table.table,
             "id",
             "BEFORE UPDATE",
             "FOR EACH ROW WHEN (NEW.\"id\" IS DISTINCT FROM OLD.\"id\")",
@@ -67,7 +67,7 @@ pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
         ),
         // Increments the version and sets `@updatedAt` for updates by other programs; Trefoil's own statements do both.
         trigger(
-            table,
+            &table.table,
             "version",
             "BEFORE UPDATE",
             "FOR EACH ROW WHEN (NEW.\"_version\" = OLD.\"_version\")",
@@ -82,7 +82,7 @@ pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
     if table.logged.deleted {
         list.push(own("deleted", "AFTER DELETE"));
         list.push(trigger(
-            table,
+            &table.table,
             "truncate",
             "BEFORE TRUNCATE",
             "FOR EACH STATEMENT",
@@ -93,8 +93,8 @@ pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
     list
 }
 
-fn trigger(
-    table: &StoredTable,
+pub fn trigger(
+    table: &str,
     purpose: &str,
     when: &str,
     rows: &str,
@@ -103,7 +103,7 @@ fn trigger(
 ) -> SqlTrigger {
     let argument = if argument.is_empty() { String::new() } else { quote_text(argument) };
     SqlTrigger {
-        table: table.table.clone(),
+        table: table.to_owned(),
         name: format!("trefoil_{purpose}"),
         definition: format!(
             "{when} ON {{table}} {rows} EXECUTE FUNCTION {{schema}}.{}({argument})",

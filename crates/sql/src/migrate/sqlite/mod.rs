@@ -3,6 +3,7 @@
 pub(crate) mod catalog;
 pub(crate) mod database;
 pub(crate) mod ddl;
+pub(crate) mod link_triggers;
 pub(crate) mod rebuild;
 pub(crate) mod search_index;
 
@@ -19,6 +20,7 @@ use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair, delete_action};
 use crate::migrate::sqlite::database::{SqliteMigration, StoredParameter, from_value_ref};
 use crate::migrate::sqlite::ddl::{BOOKKEEPING, SQLITE_DDL};
+use crate::migrate::sqlite::link_triggers::link_triggers;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredModel};
 use crate::migrate::{MigrateError, MigrationMode, MigrationReport, apply, run_migration};
 use crate::sqlite::plain_lists;
@@ -195,7 +197,9 @@ impl MigrationDatabase for SqliteMigration<'_> {
         let outdated: Vec<&str> = old.into_iter().flat_map(StoredModel::index_names).collect();
         catalog::sync_indexes(self.0, &outdated, &indexes)?;
         search_index::sync_search(self.0, new)?;
-        let triggers: Vec<ObjectDefinition> = new.tables.iter().flat_map(ddl::table_triggers).collect();
+        let triggers: Vec<ObjectDefinition> = (new.tables.iter().flat_map(ddl::table_triggers))
+            .chain(new.links.iter().flat_map(|link| link_triggers(new, link)))
+            .collect();
         Ok(catalog::sync_triggers(self.0, new, &triggers)?)
     }
 }

@@ -47,8 +47,10 @@ pub fn execute_plan(
             for (statements, (_, others)) in links.iter().zip(linked) {
                 let parameters: Vec<_> =
                     match_parameters(listing).into_iter().chain([SqlParameter::ids(others)]).collect();
-                write.execute(&statements.remove, &parameters)?;
-                write.execute(&statements.add, &parameters)?;
+                session.write_links(&statements.side, || {
+                    write.execute(&statements.remove, &parameters)?;
+                    write.execute(&statements.add, &parameters)
+                })?;
             }
             let Some(update) = update else { return Ok(Outcome::ChangedMany { count: matching }) };
             let values = write.parts.value_parameters();

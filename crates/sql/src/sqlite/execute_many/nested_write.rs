@@ -62,6 +62,17 @@ fn execute_step(
     run: &mut NestedRun<'_>,
     step: &NestedStep,
 ) -> Result<(), SqliteError> {
+    match run.link_side(step)? {
+        Some(side) => session.write_links(&side, || execute_items(session, run, step)),
+        None => execute_items(session, run, step),
+    }
+}
+
+fn execute_items(
+    session: SqliteSession<'_>,
+    run: &mut NestedRun<'_>,
+    step: &NestedStep,
+) -> Result<(), SqliteError> {
     let sql = run.sql(step, 1)?;
     let mut missing = Vec::new();
     for item in &step.items {
