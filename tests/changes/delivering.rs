@@ -86,9 +86,15 @@ async fn links_are_updates_of_both_sides(on: On) {
     let outsider = stage.outsider().await;
     let links = "\"users_clubs\" (\"userId\", \"clubId\")";
     outsider.run(&format!("INSERT INTO {links} VALUES (2, 1)")).await.unwrap();
-    assert_eq!((names(&mut users, 1).await, names(&mut clubs, 1).await), (vec!["Bob".into()], vec!["Chess".into()]));
+    assert_eq!(
+        (names(&mut users, 1).await, names(&mut clubs, 1).await),
+        (vec!["Bob".into()], vec!["Chess".into()])
+    );
     outsider.run("DELETE FROM \"users_clubs\" WHERE \"userId\" = 2").await.unwrap();
-    assert_eq!((names(&mut users, 1).await, names(&mut clubs, 1).await), (vec!["Bob".into()], vec!["Chess".into()]));
+    assert_eq!(
+        (names(&mut users, 1).await, names(&mut clubs, 1).await),
+        (vec!["Bob".into()], vec!["Chess".into()])
+    );
     outsider.run("UPDATE \"users_clubs\" SET \"userId\" = 2").await.unwrap();
     assert_eq!(names(&mut users, 2).await, ["Ada", "Bob"]);
     outsider.run("DELETE FROM \"users\" WHERE \"id\" = 2").await.unwrap();

@@ -234,7 +234,7 @@ fn asked(query: &str, variables: Json) -> GraphqlRequest<'static> {
 /// The codes of the failures in it.
 fn told(reply: GraphqlReply) -> Vec<String> {
     match reply {
-        GraphqlReply::Rejected(failures) => failures.into_iter().map(|failure| failure.code).collect(),
+        GraphqlReply::Rejected(failures) => failures.into_iter().map(|failure| failure.code.into()).collect(),
         GraphqlReply::Failed(error) => vec![error.code().to_owned()],
         GraphqlReply::Executed(executed) => vec![String::from_utf8(executed.body).unwrap()],
         GraphqlReply::PostRequired => vec!["ONLY_BY_POST".to_owned()],
@@ -259,7 +259,7 @@ async fn next(subscription: &mut Subscription) -> Json {
 async fn end(subscription: &mut Subscription) -> Vec<String> {
     match tokio::time::timeout(Duration::from_secs(20), subscription.next()).await {
         Ok(SubscriptionStep::Ended(_, failures)) => {
-            failures.into_iter().map(|failure| failure.code).collect()
+            failures.into_iter().map(|failure| failure.code.into()).collect()
         }
         Ok(SubscriptionStep::Event(event)) => panic!("{event:?}"),
         Err(_) => panic!("it did not end"),

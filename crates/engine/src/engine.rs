@@ -15,7 +15,7 @@ use crate::abstract_operation::AbstractOperation;
 use crate::builtin_operation::BuiltinOperation;
 use crate::changes::{ChangeFeed, ImageRow};
 use crate::operation::{Operation, Outcome};
-use crate::plan::{Plan, PlanLimits};
+use crate::plan::{MeasuredLengths, Plan, PlanLimits};
 use crate::row::RowSink;
 use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};
 
@@ -30,6 +30,7 @@ struct EngineInner {
     store: Arc<dyn Store>,
     feed: ChangeFeed,
     limits: PlanLimits,
+    measured_lengths: Arc<MeasuredLengths>,
     /// The generation of the tables that its plans are for, see [`crate::SchemaGate`].
     generation: u64,
 }
@@ -45,12 +46,23 @@ impl Engine {
         limits: PlanLimits,
     ) -> Engine {
         let (store, generation) = (feed.store().clone(), feed.gate().generation());
-        Engine(Arc::new(EngineInner { model, bindings, registry, store, feed, limits, generation }))
+        let measured_lengths = Arc::default();
+        Engine(Arc::new(EngineInner {
+            model,
+            bindings,
+            registry,
+            store,
+            feed,
+            limits,
+            measured_lengths,
+            generation,
+        }))
     }
 
     /// The same engine on another store.
     pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Engine {
-        let EngineInner { model, bindings, registry, feed, limits, generation, .. } = &*self.0;
+        let EngineInner { model, bindings, registry, feed, limits, measured_lengths, generation, .. } =
+            &*self.0;
         Engine(Arc::new(EngineInner {
             model: model.clone(),
             bindings: bindings.clone(),
@@ -58,6 +70,7 @@ impl Engine {
             store,
             feed: feed.clone(),
             limits: limits.clone(),
+            measured_lengths: measured_lengths.clone(),
             generation: *generation,
         }))
     }
@@ -87,6 +100,10 @@ impl Engine {
 
     pub fn limits(&self) -> &PlanLimits {
         &self.0.limits
+    }
+
+    pub(crate) fn measured_lengths(&self) -> &MeasuredLengths {
+        &self.0.measured_lengths
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {

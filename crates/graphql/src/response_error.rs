@@ -20,10 +20,12 @@ pub struct ResponseError {
     pub locations: Vec<DocumentLocation>,
     /// Empty for errors of the request as a whole.
     pub path: Vec<PathSegment>,
-    pub code: String,
+    pub code: Box<str>,
     pub violations: Box<[Violation]>,
     /// For the log only: see [`log_causes`].
     pub cause: Option<Cause>,
+    /// Refused by an estimate, which may be less once the lengths of lists are measured again.
+    pub is_estimate: bool,
 }
 
 impl ResponseError {
@@ -32,9 +34,10 @@ impl ResponseError {
             message: message.into(),
             locations: Vec::new(),
             path: Vec::new(),
-            code: code.to_owned(),
+            code: code.into(),
             violations: Box::default(),
             cause: None,
+            is_estimate: false,
         }
     }
 

@@ -69,7 +69,13 @@ impl GraphqlState {
         request: GraphqlRequest<'_>,
         context: RequestContext,
     ) -> GraphqlReply {
-        let parsed = self.document_cache.get_or_parse(&request.query, || self.parse_document(&request.query));
+        let mut parsed =
+            self.document_cache.get_or_parse(&request.query, || self.parse_document(&request.query));
+        if parsed.as_ref().as_ref().is_err_and(|errors| errors.iter().any(|error| error.is_estimate))
+            && self.engine.measure_relations().await.unwrap_or(false)
+        {
+            parsed = self.document_cache.get_or_parse(&request.query, || self.parse_document(&request.query));
+        }
         let document = match parsed.as_ref() {
             Ok(document) => document,
             Err(errors) => return GraphqlReply::Rejected(errors.clone()),
@@ -122,7 +128,11 @@ impl GraphqlState {
         let variables = variables::coerce(schema, &prepared.declared_variables, request.variables)
             .map_err(ExecutionError::Request)?;
         let on_planned = |plan: &OperationPlan| self.document_cache.record_plan(&request.query, plan);
-        let plan = prepared.plan(engine, &self.settings, &document.executable, &variables, on_planned)?;
+        let mut plan = prepared.plan(engine, &self.settings, &document.executable, &variables, on_planned);
+        if plan.as_ref().is_err_and(|error| error.is_estimate) && engine.measure_relations().await? {
+            plan = prepared.plan(engine, &self.settings, &document.executable, &variables, on_planned);
+        }
+        let plan = plan?;
         let RequestContext { actor, key, .. } = context;
         // A repeated query is harmless: only mutations use the key.
         let key = key.filter(|_| prepared.operation_type() == OperationType::Mutation);

@@ -7,6 +7,7 @@ mod many_records;
 mod nested;
 mod plan_limits;
 mod predicate;
+mod relation_lengths;
 mod search_letters;
 mod search_words;
 mod selection;
@@ -34,6 +35,8 @@ pub use crate::plan::nested::{
 };
 pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits, estimated_length};
 pub use crate::plan::predicate::{Predicate, plan_predicates};
+pub(crate) use crate::plan::relation_lengths::MeasuredLengths;
+pub use crate::plan::relation_lengths::RelationLengths;
 pub use crate::plan::search_letters::{IGNORED_MARKS, LETTERS, SEPARATORS};
 pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS, word_count};
 pub use crate::plan::selection::{PlannedChild, PlannedSelection, PreparedSelection, relation_target};

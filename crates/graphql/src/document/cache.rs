@@ -70,7 +70,10 @@ impl DocumentCache {
             return cached.result;
         }
         let result = Arc::new(make());
-        if text.len() <= MAX_CACHED_LENGTH {
+        // An estimate changes with the data.
+        let is_final =
+            result.as_ref().as_ref().err().is_none_or(|errors| !errors.iter().any(|e| e.is_estimate));
+        if is_final && text.len() <= MAX_CACHED_LENGTH {
             let bytes = estimate_bytes(text, &result);
             self.documents.insert(text.into(), CachedDocument { result: result.clone(), bytes });
         }

@@ -1,8 +1,13 @@
 //! Limits of a document: tokens, depth, aliases and cost, checked before validation.
 
-use trefoil_config::ServerLimits;
+use apollo_compiler::ExecutableDocument;
+use apollo_compiler::executable::Operation;
 
-use crate::document::operation_weight::OperationWeight;
+use trefoil_config::ServerLimits;
+use trefoil_engine::Engine;
+
+use crate::document::dearest_field::{DearestField, find_dearest_field};
+use crate::document::operation_weight::{OperationWeight, WeightCalculator};
 use crate::document::tokens::tokens;
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
@@ -42,16 +47,11 @@ pub fn check_tokens(text: &str, limits: &ServerLimits) -> Result<(), ResponseErr
     Ok(())
 }
 
-/// Checks the weight of an operation. Without `variables`, lists whose length is a variable count once.
-pub fn check_weight(
-    weight: &OperationWeight,
-    variables: Option<&VariableValues>,
-    limits: &ServerLimits,
-) -> Result<(), ResponseError> {
+/// Checks depth, aliases and introspection of an operation.
+pub fn check_weight(weight: &OperationWeight, limits: &ServerLimits) -> Result<(), ResponseError> {
     let rows = [
         ("the depth of the operation", weight.depth, limits.depth, "depth"),
         ("the number of aliases", weight.aliases, limits.aliases, "aliases"),
-        ("the cost of the operation", weight.cost(variables), limits.cost, "cost"),
     ];
     for (what, found, allowed, setting) in rows {
         if found > allowed as u64 {
@@ -65,4 +65,30 @@ pub fn check_weight(
         return Err(ResponseError::new("LIMIT_EXCEEDED", message));
     }
     Ok(())
+}
+
+/// Checks the cost of an operation: first with the greatest length that a list without a limit counts, then with the
+/// average ones that the store knows. Without `variables`, lists whose length is a variable count once.
+pub fn check_cost(
+    engine: &Engine,
+    document: &ExecutableDocument,
+    operation: &Operation,
+    (weight, variables): (&OperationWeight, Option<&VariableValues>),
+    limits: &ServerLimits,
+) -> Result<(), ResponseError> {
+    if weight.cost(variables) <= limits.cost as u64 {
+        return Ok(());
+    }
+    let (model, lengths) = (engine.model(), engine.relation_lengths());
+    let found = OperationWeight::new(model, document, operation, limits, &lengths).cost(variables);
+    if found <= limits.cost as u64 {
+        return Ok(());
+    }
+    let mut error = limit_exceeded("the cost of the operation", found, limits.cost, "cost");
+    let calculator = WeightCalculator::new(model, document, operation, limits, &lengths);
+    if let Some(DearestField { path, percentage }) = find_dearest_field(calculator, operation, variables) {
+        error.message +=
+            &format!("; {percentage} % of it is `{path}`: ask for fewer records there, or less of each");
+    }
+    Err(ResponseError { is_estimate: true, ..error })
 }

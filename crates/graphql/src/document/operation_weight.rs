@@ -6,9 +6,10 @@ use apollo_compiler::executable::{Field, Operation, Selection, SelectionSet};
 use apollo_compiler::{ExecutableDocument, Name, ast};
 
 use trefoil_config::ServerLimits;
+use trefoil_engine::RelationLengths;
 use trefoil_engine::arguments::roles::is_length_argument;
 use trefoil_engine::plan::DEFAULT_LIST_LENGTH;
-use trefoil_model::{Model, RecordType, Value};
+use trefoil_model::{FieldId, Model, RecordType, Value};
 
 use crate::plan::input::VariableNode;
 use crate::plan::variable_values::VariableValues;
@@ -25,7 +26,13 @@ pub struct OperationWeight {
     /// Nesting of type lists in introspection.
     pub introspection_lists: u64,
     cost: SelectionCost,
-    /// The costs that depend on variables. Each uses only those before it.
+    steps: CostSteps,
+}
+
+/// The costs that depend on variables.
+#[derive(Debug)]
+pub(super) struct CostSteps {
+    /// Each uses only those before it.
     steps: Vec<CostStep>,
     lengths: Vec<LargestLength>,
     /// Maximum of a length argument; the engine rejects higher values.
@@ -33,9 +40,9 @@ pub struct OperationWeight {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SelectionCost {
+pub(super) enum SelectionCost {
     Fixed(u64),
-    /// A position in [`OperationWeight::steps`].
+    /// A position in [`CostSteps::steps`].
     Step(usize),
 }
 
@@ -55,9 +62,9 @@ enum CostStep {
 
 /// The maximum length of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum ListLength {
+pub(super) enum ListLength {
     Fixed(u64),
-    /// A position in [`OperationWeight::lengths`].
+    /// A position in [`CostSteps::lengths`].
     Variable(usize),
 }
 
@@ -77,26 +84,18 @@ struct LengthVariable {
 }
 
 impl OperationWeight {
+    /// `lengths` are those of lists of related records without a limit.
     pub fn new(
         model: &Model,
         document: &ExecutableDocument,
         operation: &Operation,
         limits: &ServerLimits,
+        lengths: &RelationLengths,
     ) -> OperationWeight {
-        let max_length = limits.max_page_size as u64;
-        let mut calculator = WeightCalculator {
-            model,
-            document,
-            variable_definitions: &operation.variables,
-            max_length,
-            steps: Vec::new(),
-            lengths: Vec::new(),
-            fragment_weights: HashMap::new(),
-        };
+        let mut calculator = WeightCalculator::new(model, document, operation, limits, lengths);
         let SelectionWeight { depth, aliases, lists, cost } =
             calculator.weigh_set(&operation.selection_set, None);
-        let WeightCalculator { steps, lengths, .. } = calculator;
-        OperationWeight { depth, aliases, introspection_lists: lists, cost, steps, lengths, max_length }
+        OperationWeight { depth, aliases, introspection_lists: lists, cost, steps: calculator.steps }
     }
 
     pub fn depends_on_variables(&self) -> bool {
@@ -105,6 +104,12 @@ impl OperationWeight {
 
     /// Without `variables`, lists whose length is a variable count once.
     pub fn cost(&self, variables: Option<&VariableValues>) -> u64 {
+        self.steps.value(self.cost, variables)
+    }
+}
+
+impl CostSteps {
+    pub(super) fn value(&self, cost: SelectionCost, variables: Option<&VariableValues>) -> u64 {
         let mut costs: Vec<u64> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let cost = match step {
@@ -119,10 +124,10 @@ impl OperationWeight {
             };
             costs.push(cost);
         }
-        cost_value(&costs, self.cost)
+        cost_value(&costs, cost)
     }
 
-    fn length(&self, length: ListLength, variables: Option<&VariableValues>) -> Option<u64> {
+    pub(super) fn length(&self, length: ListLength, variables: Option<&VariableValues>) -> Option<u64> {
         let position = match length {
             ListLength::Fixed(length) => return Some(length),
             ListLength::Variable(position) => position,
@@ -161,11 +166,11 @@ impl LengthVariable {
 
 /// The weight of a part of an operation.
 #[derive(Debug, Clone, Copy)]
-struct SelectionWeight {
+pub(super) struct SelectionWeight {
     depth: u64,
     aliases: u64,
     lists: u64,
-    cost: SelectionCost,
+    pub(super) cost: SelectionCost,
 }
 
 impl SelectionWeight {
@@ -173,20 +178,41 @@ impl SelectionWeight {
         SelectionWeight { depth: 0, aliases: 0, lists: 0, cost: SelectionCost::Fixed(0) };
 }
 
-struct WeightCalculator<'a> {
+pub(super) struct WeightCalculator<'a> {
     model: &'a Model,
-    document: &'a ExecutableDocument,
+    pub(super) document: &'a ExecutableDocument,
     variable_definitions: &'a [VariableNode],
-    max_length: u64,
-    steps: Vec<CostStep>,
-    lengths: Vec<LargestLength>,
+    relation_lengths: &'a RelationLengths,
+    pub(super) steps: CostSteps,
     /// Weights of fragments by name and inherited length; `None` while a weight is being computed.
     fragment_weights: HashMap<(&'a Name, Option<ListLength>), Option<SelectionWeight>>,
 }
 
 impl<'a> WeightCalculator<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        document: &'a ExecutableDocument,
+        operation: &'a Operation,
+        limits: &ServerLimits,
+        relation_lengths: &'a RelationLengths,
+    ) -> WeightCalculator<'a> {
+        let max_length = limits.max_page_size as u64;
+        WeightCalculator {
+            model,
+            document,
+            variable_definitions: &operation.variables,
+            relation_lengths,
+            steps: CostSteps { steps: Vec::new(), lengths: Vec::new(), max_length },
+            fragment_weights: HashMap::new(),
+        }
+    }
+
     /// `inherited` is the maximum length of the lists of a connection, from the arguments of the connection field.
-    fn weigh_set(&mut self, set: &'a SelectionSet, inherited: Option<ListLength>) -> SelectionWeight {
+    pub(super) fn weigh_set(
+        &mut self,
+        set: &'a SelectionSet,
+        inherited: Option<ListLength>,
+    ) -> SelectionWeight {
         let mut sum = SelectionWeight::NOTHING;
         let (mut fixed, mut steps) = (0_u64, Vec::new());
         for selection in &set.selections {
@@ -211,8 +237,8 @@ impl<'a> WeightCalculator<'a> {
     }
 
     fn add_step(&mut self, step: CostStep) -> SelectionCost {
-        self.steps.push(step);
-        SelectionCost::Step(self.steps.len() - 1)
+        self.steps.steps.push(step);
+        SelectionCost::Step(self.steps.steps.len() - 1)
     }
 
     fn weigh_fragment(&mut self, name: &'a Name, inherited: Option<ListLength>) -> SelectionWeight {
@@ -226,13 +252,13 @@ impl<'a> WeightCalculator<'a> {
         weight
     }
 
-    fn weigh_field(
+    pub(super) fn weigh_field(
         &mut self,
         parent: &str,
         field: &'a Field,
         inherited: Option<ListLength>,
     ) -> SelectionWeight {
-        let own_length = self.list_length(field);
+        let own_length = self.list_length(parent, field);
         let is_list = field.ty().is_list();
         let children = self.weigh_set(&field.selection_set, if is_list { None } else { own_length });
         let aliases = children.aliases.saturating_add(u64::from(field.alias.is_some()));
@@ -271,7 +297,23 @@ impl<'a> WeightCalculator<'a> {
         }
     }
 
-    fn list_length(&mut self, field: &Field) -> Option<ListLength> {
+    /// The length that the arguments of a field give, or the store for a list of related records.
+    pub(super) fn list_length(&mut self, parent: &str, field: &Field) -> Option<ListLength> {
+        self.argument_length(field).or_else(|| self.relation_length(parent, field))
+    }
+
+    fn relation_length(&self, parent: &str, field: &Field) -> Option<ListLength> {
+        if !field.ty().is_list() {
+            return None;
+        }
+        let owner = self.model.find_record(parent)?;
+        let mut fields = self.model.record(owner).fields.iter();
+        let relation =
+            fields.position(|own| own.name == field.name.as_str() && own.kind.relation().is_some())?;
+        Some(ListLength::Fixed(self.relation_lengths.expected(owner, FieldId(relation))))
+    }
+
+    fn argument_length(&mut self, field: &Field) -> Option<ListLength> {
         if field.definition.arguments.is_empty() {
             return None;
         }
@@ -284,13 +326,14 @@ impl<'a> WeightCalculator<'a> {
             }
         }
         if length.variables.is_empty() {
-            return length.fixed.map(|fixed| ListLength::Fixed(fixed.min(self.max_length)));
+            return length.fixed.map(|fixed| ListLength::Fixed(fixed.min(self.steps.max_length)));
         }
         // Equal lengths are the same one, so that a fragment is weighed once for each length that differs.
-        let known = self.lengths.iter().position(|known| *known == length);
+        let lengths = &mut self.steps.lengths;
+        let known = lengths.iter().position(|known| *known == length);
         Some(ListLength::Variable(known.unwrap_or_else(|| {
-            self.lengths.push(length);
-            self.lengths.len() - 1
+            lengths.push(length);
+            lengths.len() - 1
         })))
     }
 

@@ -11,7 +11,7 @@ use apollo_compiler::{ExecutableDocument, Name, Node, ast};
 use parking_lot::RwLock;
 
 use trefoil_config::ServerLimits;
-use trefoil_engine::Engine;
+use trefoil_engine::{Engine, RelationLengths};
 use trefoil_model::Value;
 
 use crate::document::operation_weight::OperationWeight;
@@ -148,8 +148,12 @@ fn validate(
         Err(error) => (error.partial, Some(error.errors)),
     };
     for operation in document.operations.iter() {
-        let weight = OperationWeight::new(engine.model(), &document, operation, &settings.limits);
-        limits::check_weight(&weight, None, &settings.limits).map_err(|failure| vec![failure])?;
+        let weight = greatest_weight(engine, settings, &document, operation);
+        limits::check_weight(&weight, &settings.limits)
+            .and_then(|()| {
+                limits::check_cost(engine, &document, operation, (&weight, None), &settings.limits)
+            })
+            .map_err(|failure| vec![failure])?;
     }
     let document = match document.validate(schema) {
         Ok(document) => document,
@@ -193,6 +197,16 @@ fn validate(
     }
 }
 
+/// The weight of an operation if every list without a limit has the greatest length that it counts as.
+fn greatest_weight(
+    engine: &Engine,
+    settings: &GraphqlSettings,
+    document: &ExecutableDocument,
+    operation: &Operation,
+) -> OperationWeight {
+    OperationWeight::new(engine.model(), document, operation, &settings.limits, &RelationLengths::default())
+}
+
 /// True if the field has sub-fields in the text, but only unknown ones: each of those has its own diagnostic.
 fn has_selection(diagnostic: &Diagnostic<'_, DiagnosticData>) -> bool {
     let Some(span) = diagnostic.error.location() else { return false };
@@ -217,7 +231,7 @@ impl PreparedOperation {
         operation: &Node<Operation>,
     ) -> PreparedOperation {
         let schema = &engine.model().schema;
-        let weight = OperationWeight::new(engine.model(), document, operation, &settings.limits);
+        let weight = greatest_weight(engine, settings, document, operation);
         let declared = operation.variables.iter().map(|variable| DeclaredVariable {
             name: variable.name.to_string(),
             definition: variable.clone(),
@@ -278,7 +292,8 @@ impl PreparedOperation {
         on_stored: impl FnOnce(&OperationPlan),
     ) -> Result<Arc<OperationPlan>, ResponseError> {
         if let Some(weight) = &self.variable_weight {
-            limits::check_weight(weight, Some(variables), &settings.limits)?;
+            let weight = (weight, Some(variables));
+            limits::check_cost(engine, document, &self.operation, weight, &settings.limits)?;
         }
         let key =
             self.include_variables.iter().map(|position| variables.get(*position).and_then(Value::as_bool));

@@ -271,7 +271,7 @@ impl RowSink for ResponseBuilder {
     fn refusal(&mut self, number: usize) -> Option<Error> {
         let span = self.spans[self.pending[number].root_position].as_ref()?;
         let error = self.writer.errors[span.errors.clone()].first()?;
-        Some(Error::Resolver { message: error.message.clone(), code: error.code.clone() })
+        Some(Error::Resolver { message: error.message.clone(), code: error.code.to_string() })
     }
 
     fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {

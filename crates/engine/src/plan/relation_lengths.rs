@@ -1,0 +1,56 @@
+//! The average number of records in each list of related records, as far as the store knows: what a list without a limit
+//! is expected to cost.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use tokio::sync::Mutex;
+
+use trefoil_model::{FieldId, RecordTypeId};
+
+use crate::plan::plan_limits::DEFAULT_LIST_LENGTH;
+
+/// Lengths are measured again if they are older than this.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// Average lengths by record type and relation.
+#[derive(Debug, Default)]
+pub struct RelationLengths(HashMap<(RecordTypeId, FieldId), u64>);
+
+impl RelationLengths {
+    /// Records that the lists of `owners` records have `sum` records in all.
+    pub fn insert(&mut self, record: RecordTypeId, relation: FieldId, sum: u64, owners: u64) {
+        let average = u64::div_ceil(sum, owners.max(1)).clamp(1, DEFAULT_LIST_LENGTH);
+        self.0.insert((record, relation), average);
+    }
+
+    /// From 1 to [`DEFAULT_LIST_LENGTH`], so that an operation that is allowed stays so as the data grows.
+    pub fn expected(&self, record: RecordTypeId, relation: FieldId) -> u64 {
+        self.0.get(&(record, relation)).copied().unwrap_or(DEFAULT_LIST_LENGTH)
+    }
+}
+
+/// The lengths that were measured last.
+#[derive(Default)]
+pub(crate) struct MeasuredLengths {
+    current: RwLock<Option<(Instant, Arc<RelationLengths>)>>,
+    /// Held while lengths are measured, by one request for all.
+    pub measuring: Mutex<()>,
+}
+
+impl MeasuredLengths {
+    /// The default lengths until some are measured.
+    pub fn current(&self) -> Arc<RelationLengths> {
+        self.current.read().as_ref().map(|(_, lengths)| lengths.clone()).unwrap_or_default()
+    }
+
+    pub fn replace(&self, lengths: RelationLengths) {
+        *self.current.write() = Some((Instant::now(), Arc::new(lengths)));
+    }
+
+    pub fn is_recent(&self) -> bool {
+        self.current.read().as_ref().is_some_and(|(measured_at, _)| measured_at.elapsed() < MAX_AGE)
+    }
+}
