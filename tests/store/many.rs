@@ -27,6 +27,7 @@ async fn sessions_that_upsert_the_same_record_create_one(bench: Bench) {
     let upsert = |age: i64| {
         let fields = [("name", text("Ada")), ("email", text("ada@example.org")), ("age", int(age))];
         Operation::Upsert {
+            id: None,
             record: bench.record("User").0,
             by: vec![bench.field("User", "email")],
             fields: bench.fields("User", &fields),

@@ -126,7 +126,7 @@ pub struct Field {
     pub renamed_from: Option<String>,
     /// Filter and paging arguments; only lists of records have them.
     pub arguments: Vec<Argument>,
-    pub(crate) name_words: OnceLock<[String; 2]>,
+    pub(crate) name_words: OnceLock<Vec<String>>,
 }
 
 /// A constraint on the values of a field, enforced for GraphQL, REST and HTML alike.
@@ -388,9 +388,14 @@ impl Field {
         !self.column.is_empty()
     }
 
-    /// The words of its name and of that in inputs, made on first sight.
-    pub fn name_words(&self) -> &[String; 2] {
-        self.name_words.get_or_init(|| [&self.name, &self.input_name].map(|name| names::snake_words(name)))
+    /// The words of its name, of that in inputs, and of what else names the record that it refers to.
+    pub fn name_words(&self) -> &[String] {
+        self.name_words.get_or_init(|| self.own_words())
+    }
+
+    /// The words of its name and of that in inputs.
+    pub(crate) fn own_words(&self) -> Vec<String> {
+        [&self.name, &self.input_name].map(|name| names::snake_words(name)).into()
     }
 
     /// True if clients may set it when they create or change a record.

@@ -95,6 +95,7 @@ pub async fn upsert_one(
     let query = upsert_query(request)?;
     let shape = request.selected_shape(request.collection, &query);
     let operation = checked_operation(request, object, WriteMode::Create, |fields| Operation::Upsert {
+        id: None,
         record: request.collection.record,
         by: query.unique_fields.clone(),
         fields,
@@ -125,6 +126,7 @@ pub async fn upsert_many(
     let query = upsert_query(request)?;
     let shape = request.selected_shape(request.collection, &query);
     let operations = checked_operations(request, objects, |fields| Operation::Upsert {
+        id: None,
         record: request.collection.record,
         by: query.unique_fields.clone(),
         fields,

@@ -52,6 +52,11 @@ impl BuiltinOperation {
             }
             OperationVerb::Create => Ok(self.create_operation(parsed, selection)),
             OperationVerb::Save if parsed.id.is_none() => Ok(self.create_operation(parsed, selection)),
+            // Whoever expects a version, or changes related records, means a record that exists.
+            OperationVerb::Save if expected_version.is_none() && parsed.related.is_empty() => {
+                let (id, by, fields) = (parsed.id, Vec::new(), parsed.fields);
+                Ok(Operation::Upsert { record, id, by, fields, filled_fields, selection })
+            }
             OperationVerb::Update | OperationVerb::Save => {
                 let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
                 let fields = parsed.fields;
@@ -87,7 +92,7 @@ impl BuiltinOperation {
             }
             OperationVerb::Upsert => {
                 let (by, fields) = (parsed.unique_fields, parsed.fields);
-                Ok(Operation::Upsert { record, by, fields, filled_fields, selection })
+                Ok(Operation::Upsert { record, id: None, by, fields, filled_fields, selection })
             }
             OperationVerb::DeleteMany => {
                 Ok(Operation::DeleteMany { record, conditions: parsed.required_conditions(limits)? })

@@ -66,9 +66,10 @@ pub enum Operation {
         fields: Vec<(FieldId, Value)>,
         filled_fields: Vec<FilledField>,
     },
-    /// Updates the record that has the given values in the fields `by`, else creates one.
+    /// Updates the record that has the given id, or the given values in the fields `by`, else creates one.
     Upsert {
         record: RecordTypeId,
+        id: Option<RecordId>,
         by: Vec<FieldId>,
         fields: Vec<(FieldId, Value)>,
         filled_fields: Vec<FilledField>,
@@ -163,12 +164,11 @@ impl Operation {
             Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => {
                 Some(id)
             }
-            Operation::Create { id, .. } => id.as_ref(),
+            Operation::Create { id, .. } | Operation::Upsert { id, .. } => id.as_ref(),
             Operation::Nested { write: NestedWrite::Update { id, .. }, .. } => Some(id),
             Operation::List { .. }
             | Operation::CreateMany { .. }
             | Operation::UpdateMany { .. }
-            | Operation::Upsert { .. }
             | Operation::DeleteMany { .. }
             | Operation::Nested { .. }
             | Operation::ReadImage { .. }

@@ -17,11 +17,11 @@ mod write_planner;
 
 use std::sync::Arc;
 
-use trefoil_model::error::Result;
+use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 
 use crate::changes::RecordImage;
-use crate::operation::{MissingFields, Operation};
+use crate::operation::{Condition, MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::listing::plan_listing;
 use crate::plan::nested::plan_nested;
@@ -247,9 +247,15 @@ fn plan_action(
             record,
             listing: many_records::plan_matches(model, record, &conditions, limits)?,
         },
-        Operation::Upsert { record, by, fields, filled_fields, selection } => {
-            let listing = many_records::plan_unique_match(model, record, &by, &fields, limits)?;
+        Operation::Upsert { record, id, by, fields, filled_fields, selection } => {
             let key = model.record(record).id_field();
+            let listing = match &id {
+                Some(id) => {
+                    let condition = Condition::equals(key, id.to_value());
+                    many_records::plan_matches(model, record, &[condition], limits)?
+                }
+                None => many_records::plan_unique_match(model, record, &by, &fields, limits)?,
+            };
             let changes = fields.iter().filter(|(field, _)| *field != key).cloned().collect();
             let PlannedValues { values, links, .. } = WritePlanner::new(model, record, now).plan_update(
                 changes,
@@ -257,9 +263,19 @@ fn plan_action(
                 MissingFields::Keep,
             )?;
             let planned_selection = selection.plan(model, limits, record)?;
-            let operation = Operation::Create { record, id: None, fields, filled_fields, selection };
-            let create = Box::new(Plan::prove(model, limits, operation, now)?);
-            PlanAction::Upsert { record, listing, create, values, links, selection: planned_selection }
+            let operation = Operation::Create { record, id: id.clone(), fields, filled_fields, selection };
+            match (Plan::prove(model, limits, operation, now), id) {
+                (Ok(create), _) => {
+                    let (create, selection) = (Box::new(create), planned_selection);
+                    PlanAction::Upsert { record, listing, create, values, links, selection }
+                }
+                // Enough to change the record, not to create one.
+                (Err(Error::Invalid(_)), Some(id)) => {
+                    let (expected_version, selection) = (None, planned_selection);
+                    PlanAction::Update { record, id, values, links, expected_version, selection }
+                }
+                (Err(error), _) => return Err(error),
+            }
         }
         Operation::Nested { record, write, selection } => {
             PlanAction::Nested(Box::new(plan_nested(model, limits, record, write, selection, now, origin)?))

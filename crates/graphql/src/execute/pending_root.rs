@@ -52,6 +52,7 @@ impl PendingRoot {
             Ok(
                 Operation::Update { id, .. }
                 | Operation::Delete { id, .. }
+                | Operation::Upsert { id: Some(id), .. }
                 | Operation::Nested { write: NestedWrite::Update { id, .. }, .. },
             ) => {
                 pending.record_id = Some(id.clone());

@@ -164,8 +164,67 @@ fn natural_key<'a>(schema: &Schema, ty: &'a ObjectType) -> Option<DeclaredKey<'a
     let field = found.next()?;
     let is_text = matches!(key_scalar(field)?, Scalar::String | Scalar::Id);
     let is_only = found.all(|other| other.name == field.name);
-    let is_key = is_text && is_only && field.ty.is_non_null();
+    let is_key = is_text && is_only && field.ty.is_non_null() && names_one_record(schema, ty, &field.name);
     is_key.then_some(DeclaredKey { field: Some(&field.name), form: KeyForm::Text, source: KeySource::Client })
+}
+
+/// True for a field that names one record: by its name, or because operations change or delete records by it. Several
+/// people have the same name, and a film may have the title of another.
+fn names_one_record(schema: &Schema, ty: &ObjectType, field_name: &str) -> bool {
+    let words = snake_words(field_name);
+    let last = words.rsplit('_').next().unwrap_or_default();
+    let is_key_word = matches!(
+        last,
+        "slug"
+            | "isbn"
+            | "isbn10"
+            | "isbn13"
+            | "issn"
+            | "ean"
+            | "gtin"
+            | "upc"
+            | "sku"
+            | "barcode"
+            | "code"
+            | "key"
+            | "id"
+            | "uid"
+            | "guid"
+            | "username"
+            | "login"
+            | "email"
+            | "handle"
+            | "nickname"
+            | "symbol"
+            | "ticker"
+            | "iso"
+            | "iata"
+            | "icao"
+            | "iban"
+            | "vin"
+            | "number"
+            | "no"
+            | "serial"
+            | "domain"
+            | "permalink"
+    ) || matches!(words.as_str(), "user_name" | "account_name");
+    let mutations = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Mutation);
+    let mut fields =
+        mutations.filter_map(|(_, name)| schema.get_object(name)).flat_map(|root| root.fields.values());
+    let noun = snake_words(&ty.name);
+    is_key_word
+        || fields.any(|field| {
+            let words = snake_words(&field.name);
+            let changes =
+                ["update", "delete", "remove", "edit", "save"].iter().any(|verb| words.starts_with(verb));
+            let takes_key = || {
+                field
+                    .arguments
+                    .iter()
+                    .any(|argument| argument.name == field_name && argument.ty.is_non_null())
+            };
+            changes && words.contains(&noun) && takes_key()
+        })
 }
 
 /// `CreateBookPayload`, `UserResponse`: what an operation returns, not what is stored.
@@ -176,20 +235,11 @@ fn is_result_name(type_name: &str) -> bool {
     words != "message"
         && matches!(
             last,
-            "payload"
-                | "response"
-                | "result"
-                | "connection"
-                | "edge"
-                | "page"
-                | "info"
-                | "error"
-                | "message"
-                | "token"
+            "payload" | "response" | "result" | "connection" | "edge" | "page" | "info" | "error" | "message"
         )
 }
 
-/// The types whose records an operation lists or creates, by its name and its result.
+/// The types whose records an operation lists, creates or gets by their key, by its name and its result.
 fn types_of_operations<'a>(schema: &'a Schema, nouns: &HashSet<String>) -> HashSet<&'a str> {
     let mut named = HashSet::new();
     for (root, type_name) in root_types(schema) {
@@ -202,8 +252,17 @@ fn types_of_operations<'a>(schema: &'a Schema, nouns: &HashSet<String>) -> HashS
                 let noun = TypeNoun::new(result, |words| nouns.contains(words));
                 let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
                     let is_stored = match root {
-                        RootKind::Query => reading.verb == NamedVerb::List && is_list,
-                        RootKind::Mutation => reading.verb == NamedVerb::Create && !is_list,
+                        RootKind::Query if is_list => reading.verb == NamedVerb::List,
+                        // `country(code: String!)` gets what is stored by its code.
+                        RootKind::Query => {
+                            let gets_by_key = || {
+                                schema.get_object(result).is_some_and(|ty| natural_key(schema, ty).is_some())
+                            };
+                            reading.verb == NamedVerb::Get && !is_wrapped && gets_by_key()
+                        }
+                        RootKind::Mutation => {
+                            matches!(reading.verb, NamedVerb::Create | NamedVerb::Save) && !is_list
+                        }
                         RootKind::Subscription => false,
                     };
                     // What is wrapped is less certain, so that it must have its full name.

@@ -1,6 +1,7 @@
 //! Checks of the schema as a whole: conflicting tables, columns and names, indexes, and reference cycles.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use apollo_compiler::Schema;
 use apollo_compiler::parser::{FileId, SourceSpan};
@@ -25,10 +26,54 @@ pub(crate) fn check_schema(
     check_tables(partial_model, schema, log);
     resource_paths::check_paths(&partial_model.records, schema, reserved, log);
     for i in 0..partial_model.records.len() {
+        take_declared_key_names(&mut partial_model.records[i]);
         check_columns(&mut partial_model.records[i], schema, log);
         partial_model.records[i].indexes = read_indexes(&partial_model.records[i], schema, redeclared, log);
     }
+    add_reference_words(&mut partial_model.records);
     check_reference_cycles(&partial_model.records, schema, log);
+}
+
+/// Where a type has `user_id` or `userID` beside the reference `user`, that is the name of its key on every face.
+fn take_declared_key_names(record: &mut RecordType) {
+    for i in 0..record.fields.len() {
+        if !record.fields[i].kind.is_reference() {
+            continue;
+        }
+        let words = names::snake_words(&record.fields[i].input_name);
+        let is_declared =
+            |field: &&Field| field.kind.holds_key_text() && names::snake_words(&field.name) == words;
+        let mut declared = record.fields.iter().filter(is_declared);
+        if let (Some(field), None) = (declared.next(), declared.next()) {
+            record.fields[i].input_name = field.name.clone();
+        }
+    }
+}
+
+/// Adds the other names of references: `departmentCode` where `code` is the key of `department`, and `vetId` for
+/// `treatingVet` if no other field refers to a Vet.
+fn add_reference_words(records: &mut [RecordType]) {
+    for i in 0..records.len() {
+        let mut added: Vec<(usize, Vec<String>)> = Vec::new();
+        let record = &records[i];
+        for (position, field) in record.fields.iter().enumerate() {
+            let Some(target) = field.kind.reference().map(|reference| reference.target) else { continue };
+            let target_record = &records[target.0];
+            let key = names::snake_words(&target_record.field(target_record.id_field()).name);
+            let mut words = field.own_words();
+            words.push(format!("{}_{key}", names::snake_words(&field.name)));
+            let refers = |other: &&Field| other.kind.reference().is_some_and(|other| other.target == target);
+            if target.0 != i && record.fields.iter().filter(refers).count() == 1 {
+                let noun = names::snake_words(&target_record.name);
+                words.extend([format!("{noun}_id"), format!("{noun}_{key}")]);
+            }
+            added.push((position, words));
+        }
+        for (position, words) in added {
+            let field = &mut records[i].fields[position];
+            field.name_words = OnceLock::from(words);
+        }
+    }
 }
 
 /// Built-in directives that the schema declares with another meaning; they are not read.
