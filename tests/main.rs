@@ -5,6 +5,7 @@ mod answers;
 mod changes;
 mod cli;
 mod coerce;
+mod conditions;
 mod corpus;
 mod data;
 mod docs;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use regex::Regex;
 
 use trefoil_model::error::Violation;
-use trefoil_model::values::decimal;
+use trefoil_model::values::{date_times, decimal};
 use trefoil_model::{
     CellValue, ComparisonOp, Field, Model, RecordType, Scalar, StorageClass, StoredValue, TextPart, Value,
     ValueType,
@@ -34,12 +34,14 @@ pub struct ImageValue {
     comparison: CellComparison,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct CellComparison {
     is_decimal: bool,
     ignores_case: bool,
     /// Values inside JSON may be digits in a text.
     is_integer: bool,
+    /// Times inside JSON may lack digits.
+    is_time: bool,
 }
 
 #[derive(Debug)]
@@ -142,6 +144,7 @@ impl CellComparison {
             is_decimal: value_type.and_then(ValueType::scalar) == Some(Scalar::Decimal),
             ignores_case: field.ignores_case,
             is_integer: value_type.is_some_and(|ty| ty.storage_class() == StorageClass::Integer),
+            is_time: value_type.and_then(ValueType::scalar) == Some(Scalar::DateTime),
         }
     }
 
@@ -175,9 +178,13 @@ impl CellComparison {
     }
 
     fn read_json(self, value: Value) -> StoredValue {
+        let is_single = !matches!(value, Value::List(_) | Value::Object(_));
         match stored_from_json(value) {
-            StoredValue::Text(digits) if self.is_integer => {
+            StoredValue::Text(digits) if self.is_integer && is_single => {
                 digits.parse().map_or(StoredValue::Null, StoredValue::Int)
+            }
+            StoredValue::Text(time) if self.is_time && is_single => {
+                date_times::stored_form(&time).map_or(StoredValue::Null, StoredValue::Text)
             }
             stored @ (StoredValue::Null
             | StoredValue::Int(_)
@@ -297,8 +304,26 @@ mod tests {
             (ComparisonOp::Gte, CellValue::Null, text("10"), false),
             (ComparisonOp::Gt, CellValue::Int(2), CellValue::Real(1.5), true),
         ] {
-            let comparison = CellComparison { is_decimal: true, ignores_case: false, is_integer: false };
+            let comparison = CellComparison { is_decimal: true, ..CellComparison::default() };
             assert_eq!(comparison.compare(op, left, right), expected, "{left:?} {op:?} {right:?}");
         }
+    }
+
+    #[test]
+    fn values_inside_json_are_read_like_columns() {
+        let times = CellComparison { is_time: true, ..CellComparison::default() };
+        let integers = CellComparison { is_integer: true, ..CellComparison::default() };
+        for (comparison, value, expected) in [
+            (times, r#""2026-01-02T03:04:05Z""#, StoredValue::Text("2026-01-02T03:04:05.000000Z".to_owned())),
+            (times, r#""yesterday""#, StoredValue::Null),
+            (integers, r#""9007199254740993""#, StoredValue::Int(9_007_199_254_740_993)),
+            (integers, r#"[1,2]"#, StoredValue::Text("[1,2]".to_owned())),
+        ] {
+            let value: Value = serde_json::from_str(value).unwrap();
+            assert_eq!(comparison.read_json(value), expected);
+        }
+        let listed = CellValue::Text(r#"["2026-01-02T03:04:05.5Z"]"#);
+        let item = StoredValue::Text("2026-01-02T03:04:05.500000Z".to_owned());
+        assert!(times.test(&ValuePredicate::HasItem(item), listed));
     }
 }

@@ -71,6 +71,11 @@ pub(crate) fn format_date_time(time: civil::DateTime) -> String {
     )
 }
 
+/// The stored form of a time in UTC that may lack digits: `2026-01-31T09:30:00Z`.
+pub fn stored_form(text: &str) -> Option<String> {
+    parse_date_time(text).filter(|_| text.ends_with('Z')).map(format_date_time)
+}
+
 /// True if the text is in the form of [`format_date_time`]; allocates nothing.
 pub(crate) fn is_canonical_date_time(text: &str) -> bool {
     matches_shape(text, b"0000-00-00T00:00:00.000000Z")

@@ -51,12 +51,15 @@ enum JsonClass {
     Real,
     Decimal,
     Boolean,
+    /// JSON has no zeros at the end of a time, its column has all six digits.
+    Time,
     Text,
 }
 
 fn json_class(value_type: Option<&ValueType>) -> JsonClass {
     match value_type.and_then(ValueType::scalar) {
         Some(Scalar::Boolean) => JsonClass::Boolean,
+        Some(Scalar::DateTime) => JsonClass::Time,
         Some(scalar) => match (scalar.storage_class(), scalar.group()) {
             (StorageClass::Integer, _) => JsonClass::Integer,
             (StorageClass::Real, _) => JsonClass::Real,
@@ -308,10 +311,15 @@ impl Dialect {
                         format!("CAST(json_extract({json}, '${path}') AS INTEGER)")
                     }
                     JsonClass::Real => format!("trefoil_real({json} -> '${path}')"),
+                    JsonClass::Time => format!("trefoil_time(json_extract({json}, '${path}'))"),
                     JsonClass::Boolean | JsonClass::Decimal | JsonClass::Text => {
                         format!("json_extract({json}, '${path}')")
                     }
                 }
+            }
+            // A list stays JSON.
+            Dialect::Postgres if matches!(value_type, Some(ValueType::List(_))) => {
+                self.json_array(&format!("({column} #> '{{{}}}')", members.join(",")))
             }
             Dialect::Postgres => {
                 self.json_text_value(&format!("{column} #>> '{{{}}}'", members.join(",")), value_type)
@@ -325,9 +333,10 @@ impl Dialect {
         match (self, json_class(value_type)) {
             (Dialect::Sqlite, JsonClass::Decimal) => format!("CAST({value} AS TEXT)"),
             (Dialect::Postgres, JsonClass::Decimal) => format!("({value})::text"),
-            (_, JsonClass::Integer | JsonClass::Real | JsonClass::Boolean | JsonClass::Text) => {
-                value.to_owned()
-            }
+            (
+                _,
+                JsonClass::Integer | JsonClass::Real | JsonClass::Boolean | JsonClass::Time | JsonClass::Text,
+            ) => value.to_owned(),
         }
     }
 
@@ -340,6 +349,7 @@ impl Dialect {
                 let value = match json_class(item_type) {
                     JsonClass::Integer => "CAST(j.value AS INTEGER)".to_owned(),
                     JsonClass::Real => format!("trefoil_real({column} -> j.fullkey)"),
+                    JsonClass::Time => "trefoil_time(j.value)".to_owned(),
                     JsonClass::Boolean | JsonClass::Decimal | JsonClass::Text => "j.value".to_owned(),
                 };
                 (format!("json_each({array}) AS j"), value)
@@ -365,12 +375,12 @@ impl Dialect {
     fn json_array(self, column: &str) -> String {
         match self {
             Dialect::Sqlite => self.valid_json(column),
-            Dialect::Postgres => format!("CASE json_typeof({column}) WHEN 'array' THEN {column} END"),
+            Dialect::Postgres => format!("(CASE json_typeof({column}) WHEN 'array' THEN {column} END)"),
         }
     }
 
-    /// PostgreSQL: a value that JSON operators gave as text, in the type to compare it in. Times and UUIDs are in the
-    /// one form that sorts as text.
+    /// PostgreSQL: a value that JSON operators gave as text, in the type to compare it in. Dates, times and UUIDs
+    /// are in the one form that sorts as text.
     fn json_text_value(self, text: &str, value_type: Option<&ValueType>) -> String {
         match json_class(value_type) {
             JsonClass::Integer => format!("CAST(substring({text} FROM '^-?[0-9]{{1,19}}$') AS bigint)"),
@@ -381,6 +391,13 @@ impl Dialect {
                 "CAST(substring({text} FROM '^-?[0-9]+(?:[.][0-9]+)?(?:[eE][-+]?[0-9]+)?$') AS double precision)"
             ),
             JsonClass::Boolean => format!("CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"),
+            JsonClass::Time => {
+                let known = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?Z$";
+                let digits = format!("rtrim(substring({text} FROM '{known}'), 'Z') || '.000000'");
+                // A time that has a fraction now has a second point.
+                let joined = format!("regexp_replace({digits}, '^(.{{20}}[0-9]*)[.]', '\\1')");
+                format!("((left({joined}, 26) || 'Z') COLLATE \"C\")")
+            }
             JsonClass::Text => format!("({text} COLLATE \"C\")"),
         }
     }

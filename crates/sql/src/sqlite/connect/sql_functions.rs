@@ -7,8 +7,8 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 
 use trefoil_engine::plan::{pattern_count, without_marks, word_count};
-use trefoil_model::values::decimal;
 use trefoil_model::values::decimal_sum::{DecimalSum, decimal_places, with_decimal_places};
+use trefoil_model::values::{date_times, decimal};
 use trefoil_model::{StoredValue, TimePeriod, ZoneOffsets};
 
 use crate::statements::decimal_key;
@@ -20,6 +20,7 @@ pub fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("trefoil_decimal_key", 1, flags, decimal_key_function)?;
     connection.create_scalar_function("trefoil_real", 1, flags, real_function)?;
+    connection.create_scalar_function("trefoil_time", 1, flags, time_function)?;
     connection.create_scalar_function("trefoil_without_marks", 1, flags, without_marks_function)?;
     connection.create_scalar_function("trefoil_pattern_count", 2, flags, |context| {
         count_function(context, pattern_count)
@@ -55,6 +56,11 @@ fn decimal_key_function(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8
 
 fn real_function(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
     Ok(context.get_raw(0).as_str().ok().and_then(|text| text.parse().ok()))
+}
+
+/// A time of JSON with all six digits, as columns have it.
+fn time_function(context: &Context<'_>) -> rusqlite::Result<Option<String>> {
+    Ok(context.get_raw(0).as_str().ok().and_then(date_times::stored_form))
 }
 
 fn without_marks_function(context: &Context<'_>) -> rusqlite::Result<Option<String>> {
