@@ -31,7 +31,9 @@ fn table_line(row: &VerbRow) -> String {
         NamedVerb::Create => ("create", "a record, a payload, `ID`, `String` (the id) or `Boolean`"),
         NamedVerb::Update => ("update", "the same"),
         NamedVerb::Set => ("update one field", "the same; the noun is a field, or a type and a field"),
-        NamedVerb::Save => ("create or update", "the same; with an id it updates that record, or creates one with the id"),
+        NamedVerb::Save => {
+            ("create or update", "the same; with an id it updates that record, or creates one with the id")
+        }
         NamedVerb::Delete => ("delete", "the same"),
         NamedVerb::Created => ("created", "a record"),
         NamedVerb::Updated => ("updated", "a record"),

@@ -7,6 +7,8 @@
 
 use trefoil_model::Link;
 
+use crate::statements::dialect::Dialect;
+
 /// The key of the side in `trefoil_meta` on SQLite, only inside a transaction.
 pub const SIDE_KEY: &str = "link-side";
 
@@ -21,4 +23,16 @@ pub fn side_name(table: &str, column: &str) -> String {
 /// The side of the records that have the field.
 pub fn own_side(link: &Link) -> String {
     side_name(&link.table, &link.own_column)
+}
+
+/// True, in every statement on a link table: names the side whose records have their new version already. SQLite's
+/// executor does so with statements of its own.
+pub fn side_condition(dialect: Dialect, link: &Link) -> String {
+    match dialect {
+        Dialect::Sqlite => "true".to_owned(),
+        Dialect::Postgres => {
+            let side = own_side(link).replace('\'', "''");
+            format!("set_config('{SIDE_SETTING}', '{side}', true) IS NOT NULL")
+        }
+    }
 }

@@ -49,6 +49,8 @@ fn listed_record_type<'m>(model: &'m Model, field: &Field) -> Option<&'m RecordT
     relation.map(|relation| model.record(relation.target()))
 }
 
+const RETURNS_ERROR: &str = "returns an error when used";
+
 /// The field whose arguments are checked.
 struct CheckedField<'a> {
     model: &'a Model,
@@ -107,17 +109,26 @@ impl CheckedField<'_> {
             };
             warnings.extend(unknown.into_iter().map(|(path, reason)| {
                 let message = format!("`{path}` of `{}` has no effect: {reason}", self.field);
-                self.schema_warning(Some(name), message, argument_help(verb))
+                let is_ignored = verb.group() == VerbGroup::WriteFields;
+                let label = if is_ignored { "ignored" } else { RETURNS_ERROR };
+                self.schema_warning(Some(name), message, label, argument_help(verb))
             }));
         }
     }
 
-    fn schema_warning(&self, argument: Option<&str>, message: String, help: &str) -> SchemaWarning {
+    fn schema_warning(
+        &self,
+        argument: Option<&str>,
+        message: String,
+        label: &'static str,
+        help: &str,
+    ) -> SchemaWarning {
         SchemaWarning {
             type_name: self.type_name.to_owned(),
             field: self.field.to_owned(),
             argument: argument.map(str::to_owned),
             message,
+            label,
             help: help.to_owned(),
         }
     }
@@ -130,14 +141,21 @@ impl CheckedField<'_> {
         root: &RootField,
     ) -> Option<SchemaWarning> {
         let impossible = impossible_fields(record, builtin.verb, &root.arguments, &builtin.argument_roles);
-        let first = impossible.first()?;
-        let message = format!(
-            "`{}` can never succeed: `{}.{}` is required and no argument sets it",
-            self.field, record.name, first.name
-        );
+        let names: Vec<String> =
+            impossible.iter().map(|field| format!("`{}.{}`", record.name, field.name)).collect();
+        let (last, others) = names.split_last()?;
+        let message = match others {
+            [] => format!("`{}` can never succeed: {last} is required and no argument sets it", self.field),
+            others => format!(
+                "`{}` can never succeed: {} and {last} are required and no argument sets them",
+                self.field,
+                others.join(", ")
+            ),
+        };
         Some(self.schema_warning(
             None,
             message,
+            RETURNS_ERROR,
             "add an argument for it, make the field nullable, or add `@default`",
         ))
     }

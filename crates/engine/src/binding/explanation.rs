@@ -30,6 +30,13 @@ pub(super) fn explain_arguments(
         argument.ty.is_required() && *role == ArgumentRole::Unknown
     };
     match root.arguments.iter().zip(&roles).find(is_unknown) {
+        Some((argument, _)) if record.find_input_field(&argument.name).is_some() => format!(
+            "`{}` requires the argument `{}`, but a {} is found by its key, `{}`",
+            root.name,
+            argument.name,
+            record.name,
+            record.field(record.id_field()).name
+        ),
         Some((argument, _)) => format!(
             "`{}` requires the argument `{}`, which is not a field of {}",
             root.name, argument.name, record.name
@@ -55,9 +62,14 @@ pub(super) fn explain_missing<'n>(
     // `User.list` is a name that only the directive takes.
     let known = known.filter(|(name, _)| root.resolver.is_some() || !name.contains('.'));
     let candidates = known.filter(|(_, operations)| operations.iter().any(|(_, verb)| does_the_same(*verb)));
-    let hint = match names::nearest_name(name, candidates.map(|(name, _)| name)) {
+    let near = names::nearest_name(name, candidates.map(|(name, _)| name));
+    let hint = match near.filter(|near| names::is_misspelling(name, near)) {
         Some(near) => format!("; did you mean `{near}`?"),
-        None => resolver_hint(model, root, words, &readings).unwrap_or_default(),
+        None => {
+            let synonyms = known_synonym(name).map(|name| read_operation_name(root.root_kind, &name));
+            let hint = resolver_hint(model, root, words, &readings);
+            hint.or_else(|| resolver_hint(model, root, words, &synonyms?)).unwrap_or_default()
+        }
     };
     match &root.resolver {
         Some(resolver) => format!("no resolver `{resolver}` for {keyword} `{}`{hint}", root.name),
@@ -65,7 +77,23 @@ pub(super) fn explain_missing<'n>(
     }
 }
 
-/// The directive that binds the field to what its words and its type say.
+/// The name with a verb that is known instead of one that means the same, but does not bind by itself.
+fn known_synonym(name: &str) -> Option<String> {
+    let words = names::snake_words(name);
+    let (verb, rest) = words.split_once('_')?;
+    let known = match verb {
+        "erase" | "destroy" | "drop" | "discard" => "delete",
+        "alter" | "amend" | "patch" => "update",
+        "register" | "make" | "submit" | "store" => "create",
+        "total" => "count",
+        "lookup" | "retrieve" | "load" | "read" => "get",
+        _ => return None,
+    };
+    Some(format!("{known}_{rest}"))
+}
+
+/// The directive that binds the field to what its words and its type say. Nothing that changes or deletes records is
+/// offered unless the name names them: `deleteFriend(id: ID!): User` deletes no user.
 fn resolver_hint(
     model: &Model,
     root: &RootField,
@@ -74,12 +102,24 @@ fn resolver_hint(
 ) -> Option<String> {
     let declared = declared_record(model, &root.ty);
     let (verb, record) = readings.iter().find_map(|reading| {
-        let record = declared.or_else(|| words.named_record(&reading.noun))?;
+        let named = words.named_record(&reading.noun);
+        let record = declared.or(named)?;
+        let is_meant = match named {
+            Some(named) => named == record,
+            None => reading.noun.is_empty() || !changes_records(reading.verb),
+        };
+        if !is_meant {
+            return None;
+        }
         let (verb, name) = VERB_NAMES.iter().find(|(known, _)| has_verb(reading.verb, *known))?;
         let can_work = NamedArguments::new(model, record, *verb, &root.arguments).can_work(false);
         (can_work && find_result_shape(model, root, record, *verb).is_some()).then_some((name, record))
     })?;
     Some(format!("; `@resolver(name: \"{}.{verb}\")` would bind it", model.record(record).name))
+}
+
+fn changes_records(verb: NamedVerb) -> bool {
+    matches!(verb, NamedVerb::Update | NamedVerb::Set | NamedVerb::Save | NamedVerb::Delete)
 }
 
 fn has_verb(named: NamedVerb, verb: OperationVerb) -> bool {

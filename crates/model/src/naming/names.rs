@@ -3,7 +3,7 @@
 use heck::{ToKebabCase, ToLowerCamelCase, ToSnakeCase, ToUpperCamelCase};
 
 use crate::naming::inflection::{plural, singular};
-pub use crate::naming::nearest_name::{differ_by_one_edit, name_suggestion, nearest_name};
+pub use crate::naming::nearest_name::{differ_by_one_edit, is_misspelling, name_suggestion, nearest_name};
 
 /// Path of a type's collection: `order-lines` for `OrderLine`.
 pub fn collection_path(type_name: &str) -> String {

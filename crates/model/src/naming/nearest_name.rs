@@ -1,5 +1,7 @@
 //! Finds the name that a misspelt one most likely means.
 
+use heck::ToSnakeCase;
+
 /// The candidate that a misspelt `name` most likely means, if one is close enough.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = MisspeltWord::new(name)?;
@@ -14,6 +16,26 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         .filter(|(distance, candidate)| *distance <= max_distance(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// True if one of the words of a name is misspelt, or the words are not told apart. `undelete` is no misspelt `delete`.
+pub fn is_misspelling(one: &str, other: &str) -> bool {
+    let (one_words, other_words) = (one.to_snake_case(), other.to_snake_case());
+    let letters = |words: &str| words.replace('_', "");
+    if letters(&one_words) == letters(&other_words) {
+        return true;
+    }
+    let [one_words, other_words]: [Vec<&str>; 2] =
+        [&one_words, &other_words].map(|words| words.split('_').collect());
+    let mut differing = one_words.iter().zip(&other_words).filter(|(one, other)| one != other);
+    let is_misspelt = |(one, other): (&&str, &&str)| {
+        let is_longer = one.ends_with(other) || other.ends_with(one);
+        let distance = MisspeltWord::new(one).map_or(usize::MAX, |word| word.distance_to(other));
+        !is_longer && distance <= (one.len().max(other.len()) / 3).max(1)
+    };
+    one_words.len() == other_words.len()
+        && differing.next().is_some_and(is_misspelt)
+        && differing.next().is_none()
 }
 
 /// True if the names differ by case or one typing mistake.

@@ -12,6 +12,8 @@ pub struct SchemaWarning {
     pub field: String,
     pub argument: Option<String>,
     pub message: String,
+    /// What happens to a request.
+    pub label: &'static str,
     pub help: String,
 }
 
@@ -24,11 +26,11 @@ impl Model {
 
     pub fn locate_warnings(&self, warnings: Vec<SchemaWarning>) -> Vec<Diagnostic> {
         let mut log = DiagnosticLog::new(self.schema.sources.clone());
-        for SchemaWarning { type_name, field, argument, message, help } in warnings {
+        for SchemaWarning { type_name, field, argument, message, label, help } in warnings {
             let field = self.schema.get_object(&type_name).and_then(|ty| ty.fields.get(field.as_str()));
             let argument = argument.and_then(|name| field?.argument_by_name(&name)?.name.location());
             let span = argument.or_else(|| field?.name.location());
-            log.warning(span, "ARGUMENT", message).label("returns an error when used").help(help);
+            log.warning(span, "ARGUMENT", message).label(label).help(help);
         }
         log.diagnostics
     }

@@ -6,6 +6,7 @@ use trefoil_model::{
     CellValue, Field, FieldId, Link, Model, RecordId, RecordType, RecordTypeId, StoredValue,
 };
 
+use crate::link_side::side_condition;
 use crate::statements::dialect::Dialect;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write;
@@ -128,7 +129,7 @@ impl<'p> BulkInsert<'p> {
             let sql = format!(
                 "INSERT INTO {table} ({from}, {to}) SELECT * FROM unnest(CAST($1 AS {own_type}[]), CAST($2 AS {other_type}[])) \
                  WHERE {} ON CONFLICT DO NOTHING",
-                Dialect::Postgres.link_side_condition(link)
+                side_condition(Dialect::Postgres, link)
             );
             (!own.is_empty()).then_some((sql, own, others))
         };

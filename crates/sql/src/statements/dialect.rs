@@ -3,11 +3,7 @@
 use std::borrow::Cow;
 
 use trefoil_engine::plan::MARK_RANGES;
-use trefoil_model::{
-    Field, KeyForm, Link, RecordType, Scalar, ScalarGroup, StorageClass, TextPart, ValueType,
-};
-
-use crate::link_side::{SIDE_SETTING, own_side};
+use trefoil_model::{Field, KeyForm, RecordType, Scalar, ScalarGroup, StorageClass, TextPart, ValueType};
 
 /// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -431,18 +427,6 @@ impl Dialect {
             ),
             // The parameter then is an array of the column's type.
             Dialect::Postgres => format!("{value} = ANY ({list})"),
-        }
-    }
-
-    /// True, in every statement on a link table: names the side whose records have their new version already.
-    /// SQLite's executor does so with statements of its own.
-    pub fn link_side_condition(self, link: &Link) -> String {
-        match self {
-            Dialect::Sqlite => "true".to_owned(),
-            Dialect::Postgres => {
-                let side = own_side(link).replace('\'', "''");
-                format!("set_config('{SIDE_SETTING}', '{side}', true) IS NOT NULL")
-            }
         }
     }
 

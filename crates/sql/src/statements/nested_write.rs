@@ -7,7 +7,7 @@ use trefoil_model::{
     CellValue, FieldId, KeyForm, Link, Model, RecordId, RecordType, RecordTypeId, Relation, StoredValue,
 };
 
-use crate::link_side::own_side;
+use crate::link_side::{own_side, side_condition};
 use crate::statements::dialect::Dialect;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write;
@@ -145,7 +145,7 @@ impl<'a> NestedRun<'a> {
             StepAction::Link(field) => {
                 let link = self.link(step.record, *field)?;
                 let Link { table, own_column, other_column, key_form, .. } = link;
-                let is_side = dialect.link_side_condition(link);
+                let is_side = side_condition(dialect, link);
                 let [table, own, other] =
                     [table, own_column, other_column].map(|name| dialect.quote_name(name));
                 let pairs = match dialect {
@@ -161,7 +161,7 @@ impl<'a> NestedRun<'a> {
             StepAction::Unlink(field) => {
                 let link = self.link(step.record, *field)?;
                 let Link { table, own_column, other_column, key_form, .. } = link;
-                let is_side = dialect.link_side_condition(link);
+                let is_side = side_condition(dialect, link);
                 let [table, own, other] =
                     [table, own_column, other_column].map(|name| dialect.quote_name(name));
                 let (own_id, keys) = (mark(1), dialect.key_table(*key_form, &mark(2), "v"));

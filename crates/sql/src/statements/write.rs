@@ -3,7 +3,7 @@
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, KeySource, Link, RecordType};
 
-use crate::link_side::own_side;
+use crate::link_side::{own_side, side_condition};
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SelectLevel;
 
@@ -118,7 +118,7 @@ pub fn link_statements(dialect: Dialect, owner: &RecordType, field: &Field) -> R
         return Err(Error::internal(format!("`{}` is not a link", field.name)));
     };
     let Link { table, own_column, other_column, key_form, .. } = link;
-    let is_side = dialect.link_side_condition(link);
+    let is_side = side_condition(dialect, link);
     let [table, own, other] = [table, own_column, other_column].map(|name| dialect.quote_name(name));
     let (id, list) = (dialect.parameter_mark(1), dialect.parameter_mark(2));
     let others = dialect.key_table(*key_form, &list, "v");

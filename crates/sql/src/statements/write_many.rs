@@ -7,7 +7,7 @@ use trefoil_engine::plan::PlannedListing;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
-use crate::link_side::own_side;
+use crate::link_side::{own_side, side_condition};
 use crate::statements::dialect::Dialect;
 use crate::statements::where_clause::WhereBuilder;
 use crate::statements::write::LinkStatements;
@@ -63,7 +63,7 @@ impl<'a> MatchStatements<'a> {
             return Err(Error::internal(format!("`{}` is not a link", field.name)));
         };
         let Link { table, own_column, other_column, key_form, .. } = link;
-        let (is_side, side) = (self.dialect.link_side_condition(link), own_side(link));
+        let (is_side, side) = (side_condition(self.dialect, link), own_side(link));
         let [link, own, other] = [table, own_column, other_column].map(|name| self.dialect.quote_name(name));
         let mut filter = self.filter();
         let list = filter.next_parameter();
