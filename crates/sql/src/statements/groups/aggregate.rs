@@ -13,6 +13,11 @@ use crate::statements::predicate_sql::{TableScope, TestedValue};
 use crate::statements::select::{RelationSource, SelectBuilder, SelectLevel};
 use crate::statements::where_clause::WhereBuilder;
 
+/// 2^1024 - 2^970, the first number that is rounded to infinity.
+const FLOAT_RANGE_END: &str = "17976931348623158079372897140530341507993413271003782693617377898044496829276475094664\
+    90179775872070963302864166928879109465555478519404026306574886715058206819089020007083836762738548458177115317644757\
+    30270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
+
 impl SelectBuilder<'_> {
     /// The groups of all records of a type.
     pub fn record_groups(self, aggregate: &PlannedAggregate) -> SelectLevel {
@@ -262,7 +267,7 @@ impl<'b> GroupColumns<'b> {
     fn add_sum(&mut self, name: &str, value: &PathValue<'_>) -> (usize, ValueComparison) {
         let (dialect, scalar) = (self.dialect(), value.field.kind.scalar());
         if scalar == Some(Scalar::Float) {
-            let at = self.add(name, &format!("sum({})", value.sql), |column| column);
+            let at = self.add(name, &dialect.real_sum(&value.sql), |column| column);
             return (at, ValueComparison::Real);
         }
         let inner = dialect.exact_sum(&value.sql, scalar == Some(Scalar::Int));
@@ -402,6 +407,18 @@ impl Dialect {
             Dialect::Sqlite if is_short => format!("sum({value})"),
             Dialect::Sqlite => format!("trefoil_decimal_sum({value})"),
             Dialect::Postgres => format!("CAST(sum({value}) AS numeric)"),
+        }
+    }
+
+    /// The sum of floats as their shortest decimals say, rounded once: in any order the same. Null beyond the range of a
+    /// float.
+    fn real_sum(self, value: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("trefoil_real_sum({value})"),
+            Dialect::Postgres => {
+                let sum = format!("sum(CAST(CAST({value} AS text) AS numeric))");
+                format!("CASE WHEN abs({sum}) < {FLOAT_RANGE_END} THEN CAST({sum} AS double precision) END")
+            }
         }
     }
 
