@@ -168,10 +168,10 @@ impl<'w> PlainWorld<'w> {
                 })
             }
             _ if matches!(values[0], PlainValue::Real(_)) => {
-                let reals =
-                    values.iter().map(|value| if let PlainValue::Real(real) = value { *real } else { 0.0 });
-                let sum: f64 = reals.sum();
-                Measured::Value(PlainValue::Real(if *function == "avg" { sum / count as f64 } else { sum }))
+                let numbers: Vec<ExactNumber> = values.iter().map(exact).collect();
+                let sum: f64 = ExactNumber::sum(numbers.iter()).to_string().parse().unwrap();
+                let real = if *function == "avg" { sum / count as f64 } else { sum };
+                Measured::Value(if sum.is_finite() { PlainValue::Real(real) } else { PlainValue::Null })
             }
             function => {
                 let numbers: Vec<ExactNumber> = values.iter().map(exact).collect();
@@ -193,6 +193,8 @@ fn exact(value: &PlainValue) -> ExactNumber {
     match value {
         PlainValue::Exact(number) => number.clone(),
         PlainValue::Whole(number) => ExactNumber { digits: (*number).into(), places: 0 },
+        // Rust writes the shortest digits, without an exponent.
+        PlainValue::Real(number) => ExactNumber::parse(&number.to_string()),
         other => panic!("{other:?} is no exact number"),
     }
 }

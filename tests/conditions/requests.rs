@@ -6,7 +6,7 @@ use super::graphql_text;
 use super::groups::{GroupKey, GroupMeasure, GroupRequest, OrderOf, PERIODS};
 use super::interpreter::{FieldPath, OrderKey, PlainWorld};
 use super::paths;
-use super::rest_text::{self, encoded, plain_text};
+use super::rest_text::{self, encoded, plain_text, quoted};
 use super::rows;
 use super::schema::{Content, PlainField, ValueKind};
 use super::tree::{ConditionTree, TestOperator, TreeMaker, TreeOwner, smaller_lists};
@@ -132,13 +132,7 @@ impl TreeMaker<'_> {
                 rows::value(&mut self.chance, if is_own { kind } else { ValueKind::Decimal })
             }
         };
-        // Conditions on groups have no quotes in REST.
-        let is_plain =
-            |text: &str| text.trim() == text && !text.is_empty() && !text.contains([',', '(', ')']);
-        match &operand {
-            PlainValue::Text(text) if !is_plain(text) => None,
-            _ => Some((measure, operator, operand)),
-        }
+        Some((measure, operator, operand))
     }
 }
 
@@ -179,7 +173,7 @@ impl PlainRequest {
                 add("group", request.keys.iter().map(|key| key_name(world, record, key)).collect(), ",");
                 let having = request.having.iter().map(|(of, operator, operand)| {
                     let point = if *operator == TestOperator::Eq { "" } else { "." };
-                    format!("{}{point}{}={}", measure(of), operator.name(), plain_text(operand))
+                    format!("{}{point}{}={}", measure(of), operator.name(), quoted(&plain_text(operand)))
                 });
                 add("having", having.collect(), ",");
                 add("sort", group_order_names(world, request, "(", ")"), ",");
