@@ -140,9 +140,11 @@ fn failure(
     let document = request.graphql(world, with_variables);
     let mut wrong = String::new();
     for AskedServer { store, client, .. } in servers {
-        let answer = answered(client, "GET", &path, b"");
-        if !request.rest_rows(world, &answer).is_some_and(|rows| are_same(&rows, &expected)) {
-            wrong += &format!("\n{store}, REST: {answer}\n  for {path}");
+        if let Some(path) = &path {
+            let answer = answered(client, "GET", path, b"");
+            if !request.rest_rows(world, &answer).is_some_and(|rows| are_same(&rows, &expected)) {
+                wrong += &format!("\n{store}, REST: {answer}\n  for {path}");
+            }
         }
         let Some(document) = &document else { continue };
         let body = json!({ "query": document.text, "variables": document.variables });
@@ -183,14 +185,16 @@ fn smallest_failure(
     known
 }
 
-/// Numbers are compared by value: `1` is `1.0`.
 fn are_same(left: &[Vec<Value>], right: &[Vec<Value>]) -> bool {
-    let same = |left: &Value, right: &Value| match (left.as_f64(), right.as_f64()) {
-        (Some(left), Some(right)) => left == right,
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| are_same_cells(left, right))
+}
+
+/// Numbers are compared by value: `1` is `1.0`.
+fn are_same_cells(left: &[Value], right: &[Value]) -> bool {
+    let same = |(left, right): (&Value, &Value)| match (left, right) {
+        (Value::Array(left), Value::Array(right)) => are_same_cells(left, right),
+        (Value::Number(left), Value::Number(right)) => left.as_f64() == right.as_f64(),
         _ => left == right,
     };
-    left.len() == right.len()
-        && left.iter().zip(right).all(|(left, right)| {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
-        })
+    left.len() == right.len() && left.iter().zip(right).all(same)
 }
