@@ -60,7 +60,12 @@ struct PlainGroup<'w> {
 impl<'w> PlainWorld<'w> {
     /// The answer: for each group its keys, then its measures.
     pub fn groups(self, request: &GroupRequest) -> Vec<Vec<Value>> {
-        let mut groups = self.all_groups(request);
+        self.groups_of(request, &self.select(request.record, &request.conditions, &[]))
+    }
+
+    /// The same for these rows, which meet the conditions.
+    pub fn groups_of(self, request: &GroupRequest, rows: &[usize]) -> Vec<Vec<Value>> {
+        let mut groups = self.all_groups(request, rows);
         groups.retain(|group| {
             request.having.iter().all(|(measure, operator, operand)| {
                 self.measured(request, group, measure).is_met(*operator, operand)
@@ -71,13 +76,13 @@ impl<'w> PlainWorld<'w> {
         groups.iter().map(|group| self.cells(request, group)).collect()
     }
 
-    fn all_groups(self, request: &GroupRequest) -> Vec<PlainGroup<'w>> {
+    fn all_groups(self, request: &GroupRequest, positions: &[usize]) -> Vec<PlainGroup<'w>> {
         let rows = &self.data.rows[request.record];
         let mut groups: Vec<PlainGroup<'w>> = Vec::new();
         if request.keys.is_empty() {
             groups.push(PlainGroup { keys: Vec::new(), rows: Vec::new() });
         }
-        for at in self.select(request.record, &request.conditions, &[]) {
+        for at in positions.iter().copied() {
             let keys = request.keys.iter().map(|key| self.key_value(request.record, &rows[at], key));
             let keys: Vec<PlainValue> = keys.collect();
             match groups.iter_mut().find(|group| group.keys == keys) {
@@ -168,10 +173,10 @@ impl<'w> PlainWorld<'w> {
                 })
             }
             _ if matches!(values[0], PlainValue::Real(_)) => {
-                let reals =
-                    values.iter().map(|value| if let PlainValue::Real(real) = value { *real } else { 0.0 });
-                let sum: f64 = reals.sum();
-                Measured::Value(PlainValue::Real(if *function == "avg" { sum / count as f64 } else { sum }))
+                let numbers: Vec<ExactNumber> = values.iter().map(exact).collect();
+                let sum: f64 = ExactNumber::sum(numbers.iter()).to_string().parse().unwrap();
+                let real = if *function == "avg" { sum / count as f64 } else { sum };
+                Measured::Value(if sum.is_finite() { PlainValue::Real(real) } else { PlainValue::Null })
             }
             function => {
                 let numbers: Vec<ExactNumber> = values.iter().map(exact).collect();
@@ -193,6 +198,8 @@ fn exact(value: &PlainValue) -> ExactNumber {
     match value {
         PlainValue::Exact(number) => number.clone(),
         PlainValue::Whole(number) => ExactNumber { digits: (*number).into(), places: 0 },
+        // Rust writes the shortest digits, without an exponent.
+        PlainValue::Real(number) => ExactNumber::parse(&number.to_string()),
         other => panic!("{other:?} is no exact number"),
     }
 }

@@ -6,16 +6,27 @@ use super::graphql_text;
 use super::groups::{GroupKey, GroupMeasure, GroupRequest, OrderOf, PERIODS};
 use super::interpreter::{FieldPath, OrderKey, PlainWorld};
 use super::paths;
-use super::rest_text::{self, encoded, plain_text};
-use super::rows;
+use super::rest_text::{self, encoded, plain_text, quoted};
+use super::rows::{self, PlainCell};
 use super::schema::{Content, PlainField, ValueKind};
 use super::tree::{ConditionTree, TestOperator, TreeMaker, TreeOwner, smaller_lists};
 use super::values::PlainValue;
 
 #[derive(Clone, Debug)]
 pub enum PlainRequest {
-    List { record: usize, conditions: Vec<ConditionTree>, order: Vec<OrderKey>, first: Option<usize> },
+    List {
+        record: usize,
+        conditions: Vec<ConditionTree>,
+        order: Vec<OrderKey>,
+        first: Option<usize>,
+    },
     Groups(GroupRequest),
+    /// The groups of the records that a list or link of each record leads to, and their number.
+    RelatedGroups {
+        record: usize,
+        field: usize,
+        request: GroupRequest,
+    },
 }
 
 /// A document with its variables.
@@ -27,6 +38,17 @@ pub struct SentDocument {
 impl TreeMaker<'_> {
     pub fn request(&mut self) -> PlainRequest {
         let record = self.chance.below(self.schema.records.len());
+        if self.chance.percent(10)
+            && let Some((field, target)) = self.related_list(record)
+        {
+            let conditions = self.conditions(TreeOwner::Record(target), 1);
+            let measures = vec![GroupMeasure::Count];
+            let request =
+                GroupRequest { measures, having: Vec::new(), ..self.group_request(target, conditions) };
+            let order =
+                request.order.iter().filter(|(of, _)| matches!(of, OrderOf::Key(_))).cloned().collect();
+            return PlainRequest::RelatedGroups { record, field, request: GroupRequest { order, ..request } };
+        }
         let depth = 1 + self.chance.below(3);
         let conditions = self.conditions(TreeOwner::Record(record), depth);
         if self.chance.percent(40) {
@@ -47,6 +69,16 @@ impl TreeMaker<'_> {
         });
         let first = self.chance.percent(30).then(|| 1 + self.chance.below(6));
         PlainRequest::List { record, conditions, order, first }
+    }
+
+    /// A list of related records, and their type.
+    fn related_list(&mut self, record: usize) -> Option<(usize, usize)> {
+        let fields = self.schema.records[record].fields.iter().enumerate();
+        let lists = fields.filter_map(|(at, field)| match field.content {
+            Content::Inverse { target, .. } | Content::Link { target, .. } => Some((at, target)),
+            _ => None,
+        });
+        self.chance.pick(&lists.collect::<Vec<_>>()).copied()
     }
 
     fn group_request(&mut self, record: usize, conditions: Vec<ConditionTree>) -> GroupRequest {
@@ -132,13 +164,7 @@ impl TreeMaker<'_> {
                 rows::value(&mut self.chance, if is_own { kind } else { ValueKind::Decimal })
             }
         };
-        // Conditions on groups have no quotes in REST.
-        let is_plain =
-            |text: &str| text.trim() == text && !text.is_empty() && !text.contains([',', '(', ')']);
-        match &operand {
-            PlainValue::Text(text) if !is_plain(text) => None,
-            _ => Some((measure, operator, operand)),
-        }
+        Some((measure, operator, operand))
     }
 }
 
@@ -147,6 +173,19 @@ impl PlainRequest {
     pub fn expected(&self, world: PlainWorld<'_>) -> Vec<Vec<Value>> {
         match self {
             PlainRequest::Groups(request) => world.groups(request),
+            PlainRequest::RelatedGroups { record, field, request } => {
+                let kind = world.schema.records[*record].fields[0].single(world.schema).unwrap();
+                let found = world.select(request.record, &request.conditions, &[]);
+                let row = |at: usize| {
+                    let row = &world.data.rows[*record][at];
+                    let PlainCell::Many(related) = &row.cells[*field] else { panic!("a list of records") };
+                    let mut found = found.clone();
+                    found.retain(|at| related.contains(at));
+                    let groups = Value::from_iter(world.groups_of(request, &found));
+                    vec![row.key().to_json(kind), json!(found.len()), groups]
+                };
+                world.select(*record, &[], &[]).into_iter().map(row).collect()
+            }
             PlainRequest::List { record, conditions, order, first } => {
                 let mut found = world.select(*record, conditions, order);
                 found.truncate(first.unwrap_or(usize::MAX));
@@ -157,8 +196,8 @@ impl PlainRequest {
         }
     }
 
-    /// Path and query for REST.
-    pub fn rest(&self, world: PlainWorld<'_>) -> String {
+    /// Path and query for REST, if it can ask for this.
+    pub fn rest(&self, world: PlainWorld<'_>) -> Option<String> {
         let schema = world.schema;
         let (record, conditions) = self.subject();
         let mut parameters = rest_text::parameters(schema, record, conditions);
@@ -168,6 +207,7 @@ impl PlainRequest {
             }
         };
         match self {
+            PlainRequest::RelatedGroups { .. } => return None,
             PlainRequest::List { order, first, .. } => {
                 add("sort", order_names(world, record, order), ",");
                 add("size", vec![first.unwrap_or(100).to_string()], "");
@@ -179,24 +219,28 @@ impl PlainRequest {
                 add("group", request.keys.iter().map(|key| key_name(world, record, key)).collect(), ",");
                 let having = request.having.iter().map(|(of, operator, operand)| {
                     let point = if *operator == TestOperator::Eq { "" } else { "." };
-                    format!("{}{point}{}={}", measure(of), operator.name(), plain_text(operand))
+                    format!("{}{point}{}={}", measure(of), operator.name(), quoted(&plain_text(operand)))
                 });
                 add("having", having.collect(), ",");
                 add("sort", group_order_names(world, request, "(", ")"), ",");
                 add("size", request.first.iter().map(usize::to_string).collect(), "");
             }
         }
-        format!("/{}?{}", schema.records[record].plural, parameters.join("&"))
+        Some(format!("/{}?{}", schema.records[record].plural, parameters.join("&")))
     }
 
     /// The document for GraphQL, if it can ask for this.
     pub fn graphql(&self, world: PlainWorld<'_>, with_variables: bool) -> Option<SentDocument> {
+        if let PlainRequest::RelatedGroups { record, field, request } = self {
+            return Some(related_document(world, *record, *field, request));
+        }
         let (record, conditions) = self.subject();
         let shape = &world.schema.records[record];
         let mut arguments: Vec<(&str, String, Value)> = Vec::new();
         let conditions = graphql_text::object(world.schema, TreeOwner::Record(record), conditions);
         arguments.push(("where", format!("{}Where", shape.name), conditions));
         let (field, selection) = match self {
+            PlainRequest::RelatedGroups { .. } => return None,
             PlainRequest::List { order, first, .. } => {
                 arguments.push(("orderBy", "[String!]".to_owned(), json!(order_names(world, record, order))));
                 arguments.extend(first.map(|first| ("first", "Int".to_owned(), json!(first))));
@@ -241,13 +285,14 @@ impl PlainRequest {
         match self {
             PlainRequest::List { record, conditions, .. } => (*record, conditions),
             PlainRequest::Groups(request) => (request.record, &request.conditions),
+            PlainRequest::RelatedGroups { request, .. } => (request.record, &request.conditions),
         }
     }
 
     /// Rows of the answer in REST.
     pub fn rest_rows(&self, world: PlainWorld<'_>, answer: &Value) -> Option<Vec<Vec<Value>>> {
         let names: Vec<String> = match self {
-            PlainRequest::List { .. } => vec!["id".to_owned()],
+            PlainRequest::List { .. } | PlainRequest::RelatedGroups { .. } => vec!["id".to_owned()],
             PlainRequest::Groups(request) => {
                 let keys = request.keys.iter().map(|key| key_name(world, request.record, key));
                 let measures =
@@ -265,6 +310,15 @@ impl PlainRequest {
         let row = |row: &Value| -> Option<Vec<Value>> {
             let request = match self {
                 PlainRequest::List { .. } => return Some(vec![row.get("id")?.clone()]),
+                PlainRequest::RelatedGroups { request, .. } => {
+                    let inner = json!({ "data": { "groups": row.get("groups")? } });
+                    let groups = PlainRequest::Groups(request.clone()).graphql_rows(world, &inner)?;
+                    return Some(vec![
+                        row.get("id")?.clone(),
+                        row.get("count")?.clone(),
+                        Value::from_iter(groups),
+                    ]);
+                }
                 PlainRequest::Groups(request) => request,
             };
             let keys = request
@@ -299,6 +353,14 @@ impl PlainRequest {
                     smaller_lists(conditions).into_iter().map(|list| with(list, order.clone(), *first)),
                 );
             }
+            PlainRequest::RelatedGroups { record, field, request } => {
+                smaller.extend(PlainRequest::Groups(request.clone()).smaller().into_iter().filter_map(
+                    |inner| {
+                        let PlainRequest::Groups(request) = inner else { return None };
+                        Some(PlainRequest::RelatedGroups { record: *record, field: *field, request })
+                    },
+                ));
+            }
             PlainRequest::Groups(request) => {
                 let mut add = |change: GroupRequest| smaller.push(PlainRequest::Groups(change));
                 if request.first.is_some() {
@@ -320,6 +382,28 @@ impl PlainRequest {
         }
         smaller
     }
+}
+
+/// The number and the groups of related records, of all records at once.
+fn related_document(
+    world: PlainWorld<'_>,
+    record: usize,
+    field: usize,
+    request: &GroupRequest,
+) -> SentDocument {
+    let shape = &world.schema.records[record];
+    let list = &shape.fields[field].name;
+    let owner = TreeOwner::Record(request.record);
+    let conditions = graphql_text::object(world.schema, owner, &request.conditions);
+    let keys: Vec<String> = request.keys.iter().map(|key| key_name(world, request.record, key)).collect();
+    let order = group_order_names(world, request, ".", "");
+    let first = request.first.map_or(String::new(), |first| format!(", first: {first}"));
+    let text = format!(
+        "query($where: {}Where, $keys: [String!], $order: [String!]) {{ {}(first: 100) {{ id count: {list}Count(where: $where) \
+         groups: {list}Aggregate(where: $where, groupBy: $keys, orderBy: $order{first}) {{ key count }} }} }}",
+        world.schema.records[request.record].name, shape.plural
+    );
+    SentDocument { text, variables: json!({ "where": conditions, "keys": keys, "order": order }) }
 }
 
 fn without_one<T: Clone>(items: &[T]) -> impl Iterator<Item = Vec<T>> {

@@ -148,7 +148,7 @@ fn item_text(value: &ParameterValue) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let is_plain = !text.is_empty() && text.trim() == text && !text.contains([',', '(', ')', '"']);
     match is_plain {
         true => text.to_owned(),

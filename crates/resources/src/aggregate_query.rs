@@ -10,6 +10,7 @@ use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::{Model, RecordType, RecordTypeId, ValueType};
 
+use crate::filter_params::{self, FilterMistake};
 use crate::forms::typed_values::typed_value;
 use crate::list_query::query_params::{ParamSet, QueryParams, QueryReader};
 use crate::list_query::query_problem;
@@ -125,8 +126,13 @@ impl GroupParts<'_> {
             });
             note("aggregate", measure);
         }
-        for text in having.iter().flat_map(|text| split_conditions(text)) {
-            note("having", self.add_condition(query, text));
+        for text in having {
+            match split_conditions(text) {
+                Ok(conditions) => {
+                    conditions.into_iter().for_each(|text| note("having", self.add_condition(query, text)));
+                }
+                Err(message) => note("having", Err(message)),
+            }
         }
         for text in items(&sort) {
             let order = reader.order(query, text).map(|order| query.order.push(order));
@@ -142,7 +148,8 @@ impl GroupParts<'_> {
         };
         let (measure, op) = self.reader.compared_measure(name.trim())?;
         let scalar = measure.value_type(self.model, self.reader.record).scalar();
-        let operand = typed_value(scalar, operand.trim());
+        let operand = filter_params::unquote(operand.trim()).map_err(having_message)?;
+        let operand = typed_value(scalar, &operand);
         let measure = query.add_measure(measure);
         query.having.push(GroupCondition { measure, op, operand });
         Ok(())
@@ -155,8 +162,13 @@ fn items<'t>(values: &'t [&str]) -> impl Iterator<Item = &'t str> {
 }
 
 /// The conditions between commas, with or without parentheses around them.
-fn split_conditions(text: &str) -> impl Iterator<Item = &str> {
+fn split_conditions(text: &str) -> Result<Vec<&str>, String> {
     let text = text.trim();
     let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
-    inner.unwrap_or(text).split(',').map(str::trim)
+    filter_params::split_items(inner.unwrap_or(text)).map_err(having_message)
+}
+
+fn having_message(mistake: FilterMistake) -> String {
+    let (FilterMistake::Name(message) | FilterMistake::Value(message)) = mistake;
+    format!("`having` {message}")
 }

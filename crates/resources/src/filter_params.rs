@@ -266,7 +266,7 @@ fn find_operator(rest: &str) -> Option<FilterOperator> {
 }
 
 /// Splits at the commas that are neither quoted nor in parentheses.
-fn split_items(text: &str) -> Result<Vec<&str>, FilterMistake> {
+pub(crate) fn split_items(text: &str) -> Result<Vec<&str>, FilterMistake> {
     let (mut items, mut start, mut depth) = (Vec::new(), 0, 0_usize);
     let mut letters = text.char_indices();
     while let Some((position, letter)) = letters.next() {
@@ -305,7 +305,7 @@ fn unbalanced() -> FilterMistake {
 }
 
 /// `"a, b"` without the quotation marks; `\"` and `\\` stand for themselves.
-fn unquote(text: &str) -> Result<String, FilterMistake> {
+pub(crate) fn unquote(text: &str) -> Result<String, FilterMistake> {
     let Some(quoted) = text.strip_prefix('"') else { return Ok(text.to_owned()) };
     let mut value = String::with_capacity(quoted.len());
     let mut letters = quoted.chars();

@@ -31,6 +31,7 @@ pub fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     connection.create_scalar_function("trefoil_mean", 2, flags, mean_function)?;
     connection.create_scalar_function("trefoil_period", 3, flags, period_function)?;
     connection.create_aggregate_function("trefoil_decimal_sum", 1, flags, SumFunction)?;
+    connection.create_aggregate_function("trefoil_real_sum", 1, flags, RealSumFunction)?;
     connection.create_aggregate_function("trefoil_decimal_min", 1, flags, ExtremeFunction::Least)?;
     connection.create_aggregate_function("trefoil_decimal_max", 1, flags, ExtremeFunction::Greatest)
 }
@@ -130,6 +131,35 @@ impl Aggregate<Option<DecimalSum>, Option<String>> for SumFunction {
         sum: Option<Option<DecimalSum>>,
     ) -> rusqlite::Result<Option<String>> {
         Ok(sum.flatten().map(|sum| sum.to_text()))
+    }
+}
+
+/// The sum of floats as their shortest decimals say, rounded once, so that their order makes no difference. Null if there
+/// are none, and beyond the range of a float.
+struct RealSumFunction;
+
+impl Aggregate<Option<DecimalSum>, Option<f64>> for RealSumFunction {
+    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<Option<DecimalSum>> {
+        Ok(None)
+    }
+
+    fn step(&self, context: &mut Context<'_>, sum: &mut Option<DecimalSum>) -> rusqlite::Result<()> {
+        let number = match context.get_raw(0) {
+            ValueRef::Real(number) => number.to_string(),
+            ValueRef::Integer(number) => number.to_string(),
+            ValueRef::Null | ValueRef::Text(_) | ValueRef::Blob(_) => return Ok(()),
+        };
+        sum.get_or_insert_default().add(&number);
+        Ok(())
+    }
+
+    fn finalize(
+        &self,
+        _: &mut Context<'_>,
+        sum: Option<Option<DecimalSum>>,
+    ) -> rusqlite::Result<Option<f64>> {
+        let number = sum.flatten().and_then(|sum| sum.to_text().parse().ok());
+        Ok(number.filter(|number: &f64| number.is_finite()))
     }
 }
 

@@ -3,9 +3,7 @@
 
 use trefoil_engine::plan::{PlannedAggregate, PlannedHaving, joined_references};
 use trefoil_engine::{GroupKey, GroupMeasure, MeasureFunction, OrderTarget, ReferencePath};
-use trefoil_model::{
-    ComparisonOp, Field, FieldId, RecordType, RecordTypeId, Scalar, TimePeriod, ZoneOffsets,
-};
+use trefoil_model::{ComparisonOp, Field, FieldId, RecordType, RecordTypeId, Scalar};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::groups::group_cells::{GroupCell, GroupCells};
@@ -262,7 +260,7 @@ impl<'b> GroupColumns<'b> {
     fn add_sum(&mut self, name: &str, value: &PathValue<'_>) -> (usize, ValueComparison) {
         let (dialect, scalar) = (self.dialect(), value.field.kind.scalar());
         if scalar == Some(Scalar::Float) {
-            let at = self.add(name, &format!("sum({})", value.sql), |column| column);
+            let at = self.add(name, &dialect.real_sum(&value.sql), |column| column);
             return (at, ValueComparison::Real);
         }
         let inner = dialect.exact_sum(&value.sql, scalar == Some(Scalar::Int));
@@ -385,103 +383,4 @@ fn order_terms(
     let others = keys.filter(|key| !aggregate.order.iter().any(|order| order.target == *key));
     let given = aggregate.order.iter().map(|order| term(order.target, order.descending));
     given.chain(others.map(|key| term(key, false))).collect::<Vec<_>>().join(", ")
-}
-
-impl Dialect {
-    /// The smaller of two parameters.
-    fn least(self, left: &str, right: &str) -> String {
-        match self {
-            Dialect::Sqlite => format!("min({left}, {right})"),
-            Dialect::Postgres => format!("least(CAST({left} AS bigint), CAST({right} AS bigint))"),
-        }
-    }
-
-    /// An exact sum. Integers of 32 bits do not overflow a sum of 64 bits.
-    fn exact_sum(self, value: &str, is_short: bool) -> String {
-        match self {
-            Dialect::Sqlite if is_short => format!("sum({value})"),
-            Dialect::Sqlite => format!("trefoil_decimal_sum({value})"),
-            Dialect::Postgres => format!("CAST(sum({value}) AS numeric)"),
-        }
-    }
-
-    /// The expression that selects an exact number.
-    fn read_number(self, column: String) -> String {
-        match self {
-            Dialect::Sqlite => column,
-            Dialect::Postgres => format!("{column}::text"),
-        }
-    }
-
-    /// The mean with more digits than are shown, to be compared like a decimal.
-    fn mean(self, is_real: bool, sum: &str, count: &str) -> String {
-        match self {
-            _ if is_real => format!("{sum} / {count}"),
-            Dialect::Sqlite => format!("trefoil_mean({sum}, {count})"),
-            // The quotient has at least as many decimal places.
-            Dialect::Postgres => format!("round({sum}, 60) / nullif({count}, 0)"),
-        }
-    }
-
-    /// The period of a value. PostgreSQL gives the first day of those that do not repeat.
-    fn period(self, period: TimePeriod, value: &str, scalar: Option<Scalar>, zone: &ZoneOffsets) -> String {
-        match self {
-            Dialect::Sqlite => {
-                format!("trefoil_period('{}', '{}', {value})", period.name(), zone.name().replace('\'', "''"))
-            }
-            Dialect::Postgres => {
-                let local = match scalar {
-                    Some(Scalar::Date) => format!("CAST({value} AS timestamp)"),
-                    _ => local_time(value, zone),
-                };
-                match period {
-                    TimePeriod::Weekday => format!("CAST(extract(isodow FROM {local}) AS integer)"),
-                    TimePeriod::Hour => format!("CAST(extract(hour FROM {local}) AS integer)"),
-                    TimePeriod::Year
-                    | TimePeriod::Quarter
-                    | TimePeriod::Month
-                    | TimePeriod::Week
-                    | TimePeriod::Day => {
-                        format!("date_trunc('{}', {local})", period.name())
-                    }
-                }
-            }
-        }
-    }
-
-    fn read_period(self, period: TimePeriod, column: String) -> String {
-        match (self, period.scalar()) {
-            (Dialect::Postgres, Scalar::String) => format!("to_char({column}, 'YYYY-MM-DD')"),
-            _ => column,
-        }
-    }
-}
-
-/// PostgreSQL: the local time, by the offsets of the zone. Its position among their starts says which one holds.
-fn local_time(value: &str, zone: &ZoneOffsets) -> String {
-    let utc = format!("({value} AT TIME ZONE 'UTC')");
-    if zone.is_utc() {
-        return utc;
-    }
-    let starts: Vec<String> = zone.starts().map(|start| start.to_string()).collect();
-    let offsets: Vec<String> = zone.offsets().iter().map(|offset| format!("{offset} seconds")).collect();
-    format!(
-        "({utc} + (CAST('{{{}}}' AS interval[]))[width_bucket({value}, CAST('{{{}}}' AS timestamptz[])) + 1])",
-        offsets.join(","),
-        starts.join(",")
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_offset_has_a_start() {
-        let zone = ZoneOffsets::load("Europe/Berlin").expect("a zone");
-        assert_eq!(zone.starts().count() + 1, zone.offsets().len());
-        let sql = local_time("t.at", &zone);
-        assert!(sql.contains("3600 seconds,7200 seconds") && sql.contains("2026-03-29T01:00:00Z"), "{sql}");
-        assert_eq!(local_time("t.at", &ZoneOffsets::utc()), "(t.at AT TIME ZONE 'UTC')");
-    }
 }

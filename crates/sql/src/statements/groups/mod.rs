@@ -3,3 +3,4 @@
 mod aggregate;
 pub(crate) mod aggregate_parameters;
 pub(crate) mod group_cells;
+mod group_dialect;
