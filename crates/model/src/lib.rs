@@ -56,7 +56,7 @@ pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::source_file::SourceFile;
 pub use crate::values::json_number::JsonNumber;
-pub use crate::values::periods::{TimePeriod, ZoneOffsets};
+pub use crate::values::periods::{PeriodBounds, TimePeriod, ZoneOffsets};
 pub use crate::values::record_id::{MAX_KEY_BYTES, RecordId};
 pub use crate::values::value::{CellValue, StoredValue, Value};
 
