@@ -16,12 +16,13 @@ use trefoil_resources::request::ResourceRequest;
 use crate::examples::page::PageSubject;
 use crate::list::downloads::{PageCoverage, download_links};
 use crate::list::filters::ListFilters;
+use crate::list::sums::sum_values;
 use crate::list::table::{TableColumns, table_caption};
 use crate::multi_read::FoundRows;
 use crate::phrases::MAX_COUNT;
 use crate::record_reading::record_name;
 use crate::template_data::{
-    DownloadLinks, EmptyView, ListView, PageHead, PageLink, PagerView, TableRow, TableView,
+    DownloadLinks, EmptyView, LabelledValue, ListView, PageHead, PageLink, PagerView, TableRow, TableView,
 };
 use crate::{Pages, flash};
 
@@ -58,6 +59,8 @@ pub struct ListPage<'l> {
     pub parent_row: Option<OwnedRow>,
     /// The records offered by reference filters.
     pub filter_choices: Vec<FoundRows>,
+    /// The sums of the fields that ask for one.
+    pub sums: Option<OwnedRow>,
     pub rows: ListRows,
 }
 
@@ -98,6 +101,7 @@ impl ListPage<'_> {
             empty: self.empty_view(&search.clear),
             table: self.table_view(rows),
             downloads: self.download_links(),
+            sums: self.sum_values(),
             summary: self.summary_url(),
             pager: self.pager_view(),
             search,
@@ -105,10 +109,21 @@ impl ListPage<'_> {
         }
     }
 
+    /// True if the list has other pages.
+    fn is_part(&self) -> bool {
+        let query = self.filters.query;
+        self.rows.has_more || query.page > 1 || query.param("after").is_some()
+    }
+
+    fn sum_values(&self) -> Vec<LabelledValue> {
+        let sums = self.sums.as_ref().filter(|_| !self.rows.rows.is_empty());
+        let model = self.request.resources.engine.model();
+        sums.map(|sums| sum_values(model, self.target.record, sums, self.is_part())).unwrap_or_default()
+    }
+
     fn download_links(&self) -> Vec<DownloadLinks> {
         let (query, found) = (self.filters.query, &self.rows);
-        let is_part = found.has_more || query.page > 1 || query.param("after").is_some();
-        let coverage = match (found.rows.is_empty(), is_part) {
+        let coverage = match (found.rows.is_empty(), self.is_part()) {
             (true, _) => PageCoverage::Nothing,
             (false, true) => PageCoverage::Part,
             (false, false) => PageCoverage::All,

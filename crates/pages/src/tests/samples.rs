@@ -180,6 +180,7 @@ pub fn list() -> ListView {
             label: "This page".to_owned(),
             links: vec![link("CSV", "/orders?page=2&size=20&format=csv")],
         }],
+        sums: vec![labelled("Sum of quantity, all pages", number("10266"))],
         summary: Some("/orders/-/summary?q=engine".to_owned()),
         empty: None,
         parent: Some(link("Ada Lovelace", "/users/1")),
@@ -202,6 +203,8 @@ fn bare_list() -> ListView {
         table: TableView { rows: Vec::new(), live: None, ..table() },
         pager: PagerView::default(),
         downloads: Vec::new(),
+        sums: Vec::new(),
+        summary: None,
         empty: Some(EmptyView {
             text: "There are no orders yet.".to_owned(),
             link: Some(link("Create the first order", "/orders/new")),
