@@ -122,7 +122,8 @@ function everyKind(kinds) {
   const all = ['plants', 'owners', 'tags', 'notes', 'places']
   const pages = all.flatMap((name) => [
     at(kinds, `${name}: list`, `/${name}`),
-    at(kinds, `${name}: summary`, `/${name}/-/summary`),
+    // The name of a place is unique: there is nothing to group by.
+    at(kinds, `${name}: summary`, `/${name}/-/summary`, name === 'places' ? 404 : 200),
     at(kinds, `${name}: detail`, `/${name}/1`),
     at(kinds, `${name}: new`, `/${name}/new`),
     at(kinds, `${name}: edit`, `/${name}/1/edit`),

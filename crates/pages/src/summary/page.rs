@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use trefoil_engine::arguments::aggregates::AggregateReader;
-use trefoil_engine::{GroupKey, GroupMeasure, OrderTarget, OwnedRow};
+use trefoil_engine::{GroupKey, GroupMeasure, Listing, OrderTarget, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::{PathSegment, Violation};
@@ -63,7 +63,17 @@ impl SummaryPage<'_> {
             return pages.api_examples(resources, head, PageSubject::Rejected);
         }
         let page = head.uri.path_and_query().map_or("/", |address| address.as_str());
-        pages.example_builder(resources, head).read_examples(None, &self.api_url(None), page)
+        let examples = pages.example_builder(resources, head);
+        let measures: Vec<String> = self.query.texts("aggregate").into_iter().map(str::to_owned).collect();
+        let listing = &self.query.list.listing;
+        let listing = Listing {
+            conditions: listing.conditions.clone(),
+            search: listing.search.clone(),
+            ..Listing::default()
+        };
+        let operation =
+            examples.groups_operation(self.record(), &self.query.texts("group"), &measures, &listing);
+        examples.read_examples(operation, &self.api_url(None), page)
     }
 
     fn record(&self) -> RecordTypeId {
@@ -240,7 +250,9 @@ impl SummaryPage<'_> {
         let (first, others) = keys.split_at(keys.len().min(1));
         let errors = |params: &[&str]| -> Vec<String> {
             let found = self.query.violations.iter().filter(|found| params.contains(&parameter(found)));
-            found.map(|found| found.message.clone()).collect()
+            let mut messages: Vec<String> = found.map(|found| found.message.clone()).collect();
+            messages.dedup();
+            messages
         };
         let group_errors = errors(&["group", "groupBy"]);
         let reader = AggregateReader { model: self.model(), record: self.record() };
