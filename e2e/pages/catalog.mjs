@@ -51,6 +51,7 @@ function reading(shop) {
       at(shop, `${name}: filtered`, `/${name}?q=a&sort=-id&size=3`),
       at(shop, `${name}: nothing matches`, `/${name}?q=no+such+thing`),
       at(shop, `${name}: past the end`, `/${name}?page=99`),
+      at(shop, `${name}: summary`, `/${name}/-/summary`),
       at(shop, `${name}: detail`, `/${name}/1`),
       at(shop, `${name}: new`, `/${name}/new`),
       at(shop, `${name}: edit`, `/${name}/1/edit`),
@@ -58,13 +59,19 @@ function reading(shop) {
     )
   }
   pages.push(at(shop, 'samples: list', '/samples'), at(shop, 'samples: past the end', '/samples?page=99'))
+  pages.push(
+    at(shop, 'summary over time', '/orders/-/summary?group=month(placedAt)&aggregate=sum(quantity)'),
+    at(shop, 'summary in several lines', '/orders/-/summary?group=day(placedAt)&group=status&aggregate=count,avg(quantity)'),
+    at(shop, 'summary by reference, filtered', '/orders/-/summary?group=user&aggregate=max(quantity)&quantity.gte=1&q=a'),
+    at(shop, 'summary that cannot be made', '/orders/-/summary?group=statsu&group=item&aggregate=sum(item)&having=x', 400),
+  )
   pages.push(at(shop, 'products: a filter that cannot be read', '/products?price.gte=cheap', 400))
   return pages
 }
 
 function empty(bare) {
   const names = [...Object.keys(RESOURCES), 'samples']
-  return [at(bare, 'home of nothing', '/'), ...names.map((name) => at(bare, `${name}: empty`, `/${name}`))]
+  return [at(bare, 'home of nothing', '/'), ...names.map((name) => at(bare, `${name}: empty`, `/${name}`)), at(bare, 'summary of nothing', '/orders/-/summary')]
 }
 
 function writing(shop) {
@@ -115,6 +122,8 @@ function everyKind(kinds) {
   const all = ['plants', 'owners', 'tags', 'notes', 'places']
   const pages = all.flatMap((name) => [
     at(kinds, `${name}: list`, `/${name}`),
+    // The name of a place is unique: there is nothing to group by.
+    at(kinds, `${name}: summary`, `/${name}/-/summary`, name === 'places' ? 404 : 200),
     at(kinds, `${name}: detail`, `/${name}/1`),
     at(kinds, `${name}: new`, `/${name}/new`),
     at(kinds, `${name}: edit`, `/${name}/1/edit`),

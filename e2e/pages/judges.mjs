@@ -37,7 +37,7 @@ export async function markup(html) {
     .map(({ text }) => text)
 }
 
-/** Boxes of one name, behind a hidden value for "none of them", are one answer: the rule knows only a box alone. */
+/** Boxes of one name, behind a hidden value for "none of them", are one answer, and so are the keys of groups: the rule knows only one control alone. */
 function isOneAnswer({ ruleId, text }) {
-  return ruleId === 'form-dup-name' && text.includes('type="checkbox"')
+  return ruleId === 'form-dup-name' && (text.includes('type="checkbox"') || text.includes('<select id="group'))
 }

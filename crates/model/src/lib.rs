@@ -56,7 +56,7 @@ pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::source_file::SourceFile;
 pub use crate::values::json_number::JsonNumber;
-pub use crate::values::periods::{TimePeriod, ZoneOffsets};
+pub use crate::values::periods::{PeriodBounds, TimePeriod, ZoneOffsets};
 pub use crate::values::record_id::{MAX_KEY_BYTES, RecordId};
 pub use crate::values::value::{CellValue, StoredValue, Value};
 
@@ -119,6 +119,7 @@ pub struct Field {
     pub ignores_case: bool,
     /// `@search`: the field is in the full-text index of its type, and an occurrence of a word counts this much.
     pub search_weight: Option<u32>,
+    pub display: FieldDisplay,
     pub rules: Vec<FieldRule>,
     pub default: Option<Value>,
     pub value_source: ValueSource,
@@ -127,6 +128,13 @@ pub struct Field {
     /// Filter and paging arguments; only lists of records have them.
     pub arguments: Vec<Argument>,
     pub(crate) name_words: OnceLock<Vec<String>>,
+}
+
+/// How pages show a field: `@display`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FieldDisplay {
+    /// The sum of the values stands below lists. Only a number of a record has it.
+    pub sum: bool,
 }
 
 /// A constraint on the values of a field, enforced for GraphQL, REST and HTML alike.

@@ -29,6 +29,9 @@ mod home;
 // Lists of records: search, table, pager, downloads.
 mod list;
 
+// The groups of a list: table and chart.
+mod summary;
+
 // A record with the records related to it.
 mod detail;
 

@@ -17,6 +17,7 @@ use crate::detail::layout::DetailLayout;
 use crate::labels::{ResourceLabels, path_heading};
 use crate::list::fragments::FragmentCache;
 use crate::record_reading::{self, RecordReading};
+use crate::summary::choices::GroupChoices;
 use crate::template_data::{PageLink, SiteView};
 use crate::templates::ViewTemplates;
 
@@ -40,6 +41,8 @@ pub struct Pages {
     pub(crate) detail_layouts: Vec<DetailLayout>,
     /// Links to plain lists and text endpoints.
     pub(crate) other_links: Vec<PageLink>,
+    /// What a summary offers, by [`RecordTypeId`]; `None` if there is nothing to group by.
+    pub(crate) group_choices: Vec<Option<GroupChoices>>,
     pub(crate) fragments: FragmentCache,
 }
 
@@ -64,6 +67,7 @@ impl Pages {
                 .map(|record| PreparedSelection::new(record_reading::name_selection(model, &labels, record)))
                 .collect(),
             detail_layouts: types().map(|record| DetailLayout::new(model, &labels, record)).collect(),
+            group_choices: types().map(|record| GroupChoices::new(model, &labels, record)).collect(),
             row_readings,
             labels,
             custom_views: declared_pages::custom_view_names(app),

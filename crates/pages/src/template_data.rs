@@ -149,6 +149,10 @@ pub struct ListView {
     pub pager: PagerView,
     /// Downloads of this page and, if there are more, of all pages.
     pub downloads: Vec<DownloadLinks>,
+    /// The sums that the type asks for.
+    pub sums: Vec<LabelledValue>,
+    /// URL of the summary; `None` if the type has nothing to group by.
+    pub summary: Option<String>,
     /// Explains why there are no rows; `None` if there are rows.
     pub empty: Option<EmptyView>,
     /// The parent record of a nested list such as `/users/1/orders`.

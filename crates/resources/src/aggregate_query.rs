@@ -5,7 +5,7 @@ use http::Uri;
 use trefoil_engine::arguments::aggregates::AggregateReader;
 use trefoil_engine::{AggregateQuery, GroupCondition, PlanLimits, list_window};
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::form_pairs;
+use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::{Model, RecordType, RecordTypeId, ValueType};
@@ -13,7 +13,7 @@ use trefoil_model::{Model, RecordType, RecordTypeId, ValueType};
 use crate::filter_params::{self, FilterMistake};
 use crate::forms::typed_values::typed_value;
 use crate::list_query::query_params::{ParamSet, QueryParams, QueryReader};
-use crate::list_query::query_problem;
+use crate::list_query::{ListQuery, query_problem};
 
 /// The parameter that makes a list an aggregate, unless a field has its name.
 const AGGREGATE_PARAM: &str = "aggregate";
@@ -46,11 +46,10 @@ impl GroupQuery {
         limits: &PlanLimits,
     ) -> Result<GroupQuery, Problem> {
         let pairs = form_pairs::parse_urlencoded(uri.query().unwrap_or_default(), "the query")?;
-        let mut texts: [Vec<&str>; 4] = Default::default();
+        let mut texts = GroupTexts::default();
         let mut reader = QueryReader::new(model, model.record(record), ParamSet::List);
         for (name, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
-            // `size` is read like that of a list.
-            match GROUP_PARAMS.iter().take(texts.len()).position(|param| param == name) {
+            match group_param_position(name) {
                 Some(position) => texts[position].push(value),
                 None => drop(reader.take_param(name, value)),
             }
@@ -64,10 +63,44 @@ impl GroupQuery {
         let search = params.search.map(|text| list_window::limited_search(limits, "q", text)).transpose();
         let search = search.map_err(query_problem)?;
         let mut query = AggregateQuery { conditions, search, first, ..AggregateQuery::default() };
-        let parts = GroupParts { model, reader: AggregateReader { model, record } };
-        let columns = parts.read(&mut query, texts).map_err(invalid)?;
+        let columns = GroupParts::new(model, record).read(&mut query, texts).map_err(invalid)?;
         Ok(GroupQuery { query, columns, format: params.format })
     }
+
+    /// The groups of the records in a list, by the group parameters beside it.
+    pub fn of_list(
+        list: &ListQuery,
+        group_pairs: &FormPairs,
+        model: &Model,
+        record: RecordTypeId,
+    ) -> Result<GroupQuery, Vec<Violation>> {
+        let mut texts = GroupTexts::default();
+        for (name, value) in group_pairs {
+            if let Some(position) = group_param_position(name) {
+                texts[position].push(value);
+            }
+        }
+        let mut query = AggregateQuery {
+            conditions: list.listing.conditions.clone(),
+            search: list.listing.search.clone(),
+            first: list.param("size").and_then(|size| size.parse().ok()),
+            ..AggregateQuery::default()
+        };
+        let columns = GroupParts::new(model, record).read(&mut query, texts)?;
+        Ok(GroupQuery { query, columns, format: None })
+    }
+}
+
+/// The texts of the first four of [`GROUP_PARAMS`]: `size` is read like that of a list.
+type GroupTexts<'t> = [Vec<&'t str>; 4];
+
+fn group_param_position(name: &str) -> Option<usize> {
+    GROUP_PARAMS[..4].iter().position(|param| *param == name)
+}
+
+/// True for a parameter that only groups have. A field of the same name can be filtered with an operator.
+pub fn is_group_param(name: &str) -> bool {
+    group_param_position(name).is_some()
 }
 
 /// The parameters that only lists of records have.
@@ -94,12 +127,16 @@ struct GroupParts<'m> {
     reader: AggregateReader<'m>,
 }
 
-impl GroupParts<'_> {
+impl<'m> GroupParts<'m> {
+    fn new(model: &'m Model, record: RecordTypeId) -> GroupParts<'m> {
+        GroupParts { model, reader: AggregateReader { model, record } }
+    }
+
     /// Adds the parts to the query; the columns of the answer.
     fn read(
         &self,
         query: &mut AggregateQuery,
-        [measures, groups, having, sort]: [Vec<&str>; 4],
+        [measures, groups, having, sort]: GroupTexts<'_>,
     ) -> Result<Vec<(String, ValueType)>, Vec<Violation>> {
         let (reader, mut violations, mut columns) =
             (self.reader, Vec::new(), Vec::<(String, ValueType)>::new());

@@ -19,6 +19,9 @@ use trefoil_model::{FieldId, KeyForm, RecordId, RecordType, RecordTypeId, Relati
 
 use crate::record_shape::RecordShape;
 
+/// The segment below which a collection has further pages.
+const PAGES_SEGMENT: &str = "-";
+
 pub struct Collection {
     pub record: RecordTypeId,
     /// With the slash: `/users`.
@@ -132,6 +135,8 @@ pub enum SubPath<'p> {
     List,
     /// The form for a new record.
     New,
+    /// The groups of its records: `/books/-/summary`.
+    Summary,
     Record(&'p str),
     /// The form for an existing record.
     Edit(&'p str),
@@ -206,6 +211,8 @@ impl Collection {
         match (segments.next(), segments.next(), segments.next()) {
             (None, ..) if id == "new" => Some(SubPath::New),
             (None, ..) => Some(SubPath::Record(id)),
+            // No record has this id.
+            (Some("summary"), None, _) if id == PAGES_SEGMENT => Some(SubPath::Summary),
             (Some("edit"), None, _) => Some(SubPath::Edit(id)),
             (Some("delete"), None, _) => Some(SubPath::Delete(id)),
             (Some(segment), None, _) => Some(SubPath::Nested(id, self.nested.get(segment)?)),
@@ -222,6 +229,7 @@ impl Collection {
         match sub_path {
             SubPath::List => path.clone(),
             SubPath::New => format!("{path}/new"),
+            SubPath::Summary => self.summary_path(),
             SubPath::Record(_) => format!("{path}/{{id}}"),
             SubPath::Edit(_) => format!("{path}/{{id}}/edit"),
             SubPath::Delete(_) => format!("{path}/{{id}}/delete"),
@@ -238,10 +246,16 @@ impl Collection {
             SubPath::Delete(_) => "GET, HEAD, POST, OPTIONS",
             SubPath::Nested(_, nested) if nested.is_link() => "GET, HEAD, POST, OPTIONS",
             SubPath::NestedRecord(_, nested, _) if nested.is_link() => "GET, HEAD, DELETE, OPTIONS",
-            SubPath::New | SubPath::Edit(_) | SubPath::Nested(..) | SubPath::NestedRecord(..) => {
-                "GET, HEAD, OPTIONS"
-            }
+            SubPath::New
+            | SubPath::Summary
+            | SubPath::Edit(_)
+            | SubPath::Nested(..)
+            | SubPath::NestedRecord(..) => "GET, HEAD, OPTIONS",
         }
+    }
+
+    pub fn summary_path(&self) -> String {
+        format!("{}/{PAGES_SEGMENT}/summary", self.path)
     }
 }
 

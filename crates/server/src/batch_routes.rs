@@ -122,7 +122,7 @@ impl ResourceState {
 fn is_in_batch(sub_path: SubPath<'_>) -> bool {
     match sub_path {
         SubPath::List | SubPath::Record(_) | SubPath::Nested(..) | SubPath::NestedRecord(..) => true,
-        SubPath::New | SubPath::Edit(_) | SubPath::Delete(_) => false,
+        SubPath::New | SubPath::Summary | SubPath::Edit(_) | SubPath::Delete(_) => false,
     }
 }
 

@@ -9,6 +9,7 @@ use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY, ResponseFormat, wants_no_content};
 use trefoil_model::RecordId;
+use trefoil_resources::aggregate_query::asks_for_groups;
 use trefoil_resources::body_text;
 use trefoil_resources::collection::SubPath;
 use trefoil_resources::forms::form_input;
@@ -173,6 +174,16 @@ impl ResourceState {
                 PAGE_ONLY.negotiate(headers, FormatChoice::Unspecified)?;
                 pages.new_form_page(request).await
             }
+            SubPath::Summary => match request.list_format_choice() {
+                // The same parameters are those of the list.
+                FormatChoice::Named(format) if asks_for_groups(&request.head.uri, request.record()) => {
+                    trefoil_rest::read_list(request, format, &self.rest.streams).await
+                }
+                FormatChoice::Named(_) | FormatChoice::Fields | FormatChoice::Unspecified => {
+                    PAGE_ONLY.negotiate(headers, FormatChoice::Unspecified)?;
+                    pages.summary_page(request).await
+                }
+            },
             SubPath::Edit(id) => {
                 let id = request.parse_id(id)?;
                 PAGE_ONLY.negotiate(headers, FormatChoice::Unspecified)?;
@@ -262,6 +273,7 @@ fn options_response(request: &ResourceRequest<'_>, sub_path: SubPath<'_>) -> Res
         SubPath::Record(_) => &[BodyKind::Record, BodyKind::Patch],
         SubPath::Nested(_, nested) if nested.is_link() => &[BodyKind::Id],
         SubPath::New
+        | SubPath::Summary
         | SubPath::Edit(_)
         | SubPath::Delete(_)
         | SubPath::Nested(..)

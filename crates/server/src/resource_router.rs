@@ -122,7 +122,9 @@ impl ResourceState {
             MatchedResource::Records(collection, sub_path) => {
                 let fallback = match sub_path {
                     SubPath::List if collection.texts.is_some() => ErrorFormat::Text,
-                    SubPath::New | SubPath::Edit(_) | SubPath::Delete(_) => ErrorFormat::Html,
+                    SubPath::New | SubPath::Summary | SubPath::Edit(_) | SubPath::Delete(_) => {
+                        ErrorFormat::Html
+                    }
                     SubPath::List | SubPath::Record(_) | SubPath::Nested(..) | SubPath::NestedRecord(..) => {
                         if collection.default_format == ResponseFormat::Html {
                             ErrorFormat::Html

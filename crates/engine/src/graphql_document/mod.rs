@@ -26,7 +26,7 @@ pub struct DocumentRequest<'w> {
     pub verb: OperationVerb,
     /// The record, for operations on one.
     pub id: Option<&'w RecordId>,
-    /// The values to write, by their JSON names.
+    /// The values to write, by their JSON names; for groups, their keys as `groupBy`.
     pub values: &'w Json,
     /// The part of a list; what the operation has no argument for is left out.
     pub listing: Option<&'w Listing>,
@@ -187,6 +187,7 @@ impl DocumentRequest<'_> {
                 .listing
                 .and_then(|listing| listing.search.as_ref())
                 .map(|search| literal(json!(search.text))),
+            ArgumentRole::GroupBy => self.values.get("groupBy").map(Json::to_string),
             // No page is read backward.
             ArgumentRole::Last
             | ArgumentRole::Before
@@ -195,7 +196,6 @@ impl DocumentRequest<'_> {
             | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
-            | ArgumentRole::GroupBy
             | ArgumentRole::Having
             | ArgumentRole::Unknown => None,
         }

@@ -17,8 +17,8 @@ use crate::sdl::record_keys::{DeclaredKey, declared_keys, is_embedded};
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
-    EmbeddedType, EnumType, Field, FieldId, FieldKind, KeyForm, ListItem, OnDelete, RecordType, RecordTypeId,
-    Reference, Relation, Scalar, ValueSource, ValueType,
+    EmbeddedType, EnumType, Field, FieldDisplay, FieldId, FieldKind, KeyForm, ListItem, OnDelete, RecordType,
+    RecordTypeId, Reference, Relation, Scalar, ValueSource, ValueType,
 };
 
 /// The part of the model that has been read so far.
@@ -299,6 +299,7 @@ impl<'a> RecordTypeReader<'a> {
                 .label("the field is no text")
                 .help("remove the argument");
         }
+        field.display = directives.display;
         field.search_weight = self.search_weight(ty, &directives, &field.kind, key.form);
         field.value_source = self.value_source(ty, def, &directives);
         if field.value_source == ValueSource::RecordVersion {
@@ -345,6 +346,7 @@ impl<'a> RecordTypeReader<'a> {
             unique: false,
             ignores_case: false,
             search_weight: None,
+            display: FieldDisplay::default(),
             rules: directives.rules.clone(),
             default: None,
             value_source: ValueSource::Client,
@@ -460,6 +462,7 @@ fn hidden_key(form: KeyForm) -> Field {
         unique: false,
         ignores_case: false,
         search_weight: None,
+        display: FieldDisplay::default(),
         rules: Vec::new(),
         default: None,
         value_source: ValueSource::Client,

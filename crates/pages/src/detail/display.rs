@@ -3,7 +3,7 @@
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
 use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, Field, FieldRule, ListItem, Model, Scalar, Value, ValueType};
+use trefoil_model::{CellValue, Field, FieldRule, ListItem, Model, Scalar, TimePeriod, Value, ValueType};
 
 use crate::multi_read::TEXT_PREVIEW_BYTES;
 use crate::phrases::cut_text;
@@ -28,19 +28,30 @@ const MAX_DEPTH: usize = 16;
 pub fn display_cell(model: &Model, field: &Field, cell: CellValue<'_>, size: DisplaySize) -> DisplayValue {
     let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
     let Some(value_type) = field.kind.value_type() else { return DisplayValue::Nothing };
-    let mut text = Vec::new();
-    let Ok(()) = json_text::write_cell(&mut text, value_type, cell) else { return DisplayValue::Nothing };
     match (value_type, cell) {
-        (_, CellValue::Null | CellValue::Unreadable) => DisplayValue::Nothing,
         (ValueType::Scalar(Scalar::String), CellValue::Text(text)) if is_email => display_email(text, size),
-        (value_type, _) => match serde_json::from_slice(&text) {
-            Ok(value) => display_json(model, value_type, &value, size, 0),
-            Err(_) => DisplayValue::Nothing,
+        (value_type, cell) => match typed_value(value_type, cell) {
+            Some(value) => display_json(model, value_type, &value, size, 0),
+            None => DisplayValue::Nothing,
         },
     }
 }
 
-/// A value in the JSON form that GraphQL and REST use too.
+/// The cell in the JSON form that GraphQL and REST use too; `None` for null and for what the type cannot hold.
+pub fn typed_value(value_type: &ValueType, cell: CellValue<'_>) -> Option<Value> {
+    if matches!(cell, CellValue::Null | CellValue::Unreadable) {
+        return None;
+    }
+    let mut text = Vec::new();
+    json_text::write_cell(&mut text, value_type, cell).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// A value that [`typed_value`] found.
+pub fn display_typed(model: &Model, value_type: &ValueType, value: &Value) -> DisplayValue {
+    display_json(model, value_type, value, DisplaySize::Brief, 0)
+}
+
 fn display_json(
     model: &Model,
     value_type: &ValueType,
@@ -199,9 +210,42 @@ fn format_datetime(text: &str) -> Option<String> {
     Some(format!("{}, {clock} UTC", format_day(date)?))
 }
 
+const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// "Nov 2026" of the month `2026-11`; "Tuesday" of the weekday 2. Others stay as they are.
+pub fn format_period(period: TimePeriod, text: &str) -> String {
+    let formatted = match period {
+        TimePeriod::Month => format_day(&format!("{text}-00")).map(|day| day.trim_start().to_owned()),
+        TimePeriod::Day => format_day(text),
+        TimePeriod::Weekday => {
+            let position = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            position.and_then(|position| WEEKDAYS.get(position)).map(|name| (*name).to_owned())
+        }
+        TimePeriod::Hour => Some(format!("{text:0>2}:00")),
+        TimePeriod::Year | TimePeriod::Quarter | TimePeriod::Week => None,
+    };
+    formatted.unwrap_or_else(|| text.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn periods_are_formatted_in_words() {
+        for (period, text, expected) in [
+            (TimePeriod::Year, "2026", "2026"),
+            (TimePeriod::Quarter, "2026-Q4", "2026-Q4"),
+            (TimePeriod::Month, "2026-11", "Nov 2026"),
+            (TimePeriod::Month, "nonsense", "nonsense"),
+            (TimePeriod::Day, "2026-11-07", "7 Nov 2026"),
+            (TimePeriod::Weekday, "7", "Sunday"),
+            (TimePeriod::Weekday, "0", "0"),
+            (TimePeriod::Hour, "9", "09:00"),
+        ] {
+            assert_eq!(format_period(period, text), expected);
+        }
+    }
 
     #[test]
     fn times_are_formatted_in_words() {

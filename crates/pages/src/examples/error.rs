@@ -66,6 +66,8 @@ impl ExampleBuilder<'_> {
             SubPath::Record(id) => {
                 self.read_examples(self.get_or_list_operation(record, id), address, address)
             }
+            // A summary without its groups is the list.
+            SubPath::Summary => self.read_examples(self.list_operation(record), path, address),
             // A form has no JSON representation, but its record does.
             SubPath::Edit(id) | SubPath::Delete(id) => {
                 self.read_examples(self.get_or_list_operation(record, id), &format!("{path}/{id}"), address)

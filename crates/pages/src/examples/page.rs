@@ -3,7 +3,7 @@
 use http::header::HOST;
 use http::request::Parts;
 use http::{StatusCode, Uri};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use trefoil_engine::graphql_document::{self, DocumentRequest, selection_text};
 use trefoil_engine::{Listing, OperationVerb};
@@ -158,6 +158,23 @@ impl ExampleBuilder<'_> {
         let query: Vec<&str> = [fields, &api_query].into_iter().filter(|part| !part.is_empty()).collect();
         let json = if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) };
         self.read_examples(text, &json, address)
+    }
+
+    /// The operation that counts groups of records; `None` if the schema has none.
+    pub fn groups_operation(
+        &self,
+        record: RecordTypeId,
+        group_keys: &[&str],
+        measures: &[String],
+        listing: &Listing,
+    ) -> Option<String> {
+        let (values, verb) = (json!({ "groupBy": group_keys }), OperationVerb::Aggregate);
+        let document = DocumentRequest { record, verb, id: None, values: &values, listing: Some(listing) };
+        let text = self.operation_text(&document)?;
+        // Every such operation has the number of records; other measures are for the reader to select.
+        let others = measures.iter().filter(|measure| *measure != "count").cloned();
+        let missing = document.unexpressed_parts(&self.resources.engine).into_iter().chain(others);
+        Some(with_missing_arguments(&missing.collect::<Vec<_>>(), text))
     }
 
     /// The parameters of a page's query that REST accepts: pages ignore unknown ones, and have a page number beside a cursor.

@@ -58,6 +58,9 @@ impl ListPage<'_> {
         if let Some(parent_row) = &self.parent_row {
             key.add_row(parent_row);
         }
+        if let Some(sums) = &self.sums {
+            key.add_row(sums);
+        }
         for found in &self.filter_choices {
             key.add_found_rows(found);
         }

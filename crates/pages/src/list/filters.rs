@@ -170,7 +170,7 @@ impl ListFilters<'_> {
     ) -> ControlView {
         let filter = position.and_then(|position| self.query.filters().nth(position));
         let value = filter.map_or(String::new(), |(_, _, text)| text.to_owned());
-        let name = parameter_name(field, operator);
+        let name = parameter_name(&field.input_name, operator);
         let errors = self.filter_errors(position);
         let options = match operator {
             FilterOperator::IsNull => Some(boolean_choices("Not set", "Set")),
@@ -224,10 +224,9 @@ fn default_operators(kind: &FieldKind) -> &'static [FilterOperator] {
 }
 
 /// `price.gte`; plain `price` for equality, unless that is a parameter of the list itself.
-fn parameter_name(field: &Field, operator: FilterOperator) -> String {
-    let name = &field.input_name;
-    if operator == FilterOperator::EQUAL && !LIST_PARAMS.contains(&name.as_str()) {
-        return name.clone();
+pub fn parameter_name(name: &str, operator: FilterOperator) -> String {
+    if operator == FilterOperator::EQUAL && !LIST_PARAMS.contains(&name) {
+        return name.to_owned();
     }
     format!("{name}.{}", operator.name().replace('_', "."))
 }

@@ -12,6 +12,9 @@ pub(crate) mod filters;
 // Rows and columns, also used by detail pages.
 pub(crate) mod table;
 
+// Sums below the table.
+pub(crate) mod sums;
+
 // Links to CSV, NDJSON and JSON.
 pub(crate) mod downloads;
 

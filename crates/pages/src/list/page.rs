@@ -6,20 +6,23 @@ use http::StatusCode;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, OwnedRow};
 use trefoil_http::errors::problem::Problem;
-use trefoil_model::{FieldId, RecordId, RecordTypeId};
-use trefoil_resources::collection::NestedCollection;
-use trefoil_resources::collection::record_path;
+use trefoil_http::form_pairs::FormPairs;
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation};
+use trefoil_resources::aggregate_query::is_group_param;
+use trefoil_resources::collection::{NestedCollection, NestedRelation, record_path};
+use trefoil_resources::list_query::query_url;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::examples::page::PageSubject;
 use crate::list::downloads::{PageCoverage, download_links};
 use crate::list::filters::ListFilters;
+use crate::list::sums::sum_values;
 use crate::list::table::{TableColumns, table_caption};
 use crate::multi_read::FoundRows;
 use crate::phrases::MAX_COUNT;
 use crate::record_reading::record_name;
 use crate::template_data::{
-    DownloadLinks, EmptyView, ListView, PageHead, PageLink, PagerView, TableRow, TableView,
+    DownloadLinks, EmptyView, LabelledValue, ListView, PageHead, PageLink, PagerView, TableRow, TableView,
 };
 use crate::{Pages, flash};
 
@@ -56,6 +59,8 @@ pub struct ListPage<'l> {
     pub parent_row: Option<OwnedRow>,
     /// The records offered by reference filters.
     pub filter_choices: Vec<FoundRows>,
+    /// The sums of the fields that ask for one.
+    pub sums: Option<OwnedRow>,
     pub rows: ListRows,
 }
 
@@ -96,22 +101,55 @@ impl ListPage<'_> {
             empty: self.empty_view(&search.clear),
             table: self.table_view(rows),
             downloads: self.download_links(),
+            sums: self.sum_values(),
+            summary: self.summary_url(),
             pager: self.pager_view(),
             search,
             parent: self.parent_row.as_ref().map(|row| self.parent_link(row)),
         }
     }
 
+    /// True if the list has other pages.
+    fn is_part(&self) -> bool {
+        let query = self.filters.query;
+        self.rows.has_more || query.page > 1 || query.param("after").is_some()
+    }
+
+    fn sum_values(&self) -> Vec<LabelledValue> {
+        let sums = self.sums.as_ref().filter(|_| !self.rows.rows.is_empty());
+        let model = self.request.resources.engine.model();
+        sums.map(|sums| sum_values(model, self.target.record, sums, self.is_part())).unwrap_or_default()
+    }
+
     fn download_links(&self) -> Vec<DownloadLinks> {
         let (query, found) = (self.filters.query, &self.rows);
-        let is_part = found.has_more || query.page > 1 || query.param("after").is_some();
-        let coverage = match (found.rows.is_empty(), is_part) {
+        let coverage = match (found.rows.is_empty(), self.is_part()) {
             (true, _) => PageCoverage::Nothing,
             (false, true) => PageCoverage::Part,
             (false, false) => PageCoverage::All,
         };
         let model = self.request.resources.engine.model();
         download_links(model, model.record(self.target.record), &self.target.path, query, coverage)
+    }
+
+    /// The summary of the records in this list. Below a record, it is that of all records with a filter.
+    fn summary_url(&self) -> Option<String> {
+        let (resources, target) = (self.request.resources, self.target);
+        self.pages.group_choices[target.record.0].as_ref()?;
+        let parent = match &target.parent {
+            Some((id, nested)) => {
+                Some((parent_filter(resources.engine.model(), self.request, nested)?, id.to_string()))
+            }
+            None => None,
+        };
+        let filters = self.filters.query.filter_pairs().map(|(name, value)| {
+            // A field with the name of a parameter of groups is filtered with its operator.
+            let name = if is_group_param(name) { format!("{name}.eq") } else { name.clone() };
+            (name, value.clone())
+        });
+        let pairs: FormPairs = parent.into_iter().chain(filters).collect();
+        let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        Some(query_url(&resources.collection(target.record).summary_path(), pairs))
     }
 
     fn parent_link(&self, parent_row: &OwnedRow) -> PageLink {
@@ -227,4 +265,24 @@ impl ListPage<'_> {
         let text = query.page_number().map_or_else(|| "More".to_owned(), |page| format!("Page {page}"));
         PagerView { previous, next, text }
     }
+}
+
+/// The filter by which a list below a record is the list of all with that filter: the reference to the record, or the
+/// other side of a link.
+fn parent_filter(model: &Model, request: &ResourceRequest<'_>, nested: &NestedCollection) -> Option<String> {
+    let target = model.record(nested.record);
+    let field = match nested.relation {
+        NestedRelation::Reference(reference) => target.field(reference),
+        NestedRelation::Link => {
+            let Some(Relation::Link(link)) = request.record().field(nested.field).kind.relation() else {
+                return None;
+            };
+            let is_other_side = |relation: &Relation| match relation {
+                Relation::Link(other) => other.table == link.table && other.own_column == link.other_column,
+                Relation::Reference(_) | Relation::Inverse(_) => false,
+            };
+            target.fields.iter().find(|field| field.kind.relation().is_some_and(is_other_side))?
+        }
+    };
+    Some(field.input_name.clone())
 }

@@ -16,6 +16,7 @@ use trefoil_resources::request::ResourceRequest;
 use crate::Pages;
 use crate::list::filters::ListFilters;
 use crate::list::page::{ListPage, ListRows, ListTarget};
+use crate::list::sums::sum_operation;
 use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::phrases::MAX_COUNT;
 
@@ -48,11 +49,20 @@ impl Pages {
         let filters = ListFilters { record: target.record, hidden_field, query: &query, errors };
         let mut operations: Vec<Operation> = self.parent_operation(request, &target).into_iter().collect();
         operations.extend(filters.choice_operations(self, resources));
-        operations.extend(filters.errors.is_empty().then(|| self.list_operation(request, &target, &query)));
+        let mut has_sums = false;
+        if filters.errors.is_empty() {
+            let listing = self.page_listing(request, &target, &query);
+            let sums = sum_operation(resources.engine.model(), target.record, &listing);
+            has_sums = sums.is_some();
+            let selection = Arc::clone(&self.row_readings[target.record.0].selection);
+            operations.extend(sums);
+            operations.push(Operation::List { record: target.record, listing, selection });
+        }
         let data_version = resources.response_cache.data_version();
         let mut found =
             read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
         let rows = if filters.errors.is_empty() { list_rows(found.pop())? } else { ListRows::default() };
+        let sums = if has_sums { found.pop().and_then(|found| found.rows.into_iter().next()) } else { None };
         let parent_row = match &target.parent {
             Some((id, _)) => Some(expect_row(request, id, found.remove(0))?),
             None => None,
@@ -64,6 +74,7 @@ impl Pages {
             filters: &filters,
             parent_row,
             filter_choices: found,
+            sums,
             rows,
         };
         Ok(CacheableAt::mark_response(data_version, request.with_cache_headers(page.response()?)))
@@ -79,18 +90,13 @@ impl Pages {
         })
     }
 
-    fn list_operation(
-        &self,
-        request: &ResourceRequest<'_>,
-        target: &ListTarget,
-        query: &ListQuery,
-    ) -> Operation {
+    /// The records of the page, counted.
+    fn page_listing(&self, request: &ResourceRequest<'_>, target: &ListTarget, query: &ListQuery) -> Listing {
         let mut listing =
             Listing { with_cursors: true, count: CountMode::UpTo(MAX_COUNT), ..query.listing.clone() };
         let owner = request.collection.record;
         listing.conditions.extend(target.parent.as_ref().map(|(id, nested)| nested.condition(owner, id)));
-        let selection = Arc::clone(&self.row_readings[target.record.0].selection);
-        Operation::List { record: target.record, listing, selection }
+        listing
     }
 }
 

@@ -5,4 +5,5 @@ mod round_trips;
 
 // Sample data.
 pub(crate) mod sample_forms;
+pub(crate) mod sample_summaries;
 pub(crate) mod samples;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::template_data::*;
 use crate::tests::sample_forms::{bare_form, conflict, form};
+use crate::tests::sample_summaries::{lines, no_groups, rejected, summary};
 
 pub fn link(label: &str, href: &str) -> PageLink {
     PageLink { label: label.to_owned(), href: href.to_owned() }
@@ -76,7 +77,7 @@ fn head(title: &str) -> PageHead {
     }
 }
 
-fn resource() -> ResourceView {
+pub fn resource() -> ResourceView {
     ResourceView {
         label: "Order".to_owned(),
         noun: "order".to_owned(),
@@ -150,7 +151,7 @@ fn table() -> TableView {
     }
 }
 
-fn list() -> ListView {
+pub fn list() -> ListView {
     let any = ChoiceOption { value: String::new(), label: "Any".to_owned(), chosen: true };
     let status = [vec![any], choices(9)].concat();
     ListView {
@@ -179,6 +180,8 @@ fn list() -> ListView {
             label: "This page".to_owned(),
             links: vec![link("CSV", "/orders?page=2&size=20&format=csv")],
         }],
+        sums: vec![labelled("Sum of quantity, all pages", number("10266"))],
+        summary: Some("/orders/-/summary?q=engine".to_owned()),
         empty: None,
         parent: Some(link("Ada Lovelace", "/users/1")),
     }
@@ -200,6 +203,8 @@ fn bare_list() -> ListView {
         table: TableView { rows: Vec::new(), live: None, ..table() },
         pager: PagerView::default(),
         downloads: Vec::new(),
+        sums: Vec::new(),
+        summary: None,
         empty: Some(EmptyView {
             text: "There are no orders yet.".to_owned(),
             link: Some(link("Create the first order", "/orders/new")),
@@ -415,6 +420,10 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         ("list", "list.html", page("list", head("Orders"), list())),
         ("list-empty", "list.html", page("list", PageHead { flash, ..head("Orders") }, bare_list())),
         ("list-beyond", "list.html", page("list", calm("Orders"), beyond)),
+        ("summary", "summary.html", page("summary", calm("Summary of orders"), summary())),
+        ("summary-lines", "summary.html", page("summary", calm("Summary of orders"), lines())),
+        ("summary-empty", "summary.html", page("summary", bare("Summary of orders"), no_groups())),
+        ("summary-rejected", "summary.html", page("summary", bare("Summary of orders"), rejected())),
         ("detail", "detail.html", page("detail", calm("Analytical engine"), detail())),
         ("detail-empty", "detail.html", page("detail", bare("1"), alone)),
         ("form", "form.html", page("form", calm("Edit order"), form())),

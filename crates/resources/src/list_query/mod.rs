@@ -63,7 +63,17 @@ impl ListQuery {
         limits: &PlanLimits,
         params: ParamSet,
     ) -> Result<ListQuery, Problem> {
-        let mut pairs = form_pairs::parse_urlencoded(uri.query().unwrap_or_default(), "the query")?;
+        let pairs = form_pairs::parse_urlencoded(uri.query().unwrap_or_default(), "the query")?;
+        ListQuery::from_pairs(pairs, model, record, limits, params)
+    }
+
+    pub fn from_pairs(
+        mut pairs: FormPairs,
+        model: &Model,
+        record: &RecordType,
+        limits: &PlanLimits,
+        params: ParamSet,
+    ) -> Result<ListQuery, Problem> {
         // An empty parameter counts as absent: a form sends all its controls.
         pairs.retain(|(_, value)| !value.is_empty());
         let mut reader = QueryReader::new(model, record, params);
@@ -113,6 +123,11 @@ impl ListQuery {
             .map(|(condition, (name, text))| (condition, name.as_str(), text.as_str()))
     }
 
+    /// The search and the filters, without order, page and format.
+    pub fn filter_pairs(&self) -> impl Iterator<Item = &(String, String)> {
+        self.pairs.iter().filter(|(name, _)| name == "q" || !LIST_PARAMS.contains(&name.as_str()))
+    }
+
     /// The engine's errors for this list, with the names of the parameters instead of the fields.
     pub fn filter_problem(&self, model: &Model, record: &RecordType, error: Error) -> Problem {
         let violations = self.filters().flat_map(|(condition, name, _)| {
@@ -143,11 +158,8 @@ impl ListQuery {
     /// The URL of another slice of this list: `position` replaces `page` and `after`.
     pub fn url_with(&self, path: &str, position: &[(&str, String)]) -> String {
         let others = self.pairs.iter().filter(|(name, _)| !["page", "after"].contains(&name.as_str()));
-        let others =
-            others.map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)));
-        let position = position.iter().map(|(name, value)| format!("{name}={}", percent_encode(value)));
-        let query: Vec<String> = others.chain(position).collect();
-        if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
+        let others = others.map(|(name, value)| (name.as_str(), value.as_str()));
+        query_url(path, others.chain(position.iter().map(|(name, value)| (*name, value.as_str()))))
     }
 
     /// The URL of this page, or of the whole list, in a format of the API.
@@ -210,6 +222,13 @@ impl ListQuery {
         }
         links.join(", ")
     }
+}
+
+/// A path with these parameters.
+pub fn query_url<'p>(path: &str, pairs: impl Iterator<Item = (&'p str, &'p str)>) -> String {
+    let pairs = pairs.map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)));
+    let query: Vec<String> = pairs.collect();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
 }
 
 /// A problem that names the query as its part of the request.

@@ -14,7 +14,7 @@ use crate::sdl::directives::declaration::{directive_uses, suggested_declaration}
 use crate::sdl::directives::{self, BuiltinDirective};
 
 /// Directives of ours whose names other servers use in another sense.
-const SHARED_NAMES: [&str; 4] = ["default", "index", "key", "search"];
+const SHARED_NAMES: [&str; 5] = ["default", "display", "index", "key", "search"];
 
 /// Words in the names of directives that restrict access on other servers: `@hasRole`, `@canAccess`, `@rolesAllowed`.
 const ACCESS_WORDS: [&str; 14] = [

@@ -29,6 +29,12 @@ impl RecordTypeReader<'_> {
                 }
                 continue;
             }
+            if name == "display" {
+                if directives.display.sum && (owner == FieldOwner::EmbeddedValue || !kind.is_number()) {
+                    self.report_sum(directive, &format!("{place} is no number of a record"));
+                }
+                continue;
+            }
             let misplaced = owner == FieldOwner::EmbeddedValue
                 && matches!(
                     name,
@@ -99,6 +105,13 @@ impl RecordTypeReader<'_> {
             .help("searches look into the fields without it, as long as no field of the type has it");
     }
 
+    fn report_sum(&mut self, directive: &Node<Directive>, reason: &str) {
+        self.log
+            .error(directive.location(), "DIRECTIVE_ARGUMENT", format!("`sum` is for numbers, and {reason}"))
+            .label("has no sum")
+            .help("remove the argument");
+    }
+
     /// Reports directives on a list of records: only `@reference(inverse:)` and, for sides of a link,
     /// `@renamedFrom` are allowed.
     pub(crate) fn check_list_directives(
@@ -110,11 +123,13 @@ impl RecordTypeReader<'_> {
         if let Some((_, directive)) = directives.search {
             self.warn_search(directive, "a list of records stores no text");
         }
-        for directive in directives
-            .directives
-            .iter()
-            .filter(|directive| !matches!(directive.name.as_str(), "reference" | "renamedFrom" | "search"))
-        {
+        let display = directives.directives.iter().find(|directive| directive.name == "display");
+        if let Some(directive) = display.filter(|_| directives.display.sum) {
+            self.report_sum(directive, &format!("`{}.{}` is a list of records", ty.name, def.name));
+        }
+        for directive in directives.directives.iter().filter(|directive| {
+            !matches!(directive.name.as_str(), "reference" | "renamedFrom" | "search" | "display")
+        }) {
             let message = format!(
                 "`@{}` is not allowed on `{}.{}`, a list of records",
                 directive.name, ty.name, def.name

@@ -18,7 +18,7 @@ use regex::{Regex, RegexBuilder};
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::sdl::directives::literals::{NumberSyntax, literal_noun, number_digits};
 use crate::values::decimal;
-use crate::{FieldKind, FieldRule, OnDelete, Scalar};
+use crate::{FieldDisplay, FieldKind, FieldRule, OnDelete, Scalar};
 
 /// A directive that a schema may use without declaring it.
 #[derive(Debug)]
@@ -93,6 +93,11 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         name: "search",
         sdl: "directive @search(weight: Int = 1) on FIELD_DEFINITION",
         doc: "Searches look for words in this field, with a full-text index. Occurrences count by their weight.",
+    },
+    BuiltinDirective {
+        name: "display",
+        sdl: "directive @display(sum: Boolean = false) on FIELD_DEFINITION",
+        doc: "How pages show the field: with `sum`, the sum of its values stands below lists.",
     },
     BuiltinDirective {
         name: "createdAt",
@@ -202,6 +207,8 @@ pub(crate) struct FieldDirectives<'a> {
     pub ignores_case: Option<&'a Node<Directive>>,
     /// `@search` with its weight.
     pub search: Option<(u32, &'a Node<Directive>)>,
+    /// `@display`.
+    pub display: FieldDisplay,
     pub rules: Vec<FieldRule>,
     pub value_sources: Vec<&'a Node<Directive>>,
     pub renamed_from: Option<String>,
@@ -230,6 +237,7 @@ impl<'s> DirectiveReader<'_> {
                     found.ignores_case = ignores_case.then_some(directive);
                 }
                 "search" => found.search = Some((self.read_weight(directive), directive)),
+                "display" => found.display.sum = self.flag_argument(directive, "sum") == Some(true),
                 "length" => found.rules.extend(self.read_length(directive)),
                 "range" => found.rules.extend(self.read_range(directive)),
                 "pattern" => found.rules.extend(self.read_pattern(directive)),

@@ -1,5 +1,6 @@
 //! Parts of dates and times by which records are grouped: `2026`, `2026-Q4`, `2026-W47`, weekday 1 to 7, hour 0 to 23.
 
+mod period_bounds;
 mod zone_offsets;
 
 use jiff::civil;
@@ -7,6 +8,7 @@ use jiff::civil;
 use crate::values::date_times;
 use crate::{Scalar, StoredValue};
 
+pub use self::period_bounds::PeriodBounds;
 pub use self::zone_offsets::ZoneOffsets;
 
 /// A part of a date or a time.

@@ -15,6 +15,9 @@ const RULES_UNTIL: civil::Date = civil::date(2500, 1, 1);
 const FIRST_DAY: civil::Date = civil::date(1, 1, 3);
 const LAST_DAY: civil::Date = civil::date(9999, 12, 29);
 
+/// In seconds; no zone is further from UTC.
+const LARGEST_OFFSET: i64 = 2 * 24 * 60 * 60;
+
 /// The offsets of a time zone from UTC.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ZoneOffsets {
@@ -100,6 +103,31 @@ impl ZoneOffsets {
         let position = self.starts.partition_point(|start| *start <= timestamp.as_second());
         let offset = SignedDuration::from_secs(self.offsets[position].into());
         utc.checked_add(offset).unwrap_or(utc)
+    }
+
+    /// The first time in UTC at which the local time is this or later. `None` if clocks are set back over it, so that
+    /// earlier local times follow, and outside of the years that have offsets.
+    pub fn utc_time(&self, local: civil::DateTime) -> Option<civil::DateTime> {
+        let second = Offset::UTC.to_timestamp(local).ok()?.as_second();
+        let position = |second: i64| self.starts.partition_point(|start| *start <= second);
+        let near = position(second - LARGEST_OFFSET)..position(second + LARGEST_OFFSET);
+        let exact = self.offsets[near.start..=near.end].iter().filter_map(|offset| {
+            let utc = local.checked_sub(SignedDuration::from_secs((*offset).into())).ok()?;
+            (self.local_time(utc) == local).then_some(utc)
+        });
+        let exact: Vec<civil::DateTime> = exact.collect();
+        let (first, last) = match (exact.iter().min(), exact.iter().max()) {
+            (Some(first), Some(last)) => (*first, *last),
+            _ => return self.end_of_gap(&self.starts[near], local),
+        };
+        let before = last.checked_sub(SignedDuration::from_micros(1)).ok()?;
+        (first == last || self.local_time(before) >= local).then_some(first)
+    }
+
+    /// The time at which clocks are set forward over a local time.
+    fn end_of_gap(&self, starts: &[i64], local: civil::DateTime) -> Option<civil::DateTime> {
+        let starts = starts.iter().filter_map(|start| Timestamp::from_second(*start).ok());
+        starts.map(|start| Offset::UTC.to_datetime(start)).find(|utc| self.local_time(*utc) > local)
     }
 }
 

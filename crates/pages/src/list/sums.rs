@@ -1,0 +1,45 @@
+//! The sums below a list, of the fields with `@display(sum: true)`.
+
+use trefoil_engine::{AggregateQuery, GroupMeasure, Listing, MeasureFunction, Operation, OwnedRow};
+use trefoil_model::{FieldId, Model, RecordType, RecordTypeId};
+
+use crate::detail::display::{display_typed, typed_value};
+use crate::labels::field_label;
+use crate::summary::choices::measure_label;
+use crate::template_data::{DisplayValue, LabelledValue};
+
+/// The sums of all records that a list has on its pages; `None` if its type asks for none.
+pub fn sum_operation(model: &Model, record: RecordTypeId, listing: &Listing) -> Option<Operation> {
+    let measures: Vec<GroupMeasure> = sum_fields(model.record(record)).map(sum_measure).collect();
+    let query = AggregateQuery {
+        conditions: listing.conditions.clone(),
+        search: listing.search.clone(),
+        measures,
+        ..AggregateQuery::default()
+    };
+    (!query.measures.is_empty()).then_some(Operation::Aggregate { record, query })
+}
+
+/// The result of [`sum_operation`] with labels.
+pub fn sum_values(model: &Model, record: RecordTypeId, row: &OwnedRow, is_part: bool) -> Vec<LabelledValue> {
+    let owner = model.record(record);
+    let sums = sum_fields(owner).zip(&row.cells).map(|(field, cell)| {
+        let value_type = sum_measure(field).value_type(model, record);
+        let label = measure_label(MeasureFunction::Sum, &field_label(owner.field(field)));
+        let value = typed_value(&value_type, cell.as_cell());
+        LabelledValue {
+            label: if is_part { format!("{label}, all pages") } else { label },
+            value: value.map_or(DisplayValue::Nothing, |value| display_typed(model, &value_type, &value)),
+        }
+    });
+    sums.collect()
+}
+
+fn sum_fields(record: &RecordType) -> impl Iterator<Item = FieldId> {
+    let fields = record.fields.iter().enumerate();
+    fields.filter(|(_, field)| field.display.sum).map(|(position, _)| FieldId(position))
+}
+
+fn sum_measure(field: FieldId) -> GroupMeasure {
+    GroupMeasure::OfField(MeasureFunction::Sum, field.into())
+}
