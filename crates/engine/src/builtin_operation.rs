@@ -14,6 +14,8 @@ pub struct BuiltinOperation {
     /// Name and role of each argument, in schema order.
     pub argument_roles: Vec<(String, ArgumentRole)>,
     pub result_shape: ResultShape,
+    /// The number that an argument gives the first page, 1 or 0, if there is one.
+    pub first_page: Option<i64>,
     /// A get operation without arguments, on a type that has one record: `shop: Shop!`.
     pub is_singleton: bool,
     /// Required fields that the operation fills, because no argument can set them.

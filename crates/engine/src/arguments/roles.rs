@@ -84,6 +84,24 @@ fn accept_key_part(record: &RecordType, roles: &mut [(String, ArgumentRole)]) {
     }
 }
 
+/// The number of the first page, as the argument for it counts, or a member of an input object.
+pub fn first_page(
+    record: &RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
+) -> Option<i64> {
+    let number = |role: &ArgumentRole| {
+        let is_page = matches!(role, ArgumentRole::Page | ArgumentRole::PageFromZero);
+        is_page.then(|| i64::from(*role == ArgumentRole::Page))
+    };
+    arguments.iter().zip(roles).find_map(|(argument, (_, role))| {
+        let members = argument.fields.iter().filter(|_| *role == ArgumentRole::Input);
+        let mut members = members.map(|member| member_role(record, verb, &member.name));
+        number(role).or_else(|| members.find_map(|role| number(&role)))
+    })
+}
+
 /// The role of a member of an input object.
 pub fn member_role(record: &RecordType, verb: OperationVerb, member: &str) -> ArgumentRole {
     let role = named_role(record, verb, member);

@@ -114,6 +114,7 @@ impl CheckedField<'_> {
 
     fn schema_warning(&self, argument: Option<&str>, message: String, help: &str) -> SchemaWarning {
         SchemaWarning {
+            code: "ARGUMENT",
             type_name: self.type_name.to_owned(),
             field: self.field.to_owned(),
             argument: argument.map(str::to_owned),

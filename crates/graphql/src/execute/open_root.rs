@@ -5,7 +5,8 @@ use trefoil_model::RecordId;
 use trefoil_model::error::{Error, MissingItem};
 use trefoil_model::values::json_text;
 
-use crate::execute::connection::{ConnectionWriter, PageInfo, ResolvedFields};
+use crate::execute::connection::{ConnectionWriter, ResolvedFields};
+use crate::execute::page_info::PageExtent;
 use crate::execute::path::FieldPosition;
 use crate::execute::payload::{PayloadContext, PayloadWriter, write_id};
 use crate::execute::pending_root::PendingRoot;
@@ -195,10 +196,10 @@ impl RootFinish<'_> {
                     | Outcome::PlainList { .. } => (false, None),
                 };
                 let connection_writer = std::mem::take(&mut open.connection);
-                let page = PageInfo::new(&pending.slice, has_more, total);
+                let page = PageExtent { slice: &pending.slice, has_more, total };
                 let cursors = [pending.cursors.as_ref(); 2];
                 writer.stop_null(root.required, |writer| {
-                    connection_writer.finish(connection, writer, at.path, &page, cursors, resolved)
+                    connection_writer.finish(connection, writer, at.path, page, cursors, resolved)
                 })
             }
             (RootShape::Payload(_), _) => {
