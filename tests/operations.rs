@@ -140,7 +140,7 @@ fn unused_arguments_are_reported() {
         type User { id: ID! name: String orders(latest: Int, first: Int, item: String): [Order!]! }
         type Order { id: ID! user: User item: String }
         input UserWhere { name_like: String name_contains: String and: [UserWhere!] xor: [UserWhere!] }
-        input UserInput { id: ID name: String nmae: String }
+        input UserInput { id: ID name: String nmae: String clientMutationId: String }
         schema { query: Questions mutation: Orders }
         type Questions { users(where: UserWhere, nme: String, name: String): [User] user(id: ID!, lang: String): User order: Order custom(x: Int): Int }
         type Orders {

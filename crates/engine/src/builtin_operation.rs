@@ -117,6 +117,8 @@ pub enum ArgumentRole {
     /// The unique fields by which the record to update is found.
     UniqueFields,
     ExpectedVersion,
+    /// A text that the payload repeats, as Relay has it.
+    ClientMutationId,
     /// Counts from 1.
     Page,
     /// A page that counts from 0, as `page: Int = 0` says.
@@ -178,6 +180,18 @@ impl OperationVerb {
         matches!(
             self,
             OperationVerb::Get | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete
+        )
+    }
+
+    /// True for writes of one record, whose result may be a payload.
+    pub fn writes_one(self) -> bool {
+        matches!(
+            self,
+            OperationVerb::Create
+                | OperationVerb::Update
+                | OperationVerb::Save
+                | OperationVerb::Upsert
+                | OperationVerb::Delete
         )
     }
 

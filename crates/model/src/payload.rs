@@ -17,6 +17,8 @@ pub enum PayloadPart {
     Code,
     /// How many records were written: 1.
     Count,
+    /// What the request gave as `clientMutationId`.
+    ClientMutationId,
     EmptyList,
     Null,
 }
@@ -107,6 +109,7 @@ impl Model {
             ("Int", words) if words.ends_with("count") || words == "affected_rows" => {
                 Some(PayloadPart::Count)
             }
+            ("ID" | "String", "client_mutation_id") => Some(PayloadPart::ClientMutationId),
             (_, "client_mutation_id" | "error" | "errors" | "code" | "trace_id") => {
                 matches!(field.ty, Type::Named(_)).then_some(PayloadPart::Null)
             }

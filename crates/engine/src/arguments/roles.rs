@@ -110,6 +110,20 @@ pub fn member_role(record: &RecordType, verb: OperationVerb, member: &str) -> Ar
 }
 
 fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentRole {
+    let role = operation_role(record, verb, name);
+    let is_unknown = role == ArgumentRole::Unknown;
+    if is_unknown && verb.writes_one() && is_client_mutation_id(name) {
+        ArgumentRole::ClientMutationId
+    } else {
+        role
+    }
+}
+
+pub(crate) fn is_client_mutation_id(name: &str) -> bool {
+    names::snake_words(name) == "client_mutation_id"
+}
+
+fn operation_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentRole {
     let is_key = || record.field(record.id_field()).name == name || name == "id";
     match verb {
         OperationVerb::UpdateMany | OperationVerb::DeleteMany if name == "where" => ArgumentRole::Where,

@@ -90,6 +90,7 @@ impl CheckedField<'_> {
                 | ArgumentRole::Field(_)
                 | ArgumentRole::Compare(..)
                 | ArgumentRole::ExpectedVersion
+                | ArgumentRole::ClientMutationId
                 | ArgumentRole::Page
                 | ArgumentRole::PageFromZero
                 | ArgumentRole::Size

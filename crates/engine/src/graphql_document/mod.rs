@@ -195,6 +195,7 @@ impl DocumentRequest<'_> {
             | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
+            | ArgumentRole::ClientMutationId
             | ArgumentRole::GroupBy
             | ArgumentRole::Having
             | ArgumentRole::Unknown => None,

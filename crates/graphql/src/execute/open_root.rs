@@ -117,7 +117,13 @@ impl RootFinish<'_> {
                 if payload.requires_record() {
                     return writer.write_null(root.required, at);
                 }
-                let context = PayloadContext { is_done: false, id: None, global_type: None, change: None };
+                let context = PayloadContext {
+                    is_done: false,
+                    id: None,
+                    global_type: None,
+                    client_mutation_id: None,
+                    change: None,
+                };
                 writer.stop_null(root.required, |writer| {
                     PayloadWriter::default().finish(payload, writer, at.path, context, resolved)
                 })
@@ -153,6 +159,7 @@ impl RootFinish<'_> {
                     is_done: true,
                     id: Some(&id),
                     global_type: builtin.global_type(),
+                    client_mutation_id: pending.client_mutation_id.as_deref(),
                     change: None,
                 };
                 writer.stop_null(root.required, |writer| {
@@ -162,8 +169,13 @@ impl RootFinish<'_> {
             // A get operation that is not by id lists the first match.
             (RootShape::Payload(payload), Outcome::Found | Outcome::Listed { .. }) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let change = pending.change.as_ref();
-                let context = PayloadContext { is_done: true, id: None, global_type: None, change };
+                let context = PayloadContext {
+                    is_done: true,
+                    id: None,
+                    global_type: None,
+                    client_mutation_id: None,
+                    change: pending.change.as_ref(),
+                };
                 writer.stop_null(root.required, |writer| {
                     payload_writer.finish(payload, writer, at.path, context, resolved)
                 })
