@@ -132,6 +132,9 @@ impl PayloadWriter {
                     PayloadPart::True => writer.out.extend_from_slice(done(b"true", b"false")),
                     PayloadPart::Message => writer.out.extend_from_slice(done(b"\"OK\"", b"\"not found\"")),
                     PayloadPart::Code => writer.out.extend_from_slice(done(b"200", b"404")),
+                    PayloadPart::CodeText => {
+                        writer.out.extend_from_slice(done(b"\"OK\"", b"\"NOT_FOUND\""));
+                    }
                     PayloadPart::Count => writer.out.extend_from_slice(done(b"1", b"0")),
                     PayloadPart::ClientMutationId => match context.client_mutation_id {
                         Some(text) => json_text::write_text(&mut writer.out, text),
