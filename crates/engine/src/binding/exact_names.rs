@@ -62,9 +62,8 @@ fn bind_root_field(
     // Where a plural is its own singular (`series`), the declared type decides between list and get.
     let fitting = candidates
         .iter()
-        .filter_map(|(record, verb)| Some((*record, *verb, find_result_shape(model, root, *record, *verb)?)));
-    let fitting: Vec<(RecordTypeId, OperationVerb, ResultShape)> = fitting.collect();
-    for &(record, verb, result_shape) in &fitting {
+        .find_map(|(record, verb)| Some((*record, *verb, find_result_shape(model, root, *record, *verb)?)));
+    if let Some((record, verb, result_shape)) = fitting {
         let arguments = NamedArguments::new(model, record, verb, &root.arguments);
         if arguments.can_work(false) || is_singleton(model, root, record, verb) {
             return builtin_binding(model, root, record, verb, result_shape, arguments.roles);
@@ -83,8 +82,8 @@ fn bind_root_field(
     if let Some(binding) = bind_abstract(model, words, root) {
         return binding;
     }
-    ResolverBinding::Missing(match (fitting.first(), candidates.first()) {
-        (Some((record, verb, _)), _) => explain_arguments(model, root, *record, *verb),
+    ResolverBinding::Missing(match (fitting, candidates.first()) {
+        (Some((record, verb, _)), _) => explain_arguments(model, root, record, verb),
         (None, Some((record, _))) => explain_wrong_type(model, root, *record),
         (None, None) => explain_missing(model, root, words, names.known(root.root_kind)),
     })
