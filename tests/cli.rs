@@ -218,6 +218,39 @@ fn check_reports_every_error_of_every_file() {
 }
 
 #[test]
+fn check_tells_which_fields_an_operation_fills() {
+    let folder = with_manifest("");
+    let schema = "type Task { id: ID! title: String! done: Boolean! tags: [String!]! createdAt: String! updatedAt: String! }
+        type Query { tasks: [Task!]! }
+        type Mutation {
+            createTask(title: String!): Task!
+            addTask(title: String!, done: Boolean!, tags: [String!]!, createdAt: String!, updatedAt: String!): Task!
+            updateTask(id: ID!, title: String): Task!
+        }";
+    put(folder.path(), "app/graphql/a.graphqls", schema);
+    let human = trefoil(&folder, &["check", "app", "--strict"], &[]);
+    let filled = "creates one Task; fills done with false, tags with an empty list, createdAt with the time, updatedAt with the time\n";
+    assert!(human.out.contains(filled), "{}", human.out);
+    assert!(human.out.contains("  Mutation.addTask     creates one Task\n"), "{}", human.out);
+    assert!(human.out.contains("updates one Task; fills updatedAt with the time\n"), "{}", human.out);
+    assert_eq!(human.code, 0, "it is no warning: {}", human.out);
+
+    let json = trefoil(&folder, &["check", "app", "--format", "json"], &[]);
+    let report: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    let operations = report["operations"].as_array().expect("a list");
+    let filled = |name: &str| {
+        let found = operations.iter().find(|operation| operation["operation"] == name);
+        found.map(|operation| operation["filled"].clone()).expect("an operation")
+    };
+    assert_eq!(
+        filled("Mutation.updateTask"),
+        serde_json::json!([{ "field": "updatedAt", "value": "the time" }])
+    );
+    assert_eq!(filled("Mutation.createTask").as_array().map(Vec::len), Some(4));
+    assert_eq!(filled("Mutation.addTask"), serde_json::json!([]));
+}
+
+#[test]
 fn check_validates_seed_files() {
     let folder = with_manifest("");
     put(

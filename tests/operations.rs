@@ -1,10 +1,13 @@
 //! Operations bound by name: a list read page by page in every order, and unused arguments.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use trefoil::Trefoil;
 use trefoil_config::{Config, DatabaseLocation};
 use trefoil_engine::arguments::warnings::argument_warnings;
 use trefoil_engine::{ResolverRegistry, binding};
+use trefoil_model::error::Error;
 use trefoil_model::{SourceFile, parse_schema};
 
 use crate::support::{Client, Server};
@@ -137,7 +140,7 @@ fn unused_arguments_are_reported() {
         type User { id: ID! name: String orders(latest: Int, first: Int, item: String): [Order!]! }
         type Order { id: ID! user: User item: String }
         input UserWhere { name_like: String name_contains: String and: [UserWhere!] xor: [UserWhere!] }
-        input UserInput { id: ID name: String nmae: String }
+        input UserInput { id: ID name: String nmae: String clientMutationId: String }
         schema { query: Questions mutation: Orders }
         type Questions { users(where: UserWhere, nme: String, name: String): [User] user(id: ID!, lang: String): User order: Order custom(x: Int): Int }
         type Orders {
@@ -168,6 +171,38 @@ fn unused_arguments_are_reported() {
         ]
     );
     assert!(found[0].render(&files).contains("= help: use the name of a field"));
+}
+
+#[test]
+fn fields_of_pages_that_nothing_answers_are_reported() {
+    let schema = "
+        type Book { id: ID! title: String }
+        type BookPage { items: [Book!]! totalPages: Int! rank: Int number: String nextPage: Int! meta: Meta info: Info }
+        type Meta { page: Int size: Int }
+        type Info { page: Int other: Int }
+        type BookConnection { edges: [BookEdge!]! pageInfo: PageInfo! }
+        type BookEdge { cursor: String! node: Book! weight: Int! }
+        type PageInfo { hasNextPage: Boolean! totalPages: Int extra: String }
+        type Query { books(page: Int): BookPage! allBooks: BookPage! booksConnection(first: Int): BookConnection! }";
+    let files = [SourceFile { name: "a.graphqls".into(), text: schema.into() }];
+    let (model, _) = parse_schema(&files, &[]).unwrap();
+    let mut registry = ResolverRegistry::default();
+    let reported = |registry: &ResolverRegistry| -> Vec<String> {
+        let bindings = binding::bind_root_fields(&model, registry);
+        let found = binding::page_warnings(&model, &bindings, registry);
+        found.iter().map(|warning| format!("{}.{}", warning.type_name, warning.field)).collect()
+    };
+    let all = [
+        "BookPage.rank",
+        "BookPage.number",
+        "BookPage.nextPage",
+        "BookPage.info",
+        "BookEdge.weight",
+        "PageInfo.extra",
+    ];
+    assert_eq!(reported(&registry), all);
+    registry.register("BookPage.rank", Arc::new(|_| Box::pin(async { Err(Error::internal("not called")) })));
+    assert_eq!(reported(&registry), all[1..]);
 }
 
 /// Required times that no argument sets: all of one request are the same, and those of the last change change.

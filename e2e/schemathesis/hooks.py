@@ -11,6 +11,23 @@ TAG = re.compile(r'"[0-9a-f]+-[0-9a-f]{8}"')
 KEY = re.compile(r"[!-~]([\t -~]{0,253}[!-~])?")
 
 
+def lines_as_lists(node):
+    if isinstance(node, dict):
+        media = node.get("application/x-ndjson")
+        if isinstance(media, dict) and "x-item-schema" in media:
+            media["schema"] = {"type": "array", "items": media["x-item-schema"]}
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            lines_as_lists(inner)
+
+
+@schemathesis.hook
+def before_load_schema(ctx, raw_schema):
+    """OpenAPI 3.1 has no word for lines of JSON. To make and to check them, they are a list of what each line holds."""
+    lines_as_lists(raw_schema)
+
+
 @schemathesis.serializer("application/x-ndjson")
 def lines(ctx, value):
     if isinstance(value, bytes):

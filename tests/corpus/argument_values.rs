@@ -36,6 +36,7 @@ impl ArgumentValues<'_> {
             ArgumentRole::PageFromZero | ArgumentRole::Offset => Some(json!(0)),
             ArgumentRole::Size | ArgumentRole::Limit | ArgumentRole::First => Some(json!(20)),
             ArgumentRole::Search => self.stored_text(),
+            ArgumentRole::ClientMutationId => Some(json!("one")),
             ArgumentRole::After
             | ArgumentRole::Last
             | ArgumentRole::Before

@@ -51,6 +51,7 @@ fn example_argument(record: &RecordType, argument: &Argument, role: &ArgumentRol
         | ArgumentRole::Input
         | ArgumentRole::UniqueFields
         | ArgumentRole::ExpectedVersion
+        | ArgumentRole::ClientMutationId
         | ArgumentRole::After
         | ArgumentRole::Last
         | ArgumentRole::Before

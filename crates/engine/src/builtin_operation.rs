@@ -14,6 +14,8 @@ pub struct BuiltinOperation {
     /// Name and role of each argument, in schema order.
     pub argument_roles: Vec<(String, ArgumentRole)>,
     pub result_shape: ResultShape,
+    /// The number that an argument gives the first page, 1 or 0, if there is one.
+    pub first_page: Option<i64>,
     /// A get operation without arguments, on a type that has one record: `shop: Shop!`.
     pub is_singleton: bool,
     /// Required fields that the operation fills, because no argument can set them.
@@ -115,6 +117,8 @@ pub enum ArgumentRole {
     /// The unique fields by which the record to update is found.
     UniqueFields,
     ExpectedVersion,
+    /// A text that the payload repeats, as Relay has it.
+    ClientMutationId,
     /// Counts from 1.
     Page,
     /// A page that counts from 0, as `page: Int = 0` says.
@@ -176,6 +180,18 @@ impl OperationVerb {
         matches!(
             self,
             OperationVerb::Get | OperationVerb::Update | OperationVerb::Save | OperationVerb::Delete
+        )
+    }
+
+    /// True for writes of one record, whose result may be a payload.
+    pub fn writes_one(self) -> bool {
+        matches!(
+            self,
+            OperationVerb::Create
+                | OperationVerb::Update
+                | OperationVerb::Save
+                | OperationVerb::Upsert
+                | OperationVerb::Delete
         )
     }
 

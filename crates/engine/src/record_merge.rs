@@ -18,8 +18,8 @@ pub struct RecordMerge {
     order: Vec<MergeKey>,
     skip: usize,
     take: Option<usize>,
-    /// There are records before the page.
-    pub has_previous: bool,
+    /// The part of the whole list that is read.
+    pub slice: ListSlice,
     /// The places of each requested id, if the list is that of ids.
     ids: Option<RecordPlaces>,
 }
@@ -60,7 +60,7 @@ impl RecordMerge {
                 "a list of several types reads at most {MAX_MERGED_RECORDS} records of each, but the page ends at {end}"
             )));
         }
-        let has_previous = listing.slice.has_preceding();
+        let slice = listing.slice.clone();
         if !matches!(listing.slice, ListSlice::First { .. }) {
             listing.slice = ListSlice::Range { offset: 0, limit: take.map(|_| end) };
         }
@@ -74,13 +74,7 @@ impl RecordMerge {
         // The sort keys and the id follow the selected columns.
         listing.with_cursors = true;
         let size = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
-        Ok(RecordMerge {
-            order: order.collect(),
-            skip: size(skip),
-            take: take.map(size),
-            has_previous,
-            ids: None,
-        })
+        Ok(RecordMerge { order: order.collect(), skip: size(skip), take: take.map(size), slice, ids: None })
     }
 
     /// The list has the records of these ids, in this order.

@@ -49,7 +49,7 @@ pub use crate::field_kind::{
     Relation, ValueType,
 };
 pub use crate::filter_operator::{ComparisonOp, FilterOperator, TextMatch, TextPart};
-pub use crate::list_wrapper::PageField;
+pub use crate::list_wrapper::{PageField, PagePart};
 pub use crate::payload::PayloadPart;
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
 pub use crate::sdl::parse::parse_schema;

@@ -6,14 +6,45 @@ use apollo_compiler::schema::ExtendedType;
 use crate::naming::names::snake_words;
 use crate::{Model, RecordTypeId, Scalar, ScalarGroup};
 
-/// What a field of a page holds.
+/// What a field of a connection or a page holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageField {
+    Edges,
     Records,
+    /// An object of parts, such as `pageInfo`.
+    Info,
+    Part(PagePart),
+}
+
+/// What is said about a page beside its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PagePart {
     /// The number of all records, whatever the page.
     Total,
+    PageCount,
+    /// The number of the page, counted like the argument for it, else from 1.
+    Page,
+    /// The same in Spring's pages: without such an argument it counts from 0.
+    SpringNumber,
+    /// The same, from 0 in any case.
+    PageIndex,
+    NextPage,
+    PreviousPage,
+    /// The greatest number of records on a page.
+    Size,
+    /// The number of records on this page.
+    Length,
+    /// The number of records before this page.
+    Offset,
     HasNext,
     HasPrevious,
+    IsFirst,
+    IsLast,
+    IsEmpty,
+    StartCursor,
+    EndCursor,
+    /// The cursor after which the next page begins; null on the last page.
+    NextCursor,
 }
 
 impl Model {
@@ -37,25 +68,54 @@ impl Model {
     /// What a field of a connection or a page holds, by its name and its type.
     pub fn page_field(&self, type_name: &str, field: &str) -> Option<PageField> {
         let node = self.wrapped_type(type_name)?;
-        let page_list = self.page_list(type_name).map(|(list, _)| list);
         let ty = self.field_type(type_name, field)?;
         let inner = ty.inner_named_type().as_str();
-        if Some(field) == page_list || (field == "nodes" && is_single_list(ty)) {
+        let is_page_list = self.page_list(type_name).is_some_and(|(list, _)| list == field);
+        if is_page_list || (field == "nodes" && is_single_list(ty)) {
             return (inner == node).then_some(PageField::Records);
         }
-        let words = snake_words(field);
-        let is_flag = inner == "Boolean" && !ty.is_list();
-        match words.as_str() {
-            "total_count" if self.is_number(ty) => Some(PageField::Total),
-            // A connection has these in its `pageInfo`.
-            _ if page_list.is_none() => None,
-            "total" | "count" | "total_elements" | "total_items" | "total_records" if self.is_number(ty) => {
-                Some(PageField::Total)
+        match self.schema.get_object(inner) {
+            Some(_) if ty.is_list() => (field == "edges").then_some(PageField::Edges),
+            Some(info) => {
+                let mut parts = info.fields.keys().map(|name| self.page_part(inner, name));
+                let is_info = field == "pageInfo" || parts.all(|part| part.is_some());
+                is_info.then_some(PageField::Info)
             }
-            "has_next" | "has_next_page" | "has_more" if is_flag => Some(PageField::HasNext),
-            "has_previous" | "has_previous_page" if is_flag => Some(PageField::HasPrevious),
-            _ => None,
+            None => self.page_part(type_name, field).map(PageField::Part),
         }
+    }
+
+    /// What a field of a page, or of an object that describes one, says about it.
+    pub fn page_part(&self, type_name: &str, field: &str) -> Option<PagePart> {
+        let ty = self.field_type(type_name, field)?;
+        let is_flag = || ty.inner_named_type() == "Boolean" && !ty.is_list();
+        let part = match snake_words(field).as_str() {
+            "total_count" | "total" | "count" | "total_elements" | "total_items" | "total_records" => {
+                self.is_number(ty).then_some(PagePart::Total)
+            }
+            "total_pages" | "page_count" | "pages" => self.is_number(ty).then_some(PagePart::PageCount),
+            "page" | "current_page" | "page_number" => self.is_number(ty).then_some(PagePart::Page),
+            "number" => self.is_number(ty).then_some(PagePart::SpringNumber),
+            "page_index" => self.is_number(ty).then_some(PagePart::PageIndex),
+            "next_page" => self.is_number(ty).then_some(PagePart::NextPage),
+            "prev_page" | "previous_page" => self.is_number(ty).then_some(PagePart::PreviousPage),
+            "size" | "page_size" | "per_page" | "limit" => self.is_number(ty).then_some(PagePart::Size),
+            "number_of_elements" => self.is_number(ty).then_some(PagePart::Length),
+            "offset" => self.is_number(ty).then_some(PagePart::Offset),
+            "has_next" | "has_next_page" | "has_more" => is_flag().then_some(PagePart::HasNext),
+            "has_previous" | "has_previous_page" | "has_prev" | "has_prev_page" => {
+                is_flag().then_some(PagePart::HasPrevious)
+            }
+            "first" | "is_first" => is_flag().then_some(PagePart::IsFirst),
+            "last" | "is_last" => is_flag().then_some(PagePart::IsLast),
+            "empty" | "is_empty" => is_flag().then_some(PagePart::IsEmpty),
+            "start_cursor" => self.is_cursor(ty).then_some(PagePart::StartCursor),
+            "end_cursor" | "cursor" => self.is_cursor(ty).then_some(PagePart::EndCursor),
+            "next_cursor" => self.is_cursor(ty).then_some(PagePart::NextCursor),
+            _ => None,
+        };
+        // The last page has no next one, so the field must be nullable.
+        part.filter(|part| !ty.is_non_null() || !matches!(part, PagePart::NextPage | PagePart::PreviousPage))
     }
 
     /// A selection of the records that the type wraps.
@@ -101,6 +161,14 @@ impl Model {
         let is_scalar = self.schema.types.get(name).is_some_and(ExtendedType::is_scalar);
         let group = Scalar::from_name(name).map(Scalar::group);
         is_scalar && !ty.is_list() && group.is_none_or(|group| group == ScalarGroup::Number)
+    }
+
+    /// True for texts, and for scalars that we do not know.
+    fn is_cursor(&self, ty: &Type) -> bool {
+        let name = ty.inner_named_type();
+        let is_scalar = self.schema.types.get(name).is_some_and(ExtendedType::is_scalar);
+        let is_text = matches!(name.as_str(), "String" | "ID") || Scalar::from_name(name).is_none();
+        is_scalar && !ty.is_list() && is_text
     }
 
     fn field_type(&self, type_name: &str, field: &str) -> Option<&Type> {

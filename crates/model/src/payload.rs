@@ -15,8 +15,12 @@ pub enum PayloadPart {
     Message,
     /// As in HTTP: 200.
     Code,
+    /// The same as a word: `OK`.
+    CodeText,
     /// How many records were written: 1.
     Count,
+    /// What the request gave as `clientMutationId`.
+    ClientMutationId,
     EmptyList,
     Null,
 }
@@ -107,6 +111,11 @@ impl Model {
             ("Int", words) if words.ends_with("count") || words == "affected_rows" => {
                 Some(PayloadPart::Count)
             }
+            // One that may be null is that of an error.
+            ("String", "code" | "status_code") if field.ty.is_non_null() => {
+                says_result(object).then_some(PayloadPart::CodeText)
+            }
+            ("ID" | "String", "client_mutation_id") => Some(PayloadPart::ClientMutationId),
             (_, "client_mutation_id" | "error" | "errors" | "code" | "trace_id") => {
                 matches!(field.ty, Type::Named(_)).then_some(PayloadPart::Null)
             }
@@ -125,6 +134,13 @@ fn is_noun_of_payload(type_name: &str, noun: &str) -> bool {
     let noun =
         ["delete_", "deleted_", "removed_"].iter().find_map(|verb| noun.strip_prefix(verb)).unwrap_or(noun);
     format!("_{}_", snake_words(type_name)).contains(&format!("_{noun}_"))
+}
+
+/// True if the type is the result of an operation, by its name or its fields. `Country { code capital }` is not.
+fn says_result(object: &ObjectType) -> bool {
+    let is_result =
+        |name: &str| matches!(snake_words(name).as_str(), "success" | "ok" | "message" | "errors");
+    is_payload_name(&object.name) || object.fields.keys().any(|name| is_result(name))
 }
 
 /// `DeleteBookPayload`, `MemberCreationMessage`: a type that is the result of an operation by its name.

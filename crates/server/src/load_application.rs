@@ -45,7 +45,9 @@ fn load_with_ids(
         return Err(unknown);
     }
     let bindings = binding::bind_root_fields(&model, registry);
-    warnings.extend(model.locate_warnings(argument_warnings(&model, &bindings)));
+    let mut found = argument_warnings(&model, &bindings);
+    found.extend(binding::page_warnings(&model, &bindings, registry));
+    warnings.extend(model.locate_warnings(found));
     Ok(LoadedApplication { model: Arc::new(model), bindings, warnings })
 }
 

@@ -58,6 +58,8 @@ struct CheckReport {
 struct OperationReport {
     name: String,
     resolver: Result<String, String>,
+    /// The required fields that it fills, because no argument sets them, and what with.
+    filled: Vec<(String, &'static str)>,
     location: SourceLocation,
 }
 
@@ -106,9 +108,9 @@ impl CheckReport {
             text += "\n\n";
         }
         let width = self.operations.iter().map(|operation| operation.name.len()).max().unwrap_or(0);
-        for OperationReport { name, resolver, .. } in &self.operations {
+        for OperationReport { name, resolver, filled, .. } in &self.operations {
             let _ = match resolver {
-                Ok(description) => writeln!(text, "  {name:<width$}  {description}"),
+                Ok(description) => writeln!(text, "  {name:<width$}  {description}{}", filled_text(filled)),
                 Err(reason) => writeln!(text, "! {name:<width$}  {reason}"),
             };
         }
@@ -171,8 +173,24 @@ fn report_operations(application: &LoadedApplication) -> Vec<OperationReport> {
             ResolverBinding::Registered(_) => Ok("registered resolver".to_owned()),
             ResolverBinding::Missing(reason) => Err(reason.clone()),
         },
+        filled: match binding {
+            ResolverBinding::Builtin(builtin) => {
+                let record = model.record(builtin.record);
+                let filled = builtin.filled_fields.iter();
+                filled.map(|fill| (record.field(fill.field).name.clone(), fill.value.description())).collect()
+            }
+            ResolverBinding::Abstract(_) | ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => {
+                Vec::new()
+            }
+        },
     });
     reports.collect()
+}
+
+/// `; fills done with false, createdAt with the time`.
+fn filled_text(filled: &[(String, &'static str)]) -> String {
+    let parts: Vec<String> = filled.iter().map(|(field, value)| format!("{field} with {value}")).collect();
+    if parts.is_empty() { String::new() } else { format!("; fills {}", parts.join(", ")) }
 }
 
 fn describe_operation(verb: OperationVerb, record: &str) -> String {
@@ -199,10 +217,12 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
 }
 
 fn operation_json(operation: &OperationReport) -> Value {
+    let filled = operation.filled.iter().map(|(field, value)| json!({ "field": field, "value": value }));
     json!({
         "operation": operation.name,
         "resolver": operation.resolver.as_ref().ok(),
         "missing": operation.resolver.as_ref().err(),
+        "filled": filled.collect::<Vec<Value>>(),
         "file": operation.location.file,
         "line": operation.location.line,
     })

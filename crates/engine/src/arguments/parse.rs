@@ -6,7 +6,7 @@ use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::{FieldId, Model, RecordId, RecordType, RecordTypeId, Value};
 
 use crate::arguments::parsed_arguments::ParsedArguments;
-use crate::arguments::roles::member_role;
+use crate::arguments::roles::{is_client_mutation_id, member_role};
 use crate::arguments::unknown_names::unknown_argument_message;
 use crate::arguments::values::expect_object;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
@@ -133,6 +133,17 @@ impl BuiltinOperation {
         plan::plan_predicates(model, model.record(self.record), &conditions)
     }
 
+    /// The text that the payload repeats: an argument, or a member of an input object.
+    pub fn client_mutation_id(&self, arguments: &[(usize, Value)]) -> Option<String> {
+        arguments.iter().find_map(|(position, value)| {
+            let (name, role) = &self.argument_roles[*position];
+            if let (Value::Object(members), ArgumentRole::Input) = (value, role) {
+                return members.iter().find_map(|(name, value)| client_mutation_text(name, value));
+            }
+            client_mutation_text(name, value)
+        })
+    }
+
     fn parse_arguments(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<ParsedArguments> {
         let mut parsed = ParsedArguments::default();
         let mut violations = Vec::new();
@@ -148,6 +159,13 @@ impl BuiltinOperation {
         }
         if violations.is_empty() { Ok(parsed) } else { Err(Error::Invalid(violations)) }
     }
+}
+
+fn client_mutation_text(name: &str, value: &Value) -> Option<String> {
+    // An `ID` may be given as a number.
+    let text = if let Value::Int(number) = value { Some(number.to_string()) } else { None };
+    let text = text.or_else(|| value.as_str().map(str::to_owned));
+    text.filter(|_| is_client_mutation_id(name))
 }
 
 /// The listing for the arguments of a relation field.
@@ -189,7 +207,10 @@ pub fn fields_from_object(model: &Model, record: &RecordType, value: Value) -> R
     let verb = OperationVerb::Create;
     let mut parsed = ParsedArguments::default();
     let fields = expect_object("input", value).map_err(Error::Invalid)?;
-    let is_unknown = |name: &&String| member_role(record, verb, name) == ArgumentRole::Unknown;
+    let is_unknown = |name: &&String| {
+        let role = member_role(record, verb, name);
+        matches!(role, ArgumentRole::Unknown | ArgumentRole::ClientMutationId)
+    };
     let unknown = fields.iter().map(|(name, _)| name).filter(is_unknown);
     let unknown =
         unknown.map(|name| Violation::new(name, "UNKNOWN", unknown_argument_message(record, verb, name)));

@@ -103,6 +103,7 @@ impl ParsedArguments {
             }
             ArgumentRole::Input => self.accept_named(model, record, verb, expect_object(name, value)?)?,
             ArgumentRole::ExpectedVersion => self.expected_version = Some(expect_integer(name, &value)?),
+            ArgumentRole::ClientMutationId => {}
             ArgumentRole::Page => self.page = Some(expect_integer(name, &value)?),
             ArgumentRole::PageFromZero => self.page = Some(expect_integer(name, &value)?.saturating_add(1)),
             ArgumentRole::Size => self.size = Some(expect_integer(name, &value)?),

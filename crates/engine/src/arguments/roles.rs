@@ -84,6 +84,24 @@ fn accept_key_part(record: &RecordType, roles: &mut [(String, ArgumentRole)]) {
     }
 }
 
+/// The number of the first page, as the argument for it counts, or a member of an input object.
+pub fn first_page(
+    record: &RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
+) -> Option<i64> {
+    let number = |role: &ArgumentRole| {
+        let is_page = matches!(role, ArgumentRole::Page | ArgumentRole::PageFromZero);
+        is_page.then(|| i64::from(*role == ArgumentRole::Page))
+    };
+    arguments.iter().zip(roles).find_map(|(argument, (_, role))| {
+        let members = argument.fields.iter().filter(|_| *role == ArgumentRole::Input);
+        let mut members = members.map(|member| member_role(record, verb, &member.name));
+        number(role).or_else(|| members.find_map(|role| number(&role)))
+    })
+}
+
 /// The role of a member of an input object.
 pub fn member_role(record: &RecordType, verb: OperationVerb, member: &str) -> ArgumentRole {
     let role = named_role(record, verb, member);
@@ -92,6 +110,20 @@ pub fn member_role(record: &RecordType, verb: OperationVerb, member: &str) -> Ar
 }
 
 fn named_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentRole {
+    let role = operation_role(record, verb, name);
+    let is_unknown = role == ArgumentRole::Unknown;
+    if is_unknown && verb.writes_one() && is_client_mutation_id(name) {
+        ArgumentRole::ClientMutationId
+    } else {
+        role
+    }
+}
+
+pub(crate) fn is_client_mutation_id(name: &str) -> bool {
+    names::snake_words(name) == "client_mutation_id"
+}
+
+fn operation_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentRole {
     let is_key = || record.field(record.id_field()).name == name || name == "id";
     match verb {
         OperationVerb::UpdateMany | OperationVerb::DeleteMany if name == "where" => ArgumentRole::Where,

@@ -92,6 +92,7 @@ impl CheckedField<'_> {
                 | ArgumentRole::Field(_)
                 | ArgumentRole::Compare(..)
                 | ArgumentRole::ExpectedVersion
+                | ArgumentRole::ClientMutationId
                 | ArgumentRole::Page
                 | ArgumentRole::PageFromZero
                 | ArgumentRole::Size
@@ -124,6 +125,7 @@ impl CheckedField<'_> {
         help: &str,
     ) -> SchemaWarning {
         SchemaWarning {
+            code: "ARGUMENT",
             type_name: self.type_name.to_owned(),
             field: self.field.to_owned(),
             argument: argument.map(str::to_owned),

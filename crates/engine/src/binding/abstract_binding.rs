@@ -13,6 +13,7 @@ use trefoil_model::naming::operation_words::{
 use trefoil_model::{KeySource, Model, RecordTypeId, RootField, RootKind};
 
 use crate::abstract_operation::AbstractOperation;
+use crate::arguments::roles::first_page;
 use crate::binding::named_arguments::NamedArguments;
 use crate::binding::result_type::find_abstract_shape;
 use crate::binding::word_binding::WordBinder;
@@ -164,6 +165,7 @@ impl AbstractBinder<'_> {
         can_work.then(|| BuiltinOperation {
             record,
             verb,
+            first_page: first_page(self.model.record(record), verb, &self.root.arguments, &arguments.roles),
             argument_roles: arguments.roles,
             result_shape,
             is_singleton: false,

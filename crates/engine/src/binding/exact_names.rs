@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trefoil_model::naming::names;
 use trefoil_model::{Model, RecordTypeId, RootField, RootKind};
 
-use crate::arguments::roles::UNIQUE_FIELDS_ARGUMENT;
+use crate::arguments::roles::{UNIQUE_FIELDS_ARGUMENT, first_page};
 use crate::binding::abstract_binding::bind_abstract;
 use crate::binding::explanation::{explain_arguments, explain_missing, explain_wrong_type};
 use crate::binding::filled_fields::filled_fields;
@@ -102,6 +102,7 @@ fn builtin_binding(
         record,
         verb,
         filled_fields: filled_fields(record_type, verb, &root.arguments, &argument_roles),
+        first_page: first_page(record_type, verb, &root.arguments, &argument_roles),
         argument_roles,
         result_shape,
         is_singleton: is_singleton(model, root, record, verb),

@@ -18,5 +18,9 @@ mod filled_fields;
 // Why a root field has no resolver, and how to bind it.
 mod explanation;
 
+// The fields of pages that nothing answers.
+mod page_warnings;
+
 pub use exact_names::{bind_root_fields, subscribed_changes};
 pub(crate) use filled_fields::{fillable_fields, impossible_fields};
+pub use page_warnings::page_warnings;

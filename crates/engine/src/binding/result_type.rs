@@ -49,7 +49,7 @@ pub(super) fn find_result_shape(
             } else if model.payload_record(name) == Some(record) || model.is_status(name) {
                 Some(ResultShape::Payload)
             } else {
-                written_scalar(name).or_else(|| created_key(model.record(record), verb, name))
+                written_scalar(name).or_else(|| written_key(model, model.record(record), verb, name))
             }
         }
     }
@@ -103,15 +103,20 @@ fn written_scalar(name: &str) -> Option<ResultShape> {
     }
 }
 
-/// A create operation may answer with the key in its own type: `createUser(…): Int` where `id: Int!`. From another write
-/// a number could as well be the number of records.
-fn created_key(record: &RecordType, verb: OperationVerb, name: &str) -> Option<ResultShape> {
+/// A write may answer with the key in its own type: `deleteUser(id: Int!): Int` where `id: Int!`. Any other number could
+/// be the number of records.
+fn written_key(model: &Model, record: &RecordType, verb: OperationVerb, name: &str) -> Option<ResultShape> {
+    let scalar = Scalar::from_name(name)?;
+    let key = &record.field(record.id_field()).name;
+    let declared = model.schema.type_field(&record.name, key).ok();
+    let declared = declared.and_then(|field| Scalar::from_name(field.ty.inner_named_type()));
     let is_key_type = match record.key_form() {
-        KeyForm::Number => matches!(name, "Int" | "Long"),
-        KeyForm::Uuid => Scalar::from_name(name) == Some(Scalar::Uuid),
-        KeyForm::Digits | KeyForm::Text => false,
+        KeyForm::Number => scalar == Scalar::Int || (scalar == Scalar::Long && verb == OperationVerb::Create),
+        KeyForm::Digits => scalar == Scalar::Long && declared == Some(Scalar::Long),
+        KeyForm::Uuid => scalar == Scalar::Uuid,
+        KeyForm::Text => false,
     };
-    (verb == OperationVerb::Create && is_key_type).then_some(ResultShape::Id)
+    is_key_type.then_some(ResultShape::Id)
 }
 
 /// The record type that a root field declares as its result, one or many.

@@ -111,7 +111,11 @@ impl<'m> WordBinder<'m> {
         let fit = self.noun_fit(reading, record, &arguments)?;
         let is_loose = matches!(fit, NounFit::Empty | NounFit::Part);
         let is_other_list = verb == OperationVerb::List && reading.by.is_none() && arguments.requires_key();
-        let roles_fit = arguments.can_work(is_loose) && !is_other_list;
+        // `updateCarPrice: Int` could be the price.
+        let is_unclear = fit == NounFit::Qualified
+            && shape == ResultShape::Id
+            && !matches!(root.ty.inner_name(), "ID" | "String");
+        let roles_fit = !is_unclear && arguments.can_work(is_loose) && !is_other_list;
         roles_fit.then_some(BindingCandidate { record, verb, shape, roles: arguments.roles, fit })
     }
 

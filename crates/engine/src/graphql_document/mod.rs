@@ -196,6 +196,7 @@ impl DocumentRequest<'_> {
             | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
+            | ArgumentRole::ClientMutationId
             | ArgumentRole::Having
             | ArgumentRole::Unknown => None,
         }

@@ -70,6 +70,29 @@ impl ListSlice {
         }
     }
 
+    /// The number of records before the slice; `None` if it begins at a cursor or ends at the end of the list.
+    pub fn offset(&self) -> Option<i64> {
+        match self {
+            ListSlice::Page { page, size } => Some((page - 1).saturating_mul(*size)),
+            ListSlice::Range { offset, .. } => Some(*offset),
+            ListSlice::All
+            | ListSlice::First { after: None, .. }
+            | ListSlice::Between { after: None, from_end: false, .. } => Some(0),
+            ListSlice::First { .. } | ListSlice::Between { .. } => None,
+        }
+    }
+
+    /// The number of the page in which the slice begins, counted from 0. All records are on one page.
+    pub fn page_index(&self) -> Option<i64> {
+        match self {
+            ListSlice::Page { page, .. } => Some(page - 1),
+            ListSlice::All
+            | ListSlice::First { .. }
+            | ListSlice::Between { .. }
+            | ListSlice::Range { .. } => Some(self.offset()? / self.max_count().unwrap_or(i64::MAX).max(1)),
+        }
+    }
+
     /// True if there are records before this slice.
     pub fn has_preceding(&self) -> bool {
         match self {

@@ -20,6 +20,19 @@ pub enum FillValue {
     EmptyList,
 }
 
+impl FillValue {
+    /// As it is told to people.
+    pub fn description(self) -> &'static str {
+        match self {
+            FillValue::CurrentTime => "the time",
+            FillValue::CurrentDate => "the date",
+            FillValue::False => "false",
+            FillValue::Zero => "0",
+            FillValue::EmptyList => "an empty list",
+        }
+    }
+}
+
 /// How an update treats the fields that it does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingFields {

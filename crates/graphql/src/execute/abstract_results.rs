@@ -6,7 +6,8 @@ use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{MergedCells, MergedOrder, Outcome, OwnedRow, RecordMerge, ResultShape};
 use trefoil_model::error::{Error, Result};
 
-use crate::execute::connection::{ConnectionWriter, PageInfo, ResolvedFields};
+use crate::execute::connection::{ConnectionWriter, ResolvedFields};
+use crate::execute::page_info::PageExtent;
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::write::{NullPropagated, ResponseWriter, WriteResult};
 use crate::plan::abstract_root::{AbstractRoot, MemberShape};
@@ -212,14 +213,14 @@ impl AbstractResults {
         else {
             return Err(NullPropagated);
         };
-        let page = PageInfo {
-            has_next: has_more || self.has_more,
-            has_previous: self.merge.has_previous,
+        let page = PageExtent {
+            slice: &self.merge.slice,
+            has_more: has_more || self.has_more,
             total: Some(self.total),
         };
         let ends = [records.first(), records.last()];
         let cursors = ends.map(|record| record.and_then(|record| self.format(record)));
-        connection_writer.finish(connection, writer, at.path, &page, cursors, resolved)
+        connection_writer.finish(connection, writer, at.path, page, cursors, resolved)
     }
 
     fn format(&self, record: &AbstractRecord) -> Option<&CursorFormat> {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::ListSlice;
 use trefoil_engine::cursor::{CursorFormat, RowPosition};
 use trefoil_model::error::Error;
 use trefoil_model::values::json_text;
 
+use crate::execute::page_info::{PageExtent, PageInfo};
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::write::{NullPropagated, ResponseWriter, WriteResult};
 use crate::plan::shape::{
@@ -40,30 +40,6 @@ impl ResolvedFields {
             Some(tree) => writer.write_tree(&field.slot, tree, at),
             None => writer.fail_with(field.slot.required, &Error::internal("a resolver was not called"), at),
         }
-    }
-}
-
-/// Page info, known once all rows are read.
-pub struct PageInfo {
-    pub has_next: bool,
-    pub has_previous: bool,
-    pub total: Option<u64>,
-}
-
-impl PageInfo {
-    /// `has_more` says that the list goes on where the count of the slice ended. At a cursor it always goes on: there
-    /// is the record of the cursor.
-    pub fn new(slice: &ListSlice, has_more: bool, total: Option<u64>) -> PageInfo {
-        let (has_previous, has_next) = match slice {
-            ListSlice::All => (false, has_more),
-            ListSlice::Page { page, .. } => (*page > 1, has_more),
-            ListSlice::First { after, .. } | ListSlice::Between { after, from_end: false, .. } => {
-                (after.is_some(), has_more)
-            }
-            ListSlice::Between { before, from_end: true, .. } => (has_more, before.is_some()),
-            ListSlice::Range { offset, .. } => (*offset > 0, has_more),
-        };
-        PageInfo { has_next, has_previous, total }
     }
 }
 
@@ -119,9 +95,7 @@ impl ConnectionWriter {
                 ConnectionField::Typename(_)
                 | ConnectionField::Resolver(_)
                 | ConnectionField::PageInfo(_)
-                | ConnectionField::TotalCount
-                | ConnectionField::HasNext
-                | ConnectionField::HasPrevious
+                | ConnectionField::Part(..)
                 | ConnectionField::Missing(_) => Ok(()),
             });
             list.null_propagated = result.is_err();
@@ -140,15 +114,19 @@ impl ConnectionWriter {
         connection: &ConnectionShape,
         writer: &mut ResponseWriter,
         path: &ResponsePath,
-        page: &PageInfo,
+        page: PageExtent<'_>,
         cursors: [Option<&CursorFormat>; 2],
         resolved: &ResolvedFields,
     ) -> WriteResult {
-        let ConnectionWriter { lists, first_position, last_position, .. } = self;
-        let cursor = |format: Option<&CursorFormat>, position: &Option<RowPosition>| {
-            Some(format?.encode(position.as_ref().cloned()?))
-        };
+        let ConnectionWriter { lists, first_position, last_position, rows } = self;
         let [first_format, last_format] = cursors;
+        let page = PageInfo {
+            extent: page,
+            first_page: connection.first_page,
+            rows,
+            start: first_format.zip(first_position.as_ref()),
+            end: last_format.zip(last_position.as_ref()),
+        };
         let mut lists = lists.into_iter();
         write_entries(writer, &connection.entries, path, |writer, entry, at| match &entry.field {
             ConnectionField::Typename(name) => write_literal(writer, name),
@@ -167,29 +145,11 @@ impl ConnectionWriter {
                 write_entries(writer, fields, at.path, |writer, entry, at| match &entry.field {
                     PageInfoField::Typename(name) => write_literal(writer, name),
                     PageInfoField::Resolver(field) => resolved.write(writer, field, 0, at),
-                    PageInfoField::HasNextPage => write_bool(writer, page.has_next),
-                    PageInfoField::HasPreviousPage => write_bool(writer, page.has_previous),
-                    PageInfoField::StartCursor => write_cursor(
-                        writer,
-                        entry.required,
-                        cursor(first_format, &first_position).as_deref(),
-                        at,
-                    ),
-                    PageInfoField::EndCursor => write_cursor(
-                        writer,
-                        entry.required,
-                        cursor(last_format, &last_position).as_deref(),
-                        at,
-                    ),
+                    PageInfoField::Part(part, slot) => writer.write_value(slot, &page.value(*part, slot), at),
                     PageInfoField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
                 })
             }),
-            ConnectionField::TotalCount => match page.total {
-                Some(total) => write_literal(writer, total.to_string().as_bytes()),
-                None => writer.write_null(entry.required, at),
-            },
-            ConnectionField::HasNext => write_bool(writer, page.has_next),
-            ConnectionField::HasPrevious => write_bool(writer, page.has_previous),
+            ConnectionField::Part(part, slot) => writer.write_value(slot, &page.value(*part, slot), at),
             ConnectionField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
         })
     }
@@ -202,9 +162,7 @@ impl ConnectionField {
             ConnectionField::Typename(_)
             | ConnectionField::Resolver(_)
             | ConnectionField::PageInfo(_)
-            | ConnectionField::TotalCount
-            | ConnectionField::HasNext
-            | ConnectionField::HasPrevious
+            | ConnectionField::Part(..)
             | ConnectionField::Missing(_) => false,
         }
     }
@@ -217,9 +175,7 @@ impl ConnectionField {
             ConnectionField::Typename(_)
             | ConnectionField::Resolver(_)
             | ConnectionField::PageInfo(_)
-            | ConnectionField::TotalCount
-            | ConnectionField::HasNext
-            | ConnectionField::HasPrevious
+            | ConnectionField::Part(..)
             | ConnectionField::Missing(_) => false,
         }
     }
@@ -235,12 +191,9 @@ impl ConnectionShape {
                 ConnectionField::PageInfo(entries) => {
                     of_connection.extend(entries.list.iter().filter_map(|entry| match &entry.field {
                         PageInfoField::Resolver(field) => Some(field.clone()),
-                        PageInfoField::Typename(_)
-                        | PageInfoField::HasNextPage
-                        | PageInfoField::HasPreviousPage
-                        | PageInfoField::StartCursor
-                        | PageInfoField::EndCursor
-                        | PageInfoField::Missing(_) => None,
+                        PageInfoField::Typename(_) | PageInfoField::Part(..) | PageInfoField::Missing(_) => {
+                            None
+                        }
                     }));
                 }
                 ConnectionField::Edges { entries, .. } => {
@@ -254,9 +207,7 @@ impl ConnectionShape {
                 }
                 ConnectionField::Typename(_)
                 | ConnectionField::Nodes { .. }
-                | ConnectionField::TotalCount
-                | ConnectionField::HasNext
-                | ConnectionField::HasPrevious
+                | ConnectionField::Part(..)
                 | ConnectionField::Missing(_) => {}
             }
         }
@@ -275,9 +226,7 @@ impl ConnectionShape {
                 ConnectionField::Typename(_)
                 | ConnectionField::Resolver(_)
                 | ConnectionField::PageInfo(_)
-                | ConnectionField::TotalCount
-                | ConnectionField::HasNext
-                | ConnectionField::HasPrevious
+                | ConnectionField::Part(..)
                 | ConnectionField::Missing(_) => {}
             }
         }
@@ -314,7 +263,10 @@ fn write_edge(
     write_entries(writer, entries, path, |writer, entry, at| match &entry.field {
         EdgeField::Typename(name) => write_literal(writer, name),
         EdgeField::Resolver(field) => edge.resolved.write(writer, field, edge.row, at),
-        EdgeField::Cursor => write_cursor(writer, entry.required, Some(edge.cursor), at),
+        EdgeField::Cursor => {
+            json_text::write_text(&mut writer.out, edge.cursor);
+            Ok(())
+        }
         EdgeField::Node(object) => writer.stop_null(entry.required, |writer| node(writer, object, at.path)),
         EdgeField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
     })
@@ -342,25 +294,6 @@ pub fn write_entries<T>(
     }
     writer.out.push(b'}');
     Ok(())
-}
-
-fn write_cursor(
-    writer: &mut ResponseWriter,
-    required: bool,
-    cursor: Option<&str>,
-    at: FieldPosition,
-) -> WriteResult {
-    match cursor {
-        Some(text) => {
-            json_text::write_text(&mut writer.out, text);
-            Ok(())
-        }
-        None => writer.write_null(required, at),
-    }
-}
-
-fn write_bool(writer: &mut ResponseWriter, flag: bool) -> WriteResult {
-    write_literal(writer, if flag { b"true" } else { b"false" })
 }
 
 pub fn write_literal(writer: &mut ResponseWriter, bytes: &[u8]) -> WriteResult {

@@ -96,6 +96,7 @@ impl OperationExecution<'_> {
                         pending.change =
                             Some(ChangeSummary::new(model.record(builtin.builtin.record), change));
                     }
+                    pending.client_mutation_id = self.client_mutation_id(builtin);
                     calls.operations.push(operation);
                     calls.pending.push(pending);
                 }
@@ -135,6 +136,13 @@ impl OperationExecution<'_> {
             calls.pending.push(pending);
         }
         calls.abstracts.push(results);
+    }
+
+    fn client_mutation_id(&self, root: &BuiltinRoot) -> Option<String> {
+        let RootShape::Payload(payload) = &root.shape else { return None };
+        let values = || root.arguments.values_by_position(&self.variables).ok();
+        let values = payload.has_client_mutation_id().then(values).flatten()?;
+        root.builtin.client_mutation_id(&values)
     }
 
     fn store_operation(&self, root: &BuiltinRoot) -> Result<Operation> {

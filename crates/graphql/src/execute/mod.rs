@@ -11,6 +11,7 @@ pub(crate) mod run;
 
 // JSON from rows and values.
 pub(crate) mod connection;
+mod page_info;
 pub(crate) mod path;
 pub(crate) mod payload;
 pub(crate) mod write;

@@ -5,7 +5,8 @@ use trefoil_model::RecordId;
 use trefoil_model::error::{Error, MissingItem};
 use trefoil_model::values::json_text;
 
-use crate::execute::connection::{ConnectionWriter, PageInfo, ResolvedFields};
+use crate::execute::connection::{ConnectionWriter, ResolvedFields};
+use crate::execute::page_info::PageExtent;
 use crate::execute::path::FieldPosition;
 use crate::execute::payload::{PayloadContext, PayloadWriter, write_id};
 use crate::execute::pending_root::PendingRoot;
@@ -116,7 +117,13 @@ impl RootFinish<'_> {
                 if payload.requires_record() {
                     return writer.write_null(root.required, at);
                 }
-                let context = PayloadContext { is_done: false, id: None, global_type: None, change: None };
+                let context = PayloadContext {
+                    is_done: false,
+                    id: None,
+                    global_type: None,
+                    client_mutation_id: None,
+                    change: None,
+                };
                 writer.stop_null(root.required, |writer| {
                     PayloadWriter::default().finish(payload, writer, at.path, context, resolved)
                 })
@@ -152,6 +159,7 @@ impl RootFinish<'_> {
                     is_done: true,
                     id: Some(&id),
                     global_type: builtin.global_type(),
+                    client_mutation_id: pending.client_mutation_id.as_deref(),
                     change: None,
                 };
                 writer.stop_null(root.required, |writer| {
@@ -161,8 +169,13 @@ impl RootFinish<'_> {
             // A get operation that is not by id lists the first match.
             (RootShape::Payload(payload), Outcome::Found | Outcome::Listed { .. }) => {
                 let payload_writer = std::mem::take(&mut open.payload);
-                let change = pending.change.as_ref();
-                let context = PayloadContext { is_done: true, id: None, global_type: None, change };
+                let context = PayloadContext {
+                    is_done: true,
+                    id: None,
+                    global_type: None,
+                    client_mutation_id: None,
+                    change: pending.change.as_ref(),
+                };
                 writer.stop_null(root.required, |writer| {
                     payload_writer.finish(payload, writer, at.path, context, resolved)
                 })
@@ -195,10 +208,10 @@ impl RootFinish<'_> {
                     | Outcome::PlainList { .. } => (false, None),
                 };
                 let connection_writer = std::mem::take(&mut open.connection);
-                let page = PageInfo::new(&pending.slice, has_more, total);
+                let page = PageExtent { slice: &pending.slice, has_more, total };
                 let cursors = [pending.cursors.as_ref(); 2];
                 writer.stop_null(root.required, |writer| {
-                    connection_writer.finish(connection, writer, at.path, &page, cursors, resolved)
+                    connection_writer.finish(connection, writer, at.path, page, cursors, resolved)
                 })
             }
             (RootShape::Payload(_), _) => {

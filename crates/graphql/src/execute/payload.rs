@@ -19,6 +19,7 @@ pub struct PayloadContext<'a> {
     pub id: Option<&'a RecordId>,
     /// Its type, if ids are global.
     pub global_type: Option<&'a str>,
+    pub client_mutation_id: Option<&'a str>,
     pub change: Option<&'a ChangeSummary>,
 }
 
@@ -59,6 +60,14 @@ impl ChangeSummary {
 }
 
 impl PayloadShape {
+    /// True if it repeats a text of the request.
+    pub fn has_client_mutation_id(&self) -> bool {
+        let is_repeated = |entry: &ConnectionEntry<PayloadField>| {
+            matches!(entry.field, PayloadField::Part(PayloadPart::ClientMutationId))
+        };
+        self.entries.list.iter().any(is_repeated)
+    }
+
     /// True if it cannot be written without a record.
     pub fn requires_record(&self) -> bool {
         let is_required = |entry: &ConnectionEntry<PayloadField>| {
@@ -123,7 +132,16 @@ impl PayloadWriter {
                     PayloadPart::True => writer.out.extend_from_slice(done(b"true", b"false")),
                     PayloadPart::Message => writer.out.extend_from_slice(done(b"\"OK\"", b"\"not found\"")),
                     PayloadPart::Code => writer.out.extend_from_slice(done(b"200", b"404")),
+                    PayloadPart::CodeText => {
+                        writer.out.extend_from_slice(done(b"\"OK\"", b"\"NOT_FOUND\""));
+                    }
                     PayloadPart::Count => writer.out.extend_from_slice(done(b"1", b"0")),
+                    PayloadPart::ClientMutationId => match context.client_mutation_id {
+                        Some(text) => json_text::write_text(&mut writer.out, text),
+                        // It must not cost the whole payload.
+                        None if entry.required => writer.out.extend_from_slice(b"\"\""),
+                        None => writer.out.extend_from_slice(b"null"),
+                    },
                     PayloadPart::EmptyList => writer.out.extend_from_slice(b"[]"),
                     PayloadPart::Null => writer.out.extend_from_slice(b"null"),
                 }

@@ -22,6 +22,8 @@ pub struct PendingRoot {
     pub group_keys: GroupKeyTypes,
     /// The number of its record type, for a root field over several.
     pub member: usize,
+    /// A text of the request that its payload repeats.
+    pub client_mutation_id: Option<String>,
     /// The change, for a subscription that tells about it.
     pub change: Option<ChangeSummary>,
     /// It failed before the store started, so `reset` keeps its error.
@@ -37,6 +39,7 @@ impl PendingRoot {
             slice: ListSlice::All,
             group_keys: Vec::new(),
             member: 0,
+            client_mutation_id: None,
             change: None,
             failed_early: false,
         };

@@ -6,10 +6,11 @@ use apollo_compiler::ast::Type;
 use apollo_compiler::executable::Field;
 use apollo_compiler::schema::ExtendedType;
 
-use trefoil_engine::{Listing, arguments};
+use trefoil_engine::{BuiltinOperation, Listing, arguments};
 use trefoil_model::error::Error;
 use trefoil_model::{
-    ChangePart, FieldId, KeyForm, Model, PageField, RecordType, RecordTypeId, Relation, Scalar, ValueType,
+    ChangePart, FieldId, KeyForm, Model, PageField, PagePart, RecordType, RecordTypeId, Relation, Scalar,
+    ValueType,
 };
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
@@ -238,16 +239,17 @@ impl<'a> OperationPlanner<'a> {
         object
     }
 
-    /// The shape of a Relay connection over the records of a type.
+    /// The shape of a connection or a page over the records of a type.
     pub fn plan_connection(
         &mut self,
-        record: RecordTypeId,
+        operation: &BuiltinOperation,
         type_name: &str,
         group: &FieldGroup<'a>,
     ) -> ConnectionShape {
         let mut connection = ConnectionShape {
             entries: ConnectionEntries { list: Vec::new(), selection_error: None },
-            record,
+            record: operation.record,
+            first_page: operation.first_page,
             reads: RecordReads::default(),
             needs_total: false,
             needs_cursors: false,
@@ -315,27 +317,26 @@ impl<'a> OperationPlanner<'a> {
         }
         let item_required = first.ty().item_type().is_non_null();
         let inner = first.ty().inner_named_type().as_str();
-        match first.name.as_str() {
-            "__typename" => ConnectionField::Typename(format!("\"{type_name}\"").into_bytes()),
-            "edges" => {
+        let name = first.name.as_str();
+        match self.engine.model().page_field(type_name, name) {
+            Some(PageField::Edges) => {
                 let entries = self.plan_entries(inner, group, |planner, group| {
                     planner.plan_edge_field(connection, inner, group)
                 });
                 ConnectionField::Edges { item_required, entries }
             }
-            "pageInfo" => ConnectionField::PageInfo(self.plan_page_info(connection, inner, group)),
-            name => match self.engine.model().page_field(type_name, name) {
-                Some(PageField::Records) => {
-                    ConnectionField::Nodes { item_required, object: self.plan_node(connection, group) }
-                }
-                Some(PageField::Total) => {
-                    connection.needs_total = true;
-                    ConnectionField::TotalCount
-                }
-                Some(PageField::HasNext) => ConnectionField::HasNext,
-                Some(PageField::HasPrevious) => ConnectionField::HasPrevious,
-                None => ConnectionField::Missing(format!("no resolver for field `{type_name}.{name}`")),
-            },
+            Some(PageField::Records) => {
+                ConnectionField::Nodes { item_required, object: self.plan_node(connection, group) }
+            }
+            Some(PageField::Info) => ConnectionField::PageInfo(self.plan_page_info(connection, inner, group)),
+            Some(PageField::Part(part)) => {
+                connection.add_part(part);
+                ConnectionField::Part(part, self.plan_slot(first.ty(), group))
+            }
+            None if name == "__typename" => {
+                ConnectionField::Typename(format!("\"{type_name}\"").into_bytes())
+            }
+            None => ConnectionField::Missing(format!("no resolver for field `{type_name}.{name}`")),
         }
     }
 
@@ -417,18 +418,28 @@ impl<'a> OperationPlanner<'a> {
                 connection.uses_resolvers = true;
                 return PageInfoField::Resolver(field);
             }
-            let field = match group.nodes[0].name.as_str() {
-                "__typename" => PageInfoField::Typename(format!("\"{type_name}\"").into_bytes()),
-                "hasNextPage" => PageInfoField::HasNextPage,
-                "hasPreviousPage" => PageInfoField::HasPreviousPage,
-                "startCursor" => PageInfoField::StartCursor,
-                "endCursor" => PageInfoField::EndCursor,
-                name => PageInfoField::Missing(format!("no resolver for field `{type_name}.{name}`")),
-            };
-            connection.needs_cursors |=
-                matches!(field, PageInfoField::StartCursor | PageInfoField::EndCursor);
-            field
+            let first = group.nodes[0];
+            let name = first.name.as_str();
+            match planner.engine.model().page_part(type_name, name) {
+                Some(part) => {
+                    connection.add_part(part);
+                    PageInfoField::Part(part, planner.plan_slot(first.ty(), group))
+                }
+                None if name == "__typename" => {
+                    PageInfoField::Typename(format!("\"{type_name}\"").into_bytes())
+                }
+                None => PageInfoField::Missing(format!("no resolver for field `{type_name}.{name}`")),
+            }
         })
+    }
+}
+
+impl ConnectionShape {
+    /// Notes what must be read to write the part.
+    fn add_part(&mut self, part: PagePart) {
+        self.needs_total |= matches!(part, PagePart::Total | PagePart::PageCount);
+        self.needs_cursors |=
+            matches!(part, PagePart::StartCursor | PagePart::EndCursor | PagePart::NextCursor);
     }
 }
 

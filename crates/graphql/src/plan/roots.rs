@@ -255,7 +255,7 @@ impl<'a> OperationPlanner<'a> {
                 )
             }
             ResultShape::Connection => {
-                let connection = self.plan_connection(builtin.record, first.ty().inner_named_type(), group);
+                let connection = self.plan_connection(&builtin, first.ty().inner_named_type(), group);
                 let selection = connection.reads.selection();
                 (RootShape::Connection(Arc::new(connection)), selection)
             }

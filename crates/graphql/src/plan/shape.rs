@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{AggregateQuery, ChildSelection, GroupMeasure, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
-use trefoil_model::{ChangePart, FieldId, JsonForm, PayloadPart, RecordTypeId, Scalar, ValueType};
+use trefoil_model::{ChangePart, FieldId, JsonForm, PagePart, PayloadPart, RecordTypeId, Scalar, ValueType};
 
 use crate::plan::input::FieldArguments;
 use crate::response_error::{DocumentLocation, ResponseError};
@@ -216,10 +216,12 @@ pub struct GroupKeyType {
 pub struct ConnectionShape {
     pub entries: ConnectionEntries<ConnectionField>,
     pub record: RecordTypeId,
+    /// The number that an argument gives the first page.
+    pub first_page: Option<i64>,
     /// The columns and children for the nodes of all its lists.
     pub reads: RecordReads,
     pub needs_total: bool,
-    /// `startCursor`, `endCursor` or the cursors of edges are selected.
+    /// Cursors of the page or of its edges are selected.
     pub needs_cursors: bool,
     pub needs_edge_cursors: bool,
     pub uses_resolvers: bool,
@@ -301,9 +303,7 @@ pub enum ConnectionField {
     Edges { item_required: bool, entries: ConnectionEntries<EdgeField> },
     Nodes { item_required: bool, object: Arc<ObjectShape> },
     PageInfo(ConnectionEntries<PageInfoField>),
-    TotalCount,
-    HasNext,
-    HasPrevious,
+    Part(PagePart, ValueSlot),
     Missing(String),
 }
 
@@ -318,9 +318,6 @@ pub enum EdgeField {
 pub enum PageInfoField {
     Typename(Vec<u8>),
     Resolver(Arc<FieldShape>),
-    HasNextPage,
-    HasPreviousPage,
-    StartCursor,
-    EndCursor,
+    Part(PagePart, ValueSlot),
     Missing(String),
 }

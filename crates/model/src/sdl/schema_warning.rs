@@ -8,6 +8,7 @@ use crate::{Model, RootKind};
 /// A warning about a field or one of its arguments.
 #[derive(Debug)]
 pub struct SchemaWarning {
+    pub code: &'static str,
     pub type_name: String,
     pub field: String,
     pub argument: Option<String>,
@@ -26,11 +27,11 @@ impl Model {
 
     pub fn locate_warnings(&self, warnings: Vec<SchemaWarning>) -> Vec<Diagnostic> {
         let mut log = DiagnosticLog::new(self.schema.sources.clone());
-        for SchemaWarning { type_name, field, argument, message, label, help } in warnings {
+        for SchemaWarning { code, type_name, field, argument, message, label, help } in warnings {
             let field = self.schema.get_object(&type_name).and_then(|ty| ty.fields.get(field.as_str()));
             let argument = argument.and_then(|name| field?.argument_by_name(&name)?.name.location());
             let span = argument.or_else(|| field?.name.location());
-            log.warning(span, "ARGUMENT", message).label(label).help(help);
+            log.warning(span, code, message).label(label).help(help);
         }
         log.diagnostics
     }

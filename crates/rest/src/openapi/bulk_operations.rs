@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use trefoil_engine::arguments::unique_fields::is_unique_field;
 
-use crate::openapi::collections::CollectionDescriber;
+use crate::openapi::collections::{CollectionDescriber, line_content};
 use crate::openapi::parameters::{self, parameter_reference};
 use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
 use crate::openapi::schemas::response_schema;
@@ -75,7 +75,7 @@ impl CollectionDescriber<'_> {
         let one = schema_reference(&format!("{}.New", record.name));
         let many = json!({ "type": "array", "items": one });
         let mut content = json!({
-            "application/json": { "schema": { "anyOf": [one, many] } }, "application/x-ndjson": { "schema": many },
+            "application/json": { "schema": { "anyOf": [one, many] } }, "application/x-ndjson": line_content(&one),
         });
         self.add_example(&mut content["application/json"], "New");
         let shown = response_schema(record);

@@ -186,8 +186,8 @@ impl CollectionDescriber<'_> {
         let (record, name) = (self.record(), &self.record().name);
         let many = json!({ "type": "array", "items": schema_reference(&format!("{name}.New")) });
         let new = schema_reference(&format!("{name}.New"));
-        let mut json = vec![new, many.clone()];
-        let mut content = json!({ "application/json": {}, "application/x-ndjson": { "schema": many } });
+        let mut json = vec![new.clone(), many];
+        let mut content = json!({ "application/json": {}, "application/x-ndjson": line_content(&new) });
         let schema = json!({ "anyOf": [
             schema_reference(name), schema_reference(&format!("{name}.Part")), { "type": "array", "items": response_schema(record) },
         ] });
@@ -432,10 +432,19 @@ fn list_content(record: &RecordType) -> Json {
     if let Some(choices) = item["anyOf"].as_array_mut() {
         choices.push(schema_reference(GROUP_SCHEMA));
     }
-    let items = json!({ "type": "array", "items": item });
+    let items = json!({ "type": "array", "items": item.clone() });
     json!({
-        "application/json": { "schema": items }, "application/x-ndjson": { "schema": items },
+        "application/json": { "schema": items }, "application/x-ndjson": line_content(&item),
         "text/csv": { "schema": { "type": "string" } }, "text/html": page_content(),
+    })
+}
+
+/// Records, one per line. OpenAPI 3.1 can only say that they are text; `x-item-schema` says what each line holds.
+pub(super) fn line_content(item: &Json) -> Json {
+    let description = "One record per line, as JSON; each line is like an item of the JSON array.";
+    json!({
+        "schema": { "type": "string", "contentMediaType": "application/x-ndjson", "description": description },
+        "x-item-schema": item,
     })
 }
 
