@@ -172,7 +172,7 @@ fn printed_schema_round_trips() {
     for source in [
         SAMPLE,
         include_str!("schemas/relations.graphqls"),
-        include_str!("schemas/spring_petclinic.graphqls"),
+        include_str!("schemas/spring_project.graphqls"),
         include_str!("schemas/apollo_federated.graphqls"),
     ] {
         let (model, _) = load(&[file("a.graphqls", source)]);
@@ -222,7 +222,7 @@ fn errors_of_several_files_come_in_order() {
 
 #[test]
 fn root_fields_and_inputs_are_described() {
-    let (model, _) = load(&[file("a.graphqls", include_str!("schemas/spring_petclinic.graphqls"))]);
+    let (model, _) = load(&[file("a.graphqls", include_str!("schemas/spring_project.graphqls"))]);
     let owners = model.root_fields.iter().find(|root| root.name == "owners").unwrap();
     let names: Vec<&str> = owners.arguments.iter().map(|argument| argument.name.as_str()).collect();
     assert_eq!(names, ["filter", "order", "page", "size"]);

@@ -229,7 +229,7 @@ impl TypeNoun {
         let stripped = self.stripped.as_deref();
         if noun.is_empty() {
             Some(NounFit::Empty)
-        } else if noun == self.words {
+        } else if has_same_letters(noun, &self.words) {
             Some(NounFit::Exact)
         } else if stripped == Some(noun) {
             Some(NounFit::Stripped)
@@ -267,6 +267,11 @@ impl TypeNoun {
     pub fn is_named(&self, noun: &str) -> bool {
         matches!(self.fit(noun), Some(NounFit::Exact | NounFit::Stripped))
     }
+}
+
+/// True if the words are the same, perhaps not told apart: `pettype` for PetType.
+fn has_same_letters(one: &str, other: &str) -> bool {
+    one.bytes().filter(|byte| *byte != b'_').eq(other.bytes().filter(|byte| *byte != b'_'))
 }
 
 /// The words of a type's name, the last one in the singular.

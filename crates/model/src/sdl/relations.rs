@@ -19,6 +19,7 @@ pub(crate) fn resolve_relations(partial_model: &mut PartialModel, schema: &Schem
     resolver.apply_list_inverses();
     resolver.guess_inverses();
     resolver.guess_links();
+    resolver.guess_one_sided_links();
     resolver.report_unresolved();
 }
 
@@ -98,6 +99,25 @@ impl RelationResolver<'_> {
             {
                 self.set_link(at, *other);
             }
+        }
+    }
+
+    /// A list of records that do not lead back is one side of a link table: `specialties` of a vet.
+    fn guess_one_sided_links(&mut self) {
+        for list in self.lists {
+            let at = (list.owner, list.field);
+            let leads_back = !self.references(list.target, list.owner).is_empty()
+                || self.lists.iter().any(|back| back.owner == list.target && back.target == list.owner);
+            if list.owner == list.target || leads_back || self.resolved_fields.contains(&at) {
+                continue;
+            }
+            let (owner, target) =
+                (&self.partial_model.records[list.owner.0], &self.partial_model.records[list.target.0]);
+            let name = owner.field(list.field).name.as_str();
+            let table = names::link_table(&owner.table, name);
+            let (own, other) = names::link_columns((&owner.name, name), (&target.name, ""));
+            self.set_link_side(at, list.target, &table, &own, &other);
+            self.resolved_fields.push(at);
         }
     }
 
