@@ -12,7 +12,7 @@ import createClient from 'openapi-fetch'
  * @returns {Promise<Seen>}
  */
 export async function visit(url) {
-  /** @type {ReturnType<typeof createClient<paths, `application/${string}`>>} */
+  /** @type {ReturnType<typeof createClient<paths, `application/${'json' | 'problem+json' | 'merge-patch+json'}`>>} */
   const client = createClient({
     baseUrl: url,
     headers: { accept: 'application/json' },
