@@ -36,6 +36,12 @@ fn doubling() -> String {
     text + " fragment f40 on User { id }"
 }
 
+/// A fragment that contains itself, in lists that are too dear: nothing is validated before its cost is known.
+fn endless() -> String {
+    let fragment = "fragment F on User { orders { user { orders { user { name ...F } } } } }";
+    format!("{{ getAllUsers {{ ...F }} }} {fragment}")
+}
+
 /// Fields with the same key again and again, which a naive overlap check compares pairwise.
 fn overlapping() -> String {
     format!("{{ getUserById(id: 1) {{ {} }} }}", "id ".repeat(4_000))
@@ -90,6 +96,7 @@ fn documents_cost_little_and_block_nobody() {
                 body(&format!("{{ getUserById(id: \"{}\") {{ id }} }}", "1".repeat(10 << 20))),
             ),
             ("doubling fragments", body(&doubling())),
+            ("a fragment inside itself", body(&endless())),
             ("overlapping fields", body(&overlapping())),
             ("lists in lists", body(&lists_in_lists())),
             ("lists in lists in variables", deep_variables()),

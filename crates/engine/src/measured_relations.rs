@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use trefoil_model::error::Result;
-use trefoil_model::{FieldId, FieldKind, RecordTypeId, Relation};
+use trefoil_model::{FieldId, RecordTypeId, Relation};
 
 use crate::engine::Engine;
-use crate::operation::{
-    AggregateQuery, ChildSelection, GroupMeasure, ListSlice, Listing, Operation, Selection, SortKey,
-};
-use crate::plan::{PreparedSelection, RelationLengths};
+use crate::operation::{ChildSelection, ListSlice, Listing, Operation, Selection, SortKey};
+use crate::plan::{DEFAULT_LIST_LENGTH, PreparedSelection, RelationLengths};
 use crate::row::Row;
 
-/// The lists of so many of the oldest and as many of the newest records are counted.
+/// The lists of so many of the oldest and as many of the newest records are read, each up to the greatest length that
+/// counts.
 const SAMPLE_SIZE: i64 = 100;
 
 impl Engine {
@@ -21,54 +20,66 @@ impl Engine {
         self.measured_lengths().current()
     }
 
-    /// Measures the lengths if they are old. False if they are not, so that nothing changed.
-    pub async fn measure_relations(&self) -> Result<bool> {
+    /// Measures the lengths if they are old. False if nothing changed: they are not old, or could not be measured.
+    pub async fn measure_relations(&self) -> bool {
         let measured = self.measured_lengths();
         if measured.is_recent() {
-            return Ok(false);
+            return false;
         }
         let _measuring = measured.measuring.lock().await;
         if measured.is_recent() {
-            return Ok(true);
+            return true;
         }
         let mut lengths = RelationLengths::default();
         for record in 0..self.model().records.len() {
-            self.measure_record(RecordTypeId(record), &mut lengths).await?;
+            if let Err(error) = self.measure_record(RecordTypeId(record), &mut lengths).await {
+                tracing::warn!(%error, "the lengths of lists could not be measured");
+                // Not again at once: whatever makes it fail may take long.
+                measured.replace(measured.current());
+                return false;
+            }
         }
-        measured.replace(lengths);
-        Ok(true)
+        measured.replace(Arc::new(lengths));
+        true
     }
 
     async fn measure_record(&self, record: RecordTypeId, lengths: &mut RelationLengths) -> Result<()> {
-        let record_type = self.model().record(record);
-        let is_list =
-            |kind: &FieldKind| matches!(kind, FieldKind::Relation(Relation::Inverse(_) | Relation::Link(_)));
-        let lists: Vec<FieldId> = (0..record_type.fields.len())
-            .map(FieldId)
-            .filter(|field| is_list(&record_type.field(*field).kind))
-            .collect();
+        let (model, limits) = (self.model(), self.limits());
+        let record_type = model.record(record);
+        let first = |count: i64| ListSlice::First { first: count.min(limits.max_page_size), after: None };
+        let mut lists = Vec::new();
+        let mut children = Vec::new();
+        for field in (0..record_type.fields.len()).map(FieldId) {
+            let relation = record_type.field(field).kind.relation();
+            if let Some(relation @ (Relation::Inverse(_) | Relation::Link(_))) = relation {
+                let id = model.record(relation.target()).id_field();
+                let listing = Listing { slice: first(DEFAULT_LIST_LENGTH as i64), ..Listing::default() };
+                lists.push(field);
+                children.push(ChildSelection::new(field, listing, Selection::new(vec![id], Vec::new())));
+            }
+        }
         if lists.is_empty() {
             return Ok(());
         }
-        let count = AggregateQuery { measures: vec![GroupMeasure::Count], ..AggregateQuery::default() };
-        let children = lists.iter().map(|field| ChildSelection::groups(*field, count.clone())).collect();
         let selection = PreparedSelection::new(Selection::new(Vec::new(), children));
         let (mut owners, mut sums) = (0, vec![0; lists.len()]);
         for descending in [false, true] {
             let listing = Listing {
                 sort_keys: vec![SortKey::by_field(record_type.id_field(), descending)],
-                slice: ListSlice::First { first: SAMPLE_SIZE.min(self.limits().max_page_size), after: None },
+                slice: first(SAMPLE_SIZE),
                 ..Listing::default()
             };
             let operation = Operation::List { record, listing, selection: selection.clone() };
-            for row in self.collect(operation, selection.clone()).await?.rows {
+            let rows = self.collect(operation, selection.clone()).await?.rows;
+            for row in &rows {
                 owners += 1;
                 for (position, sum) in sums.iter_mut().enumerate() {
-                    row.each_child(position, &mut |group| {
-                        *sum +=
-                            group.cell(0).to_i64().and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
-                    });
+                    row.each_child(position, &mut |_| *sum += 1);
                 }
+            }
+            // These were all.
+            if (rows.len() as i64) < SAMPLE_SIZE {
+                break;
             }
         }
         for (field, sum) in lists.iter().zip(sums) {

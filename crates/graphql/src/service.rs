@@ -72,7 +72,7 @@ impl GraphqlState {
         let mut parsed =
             self.document_cache.get_or_parse(&request.query, || self.parse_document(&request.query));
         if parsed.as_ref().as_ref().is_err_and(|errors| errors.iter().any(|error| error.is_estimate))
-            && self.engine.measure_relations().await.unwrap_or(false)
+            && self.engine.measure_relations().await
         {
             parsed = self.document_cache.get_or_parse(&request.query, || self.parse_document(&request.query));
         }
@@ -129,7 +129,7 @@ impl GraphqlState {
             .map_err(ExecutionError::Request)?;
         let on_planned = |plan: &OperationPlan| self.document_cache.record_plan(&request.query, plan);
         let mut plan = prepared.plan(engine, &self.settings, &document.executable, &variables, on_planned);
-        if plan.as_ref().is_err_and(|error| error.is_estimate) && engine.measure_relations().await? {
+        if plan.as_ref().is_err_and(|error| error.is_estimate) && engine.measure_relations().await {
             plan = prepared.plan(engine, &self.settings, &document.executable, &variables, on_planned);
         }
         let plan = plan?;

@@ -16,19 +16,34 @@ use crate::plan::plan_limits::DEFAULT_LIST_LENGTH;
 const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// Average lengths by record type and relation.
-#[derive(Debug, Default)]
-pub struct RelationLengths(HashMap<(RecordTypeId, FieldId), u64>);
+#[derive(Debug)]
+pub struct RelationLengths {
+    measured: HashMap<(RecordTypeId, FieldId), u64>,
+    /// The length of the others.
+    otherwise: u64,
+}
+
+impl Default for RelationLengths {
+    fn default() -> RelationLengths {
+        RelationLengths { measured: HashMap::new(), otherwise: DEFAULT_LIST_LENGTH }
+    }
+}
 
 impl RelationLengths {
+    /// The least that could be measured.
+    pub fn shortest() -> RelationLengths {
+        RelationLengths { measured: HashMap::new(), otherwise: 1 }
+    }
+
     /// Records that the lists of `owners` records have `sum` records in all.
     pub fn insert(&mut self, record: RecordTypeId, relation: FieldId, sum: u64, owners: u64) {
         let average = u64::div_ceil(sum, owners.max(1)).clamp(1, DEFAULT_LIST_LENGTH);
-        self.0.insert((record, relation), average);
+        self.measured.insert((record, relation), average);
     }
 
     /// From 1 to [`DEFAULT_LIST_LENGTH`], so that an operation that is allowed stays so as the data grows.
     pub fn expected(&self, record: RecordTypeId, relation: FieldId) -> u64 {
-        self.0.get(&(record, relation)).copied().unwrap_or(DEFAULT_LIST_LENGTH)
+        self.measured.get(&(record, relation)).copied().unwrap_or(self.otherwise)
     }
 }
 
@@ -46,8 +61,8 @@ impl MeasuredLengths {
         self.current.read().as_ref().map(|(_, lengths)| lengths.clone()).unwrap_or_default()
     }
 
-    pub fn replace(&self, lengths: RelationLengths) {
-        *self.current.write() = Some((Instant::now(), Arc::new(lengths)));
+    pub fn replace(&self, lengths: Arc<RelationLengths>) {
+        *self.current.write() = Some((Instant::now(), lengths));
     }
 
     pub fn is_recent(&self) -> bool {

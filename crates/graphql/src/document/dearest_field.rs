@@ -10,6 +10,9 @@ use trefoil_engine::plan::DEFAULT_LIST_LENGTH;
 use crate::document::operation_weight::{ListLength, WeightCalculator};
 use crate::plan::variable_values::VariableValues;
 
+/// Longer paths help nobody. The document may not be valid: a fragment that contains itself has no end.
+const MAX_NAMES: usize = 20;
+
 /// A field as a path from the root, and its percentage of the cost.
 pub struct DearestField {
     pub path: String,
@@ -29,10 +32,11 @@ pub fn find_dearest_field<'a>(
     variables: Option<&VariableValues>,
 ) -> Option<DearestField> {
     let root = calculator.weigh_set(&operation.selection_set, None).cost;
-    let total = calculator.steps.value(root, variables) as f64;
+    let mut costs = Vec::new();
+    let total = calculator.steps.next_value(&mut costs, root, variables) as f64;
     let (mut names, mut percentage, mut copies) = (Vec::new(), 0, 1.0);
     let (mut set, mut inherited): (&SelectionSet, Option<ListLength>) = (&operation.selection_set, None);
-    loop {
+    while names.len() < MAX_NAMES {
         let mut fields = Vec::new();
         collect_fields(&calculator, set, &mut HashSet::new(), &mut fields);
         let mut dearest: Option<(f64, SelectedField<'a>)> = None;
@@ -40,7 +44,7 @@ pub fn find_dearest_field<'a>(
             fields.into_iter().filter(|selected| !selected.field.selection_set.selections.is_empty())
         {
             let cost = calculator.weigh_field(selected.parent, selected.field, inherited).cost;
-            let cost = calculator.steps.value(cost, variables) as f64 * copies;
+            let cost = calculator.steps.next_value(&mut costs, cost, variables) as f64 * copies;
             if dearest.as_ref().is_none_or(|(most, _)| cost > *most) {
                 dearest = Some((cost, selected));
             }
@@ -52,6 +56,8 @@ pub fn find_dearest_field<'a>(
         names.push(field.name.as_str());
         percentage = ((cost / total * 100.0).round() as u64).min(100);
         let own_length = calculator.list_length(parent, field);
+        let is_unlimited = calculator.is_unlimited(parent, field);
+        calculator.unlimited_lists += usize::from(is_unlimited);
         if field.ty().is_list() {
             let length =
                 own_length.or(inherited).and_then(|length| calculator.steps.length(length, variables));
@@ -62,7 +68,7 @@ pub fn find_dearest_field<'a>(
     (!names.is_empty()).then(|| DearestField { path: names.join("."), percentage })
 }
 
-/// The fields of a selection, through its fragments. The document may not be valid: a fragment may contain itself.
+/// The fields of a selection, through its fragments, each of them once.
 fn collect_fields<'a>(
     calculator: &WeightCalculator<'a>,
     set: &'a SelectionSet,

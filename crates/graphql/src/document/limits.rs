@@ -4,7 +4,7 @@ use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::Operation;
 
 use trefoil_config::ServerLimits;
-use trefoil_engine::Engine;
+use trefoil_engine::{Engine, RelationLengths};
 
 use crate::document::dearest_field::{DearestField, find_dearest_field};
 use crate::document::operation_weight::{OperationWeight, WeightCalculator};
@@ -90,5 +90,6 @@ pub fn check_cost(
         error.message +=
             &format!("; {percentage} % of it is `{path}`: ask for fewer records there, or less of each");
     }
-    Err(ResponseError { is_estimate: true, ..error })
+    let least = OperationWeight::new(model, document, operation, limits, &RelationLengths::shortest());
+    Err(ResponseError { is_estimate: least.cost(variables) <= limits.cost as u64, ..error })
 }

@@ -18,6 +18,9 @@ use crate::plan::variable_values::VariableValues;
 /// limit.
 const INTROSPECTION_LIST_FIELDS: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
 
+/// So many lists of related records inside each other count with their average length, others with the greatest.
+const MAX_MEASURED_LISTS: usize = 2;
+
 /// The weight of an operation. Fragments count at every spread.
 #[derive(Debug)]
 pub struct OperationWeight {
@@ -109,9 +112,18 @@ impl OperationWeight {
 }
 
 impl CostSteps {
-    pub(super) fn value(&self, cost: SelectionCost, variables: Option<&VariableValues>) -> u64 {
-        let mut costs: Vec<u64> = Vec::with_capacity(self.steps.len());
-        for step in &self.steps {
+    fn value(&self, cost: SelectionCost, variables: Option<&VariableValues>) -> u64 {
+        self.next_value(&mut Vec::with_capacity(self.steps.len()), cost, variables)
+    }
+
+    /// The value of a cost; `costs` has those of the first steps, and gets those of the others.
+    pub(super) fn next_value(
+        &self,
+        costs: &mut Vec<u64>,
+        cost: SelectionCost,
+        variables: Option<&VariableValues>,
+    ) -> u64 {
+        for step in &self.steps[costs.len()..] {
             let cost = match step {
                 CostStep::Sum { fixed, steps } => {
                     steps.iter().fold(*fixed, |sum, step| sum.saturating_add(costs[*step]))
@@ -119,12 +131,12 @@ impl CostSteps {
                 CostStep::List { own_length, inherited, children } => {
                     let length = |length: &Option<ListLength>| self.length((*length)?, variables);
                     let length = length(own_length).or_else(|| length(inherited));
-                    list_cost(length, cost_value(&costs, *children))
+                    list_cost(length, cost_value(costs, *children))
                 }
             };
             costs.push(cost);
         }
-        cost_value(&costs, cost)
+        cost_value(costs, cost)
     }
 
     pub(super) fn length(&self, length: ListLength, variables: Option<&VariableValues>) -> Option<u64> {
@@ -183,9 +195,11 @@ pub(super) struct WeightCalculator<'a> {
     pub(super) document: &'a ExecutableDocument,
     variable_definitions: &'a [VariableNode],
     relation_lengths: &'a RelationLengths,
+    /// The lists of related records without a limit that the current selection is inside of.
+    pub(super) unlimited_lists: usize,
     pub(super) steps: CostSteps,
-    /// Weights of fragments by name and inherited length; `None` while a weight is being computed.
-    fragment_weights: HashMap<(&'a Name, Option<ListLength>), Option<SelectionWeight>>,
+    /// Weights of fragments by name, inherited length and lists around them; `None` while a weight is being computed.
+    fragment_weights: HashMap<(&'a Name, Option<ListLength>, usize), Option<SelectionWeight>>,
 }
 
 impl<'a> WeightCalculator<'a> {
@@ -202,6 +216,7 @@ impl<'a> WeightCalculator<'a> {
             document,
             variable_definitions: &operation.variables,
             relation_lengths,
+            unlimited_lists: 0,
             steps: CostSteps { steps: Vec::new(), lengths: Vec::new(), max_length },
             fragment_weights: HashMap::new(),
         }
@@ -242,13 +257,14 @@ impl<'a> WeightCalculator<'a> {
     }
 
     fn weigh_fragment(&mut self, name: &'a Name, inherited: Option<ListLength>) -> SelectionWeight {
-        if let Some(known) = self.fragment_weights.get(&(name, inherited)) {
+        let key = (name, inherited, self.unlimited_lists.min(MAX_MEASURED_LISTS));
+        if let Some(known) = self.fragment_weights.get(&key) {
             return known.unwrap_or(SelectionWeight::NOTHING);
         }
         let Some(fragment) = self.document.fragments.get(name) else { return SelectionWeight::NOTHING };
-        self.fragment_weights.insert((name, inherited), None);
+        self.fragment_weights.insert(key, None);
         let weight = self.weigh_set(&fragment.selection_set, inherited);
-        self.fragment_weights.insert((name, inherited), Some(weight));
+        self.fragment_weights.insert(key, Some(weight));
         weight
     }
 
@@ -260,7 +276,10 @@ impl<'a> WeightCalculator<'a> {
     ) -> SelectionWeight {
         let own_length = self.list_length(parent, field);
         let is_list = field.ty().is_list();
+        let is_unlimited = self.is_unlimited(parent, field);
+        self.unlimited_lists += usize::from(is_unlimited);
         let children = self.weigh_set(&field.selection_set, if is_list { None } else { own_length });
+        self.unlimited_lists -= usize::from(is_unlimited);
         let aliases = children.aliases.saturating_add(u64::from(field.alias.is_some()));
         let lists = children.lists
             + u64::from(parent == "__Type" && INTROSPECTION_LIST_FIELDS.contains(&field.name.as_str()));
@@ -302,11 +321,23 @@ impl<'a> WeightCalculator<'a> {
         self.argument_length(field).or_else(|| self.relation_length(parent, field))
     }
 
+    /// True for a list of related records whose length no argument gives.
+    pub(super) fn is_unlimited(&mut self, parent: &str, field: &Field) -> bool {
+        self.argument_length(field).is_none() && self.relation_length(parent, field).is_some()
+    }
+
+    /// An average says little of single records, and errors multiply: only the outer lists count with theirs.
     fn relation_length(&self, parent: &str, field: &Field) -> Option<ListLength> {
         if !field.ty().is_list() {
             return None;
         }
         let owner = self.model.find_record(parent)?;
+        if self.unlimited_lists >= MAX_MEASURED_LISTS {
+            let is_relation =
+                |own: &trefoil_model::Field| own.name == field.name.as_str() && own.kind.relation().is_some();
+            let has_relation = self.model.record(owner).fields.iter().any(is_relation);
+            return has_relation.then_some(ListLength::Fixed(DEFAULT_LIST_LENGTH));
+        }
         let mut fields = self.model.record(owner).fields.iter();
         let relation =
             fields.position(|own| own.name == field.name.as_str() && own.kind.relation().is_some())?;

@@ -223,7 +223,7 @@ fn names_one_record(schema: &Schema, ty: &ObjectType, field_name: &str) -> bool 
                     .iter()
                     .any(|argument| argument.name == field_name && argument.ty.is_non_null())
             };
-            changes && words.contains(&noun) && takes_key()
+            changes && format!("_{words}_").contains(&format!("_{noun}_")) && takes_key()
         })
 }
 

@@ -67,6 +67,13 @@ fn add_reference_words(records: &mut [RecordType]) {
                 let noun = names::snake_words(&target_record.name);
                 words.extend([format!("{noun}_id"), format!("{noun}_{key}")]);
             }
+            // A field that has these words as its own name keeps them.
+            let is_taken = |word: &String| {
+                let others = record.fields.iter().enumerate().filter(|(other, _)| *other != position);
+                let mut stored = others.filter(|(_, other)| !other.kind.is_unstored());
+                stored.any(|(_, other)| other.own_words().contains(word))
+            };
+            words.retain(|word| !is_taken(word));
             added.push((position, words));
         }
         for (position, words) in added {

@@ -108,7 +108,8 @@ impl SqliteWrite<'_> {
             Some(id) => id.clone(),
             None => RecordId::Number(self.session.connection.last_insert_rowid()),
         };
-        for (statements, (_, others)) in links.iter().zip(parts.links) {
+        let given = links.iter().zip(parts.links).filter(|(_, (_, others))| !others.is_empty());
+        for (statements, (_, others)) in given {
             let parameters = [SqlParameter::id(&id), SqlParameter::ids(others)];
             self.session.write_links(&statements.side, || self.execute(&statements.add, &parameters))?;
         }
