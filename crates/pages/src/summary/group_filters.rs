@@ -103,12 +103,12 @@ mod tests {
 
     const SCHEMA: &str = r#"
         scalar Date  scalar DateTime  scalar Decimal
-        enum Status { NEW PAID }
+        enum InvoiceStatus { NEW PAID }
         type City { id: ID!  name: String  zone: Int! }
         type Patient { id: ID!  city: City  town: String!  age: Int }
         type Place { street: String }
         type Invoice {
-          id: ID!  patient: Patient  payer: Patient!  status: Status!  paid: Boolean  size: String
+          id: ID!  patient: Patient  payer: Patient!  status: InvoiceStatus!  paid: Boolean  size: String
           on: Date  at: DateTime  total: Decimal  place: Place
         }
         type Query { invoices: [Invoice!]! }
