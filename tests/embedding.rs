@@ -218,6 +218,46 @@ fn resolvers_of_pages_edges_and_payloads_are_called() {
     assert_eq!(answer["errors"][0]["extensions"]["code"], "LEGEND");
 }
 
+/// Resolvers inside connections of related records are called for the records of all parents.
+#[test]
+fn resolvers_inside_related_connections_are_called() {
+    const SCHEMA: &str = "
+        type Shelf { id: ID! name: String! books(first: Int, last: Int): BookConnection! }
+        type Book { id: ID! title: String! shelf: Shelf! length: Int }
+        type BookConnection { edges: [BookEdge!]! motto: String! totalCount: Int! pageInfo: PageInfo! }
+        type BookEdge { node: Book! rank: Int! }
+        type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! }
+        type Query { shelves: [Shelf!]! }
+        type Mutation { createShelf(name: String!): Shelf! createBook(title: String!, shelfId: ID!): Book! }";
+    fn length(value: &Value) -> ResolverResult {
+        let title = value.get("title").and_then(Value::as_str).unwrap_or_default();
+        ResolverResult::Value(Value::Int(title.len() as i64))
+    }
+    let trefoil = Trefoil::app(App::from_schema("shelves", SCHEMA))
+        .resolver("Book.length", |call| async move { Ok(length(&call.parent)) })
+        .resolver("BookEdge.rank", |call| async move { Ok(length(&call.parent)) })
+        .resolver("BookConnection.motto", |_| async { Ok(ResolverResult::Value("read".into())) });
+    let server = Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() });
+    let mut client = Client::of(&server);
+    client.graphql(
+        r#"mutation { a: createShelf(name: "A") { id } b: createShelf(name: "B") { id }
+            c: createBook(title: "Ox", shelfId: 1) { id } d: createBook(title: "Emma", shelfId: 1) { id }
+            e: createBook(title: "Persuasion", shelfId: 2) { id } }"#,
+    );
+    let read = client.graphql(
+        "{ shelves { name books(last: 1) { motto totalCount pageInfo { hasPreviousPage }
+            edges { rank node { title length } } } } }",
+    );
+    let shelf = |name: &str, total: i64, title: &str| {
+        let length = title.len();
+        let edges = json!([{ "rank": length, "node": { "title": title, "length": length } }]);
+        let page_info = json!({ "hasPreviousPage": total > 1 });
+        json!({ "name": name, "books": { "motto": "read", "totalCount": total, "pageInfo": page_info, "edges": edges } })
+    };
+    let shelves = json!([shelf("A", 2, "Emma"), shelf("B", 1, "Persuasion")]);
+    assert_eq!(read, json!({ "data": { "shelves": shelves } }));
+}
+
 /// What is not there has no resolver called for it.
 #[test]
 fn resolvers_of_missing_records_are_not_called() {

@@ -26,6 +26,7 @@ impl OwnedRow {
         let children = selection.children.iter().enumerate().map(|(i, child)| {
             let mut rows = Vec::new();
             let extra = child.aggregate.as_ref().map_or(0, AggregateQuery::cell_count);
+            let extra = extra + child.listing.cursor_cells();
             row.each_child(i, &mut |row| rows.push(OwnedRow::from_row(row, &child.selection, extra)));
             rows
         });

@@ -1,8 +1,10 @@
 //! Recognises the types that wrap a list of records: Relay's connections, and pages such as `{ items total }`.
 
-use apollo_compiler::ast::Type;
-use apollo_compiler::schema::ExtendedType;
+use apollo_compiler::ast::{FieldDefinition, Type};
+use apollo_compiler::schema::{ExtendedType, ObjectType};
+use apollo_compiler::{Name, Node, Schema};
 
+use crate::naming::inflection::{plural, singular};
 use crate::naming::names::snake_words;
 use crate::{Model, RecordTypeId, Scalar, ScalarGroup};
 
@@ -45,6 +47,8 @@ pub enum PagePart {
     EndCursor,
     /// The cursor after which the next page begins; null on the last page.
     NextCursor,
+    /// The id of the page itself, which is no record: where it lies in the list.
+    PageId,
 }
 
 impl Model {
@@ -112,6 +116,7 @@ impl Model {
             "start_cursor" => self.is_cursor(ty).then_some(PagePart::StartCursor),
             "end_cursor" | "cursor" => self.is_cursor(ty).then_some(PagePart::EndCursor),
             "next_cursor" => self.is_cursor(ty).then_some(PagePart::NextCursor),
+            "id" => self.is_cursor(ty).then_some(PagePart::PageId),
             _ => None,
         };
         // The last page has no next one, so the field must be nullable.
@@ -186,4 +191,85 @@ impl Model {
 /// `[Book]`, not `[[Book]]`.
 fn is_single_list(ty: &Type) -> bool {
     ty.is_list() && !ty.item_type().is_list()
+}
+
+/// True for a page that has an id, `Feed { id: ID! links: [Link!]! count: Int! }`: one list of records with their number,
+/// which only queries with arguments for paging return.
+pub(crate) fn is_page_with_id(schema: &Schema, page: &ObjectType) -> bool {
+    let is_total = |name: &str| matches!(name, "count" | "total" | "totalCount");
+    let is_list = |ty: &Type| {
+        let item = schema.get_object(ty.inner_named_type());
+        is_single_list(ty) && item.is_some_and(|item| item.fields.contains_key("id"))
+    };
+    let mut lists = page.fields.values().filter(|field| is_list(&field.ty));
+    let has_list = lists.next().is_some() && lists.next().is_none();
+    let rest = || page.fields.values().filter(|field| !is_list(&field.ty) && field.name != "id");
+    let has_total = rest().any(|field| is_total(&field.name)) && rest().all(|field| is_total(&field.name));
+    if !has_list || !has_total {
+        return false;
+    }
+    let query = schema.schema_definition.query.as_ref().map(|query| query.name.clone());
+    let objects = schema.types.values().filter_map(|ty| ty.as_object());
+    let fields = objects.flat_map(|object| object.fields.values().map(move |field| (&object.name, field)));
+    let mut uses = fields.filter(|(_, field)| field.ty.inner_named_type() == &page.name).peekable();
+    let pages = |field: &FieldDefinition| {
+        let mut names = field.arguments.iter().map(|argument| snake_words(&argument.name));
+        names.any(|name| matches!(name.as_str(), "skip" | "take" | "limit" | "offset" | "first" | "page"))
+    };
+    let is_paged = |(owner, field): (&Name, &Node<FieldDefinition>)| {
+        Some(owner) == query.as_ref() && !field.ty.is_list() && pages(field)
+    };
+    uses.peek().is_some() && uses.all(|(owner, field)| is_paged((owner, &field.node)))
+}
+
+/// Words in the names of types that wrap records, beside the name of the record type.
+const WRAPPER_WORDS: [&str; 12] = [
+    "collection",
+    "connection",
+    "connections",
+    "list",
+    "page",
+    "paged",
+    "paginated",
+    "pagination",
+    "response",
+    "result",
+    "results",
+    "slice",
+];
+
+/// The record type of the related records that a record shows in an object of their own: a connection, or a page whose
+/// name says that it is one. `Cart { items: [Product!]! }` is not.
+pub(crate) fn related_record<'s>(
+    schema: &'s Schema,
+    wrapper: &'s ObjectType,
+    is_record: impl Fn(&str) -> bool,
+) -> Option<&'s str> {
+    let edge_node = || {
+        let edges = wrapper.fields.get("edges").filter(|edges| is_single_list(&edges.ty))?;
+        let node = schema.get_object(edges.ty.inner_named_type())?.fields.get("node")?;
+        let name = node.ty.inner_named_type().as_str();
+        (!node.ty.is_list() && is_record(name)).then_some(name)
+    };
+    let page_node = || {
+        let mut lists = wrapper.fields.values().filter(|field| is_record(field.ty.inner_named_type()));
+        let list = lists.next().filter(|list| is_single_list(&list.ty) && list.arguments.is_empty())?;
+        let name = list.ty.inner_named_type().as_str();
+        (lists.next().is_none() && is_named_wrapper(&wrapper.name, name)).then_some(name)
+    };
+    edge_node().or_else(page_node)
+}
+
+/// True for `VisitConnection` and `PaginatedVisits` around `Visit`.
+fn is_named_wrapper(wrapper: &str, record: &str) -> bool {
+    let words = snake_words(wrapper);
+    let record = snake_words(record);
+    let [one, many] = [singular(&record), plural(&record)];
+    let names = [record, one, many];
+    let rest = names.iter().filter_map(|name| {
+        let rest = words.strip_prefix(name.as_str()).or_else(|| words.strip_suffix(name.as_str()))?;
+        Some(rest.trim_matches('_').to_owned())
+    });
+    let mut rests = rest.filter(|rest| !rest.is_empty());
+    rests.any(|rest| rest.split('_').all(|word| WRAPPER_WORDS.contains(&word)))
 }

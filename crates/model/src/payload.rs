@@ -25,7 +25,37 @@ pub enum PayloadPart {
     Null,
 }
 
+/// Words in the names of types that tell why an operation failed.
+const ERROR_WORDS: [&str; 14] = [
+    "error",
+    "errors",
+    "failure",
+    "failed",
+    "exception",
+    "problem",
+    "problems",
+    "invalid",
+    "violation",
+    "conflict",
+    "denied",
+    "forbidden",
+    "unauthorized",
+    "unauthenticated",
+];
+
 impl Model {
+    /// The type of the result of an operation that succeeds: the one member of a union that is no error, as in
+    /// `union AddVetPayload = AddVetErrorPayload | AddVetSuccessPayload`. Every other type is its own.
+    pub fn success_type<'m>(&'m self, type_name: &'m str) -> &'m str {
+        let Some(ExtendedType::Union(union)) = self.schema.types.get(type_name) else { return type_name };
+        let is_error = |name: &str| snake_words(name).split('_').any(|word| ERROR_WORDS.contains(&word));
+        let mut results = union.members.iter().filter(|member| !is_error(member));
+        match (results.next(), results.next()) {
+            (Some(result), None) if union.members.len() > 1 => result.as_str(),
+            _ => type_name,
+        }
+    }
+
     /// The record type of a payload, or `None` if the type does not wrap exactly one record.
     pub fn payload_record(&self, type_name: &str) -> Option<RecordTypeId> {
         let object = self.value_object(type_name)?;
@@ -66,6 +96,14 @@ impl Model {
     pub fn payload_part(&self, type_name: &str, field: &str) -> Option<PayloadPart> {
         let object = self.value_object(type_name)?;
         self.part_of(object, object.fields.get(field)?)
+    }
+
+    /// A selection of a result of this type, which may be one of several.
+    pub fn result_selection(&self, type_name: &str, selection: &str) -> String {
+        match self.success_type(type_name) {
+            result if result == type_name => selection.to_owned(),
+            result => format!("{{ ... on {result} {selection} }}"),
+        }
     }
 
     /// A selection of the record that the type wraps.

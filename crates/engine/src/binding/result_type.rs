@@ -11,7 +11,7 @@ pub(super) fn find_result_shape(
     record: RecordTypeId,
     verb: OperationVerb,
 ) -> Option<ResultShape> {
-    let name = root.ty.inner_name();
+    let name = model.success_type(root.ty.inner_name());
     let is_record = name == model.record(record).name;
     match verb {
         OperationVerb::List if is_record && root.ty.is_single_list() => Some(ResultShape::List),
@@ -121,7 +121,7 @@ fn written_key(model: &Model, record: &RecordType, verb: OperationVerb, name: &s
 
 /// The record type that a root field declares as its result, one or many.
 pub(super) fn declared_record(model: &Model, ty: &TypeRef) -> Option<RecordTypeId> {
-    let name = ty.inner_name();
+    let name = model.success_type(ty.inner_name());
     let record = model.find_record(name).or_else(|| model.connection_node(name));
     record.or_else(|| model.payload_record(name))
 }

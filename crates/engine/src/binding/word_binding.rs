@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use trefoil_model::naming::operation_words::{
     NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name, type_words,
 };
-use trefoil_model::{Model, RecordType, RecordTypeId, RootField};
+use trefoil_model::{Model, PagePart, RecordType, RecordTypeId, RootField};
 
 use crate::binding::named_arguments::NamedArguments;
 use crate::binding::result_type::{declared_record, find_result_shape};
@@ -108,7 +108,10 @@ impl<'m> WordBinder<'m> {
         let verb = operation_verb(self.model, reading.verb, record, root);
         let shape = find_result_shape(self.model, root, record, verb)?;
         let arguments = NamedArguments::for_reading(self.model, record, verb, reading, &root.arguments)?;
-        let fit = self.noun_fit(reading, record, &arguments)?;
+        let fit = self.noun_fit(reading, record, &arguments);
+        let names_page =
+            || shape == ResultShape::Connection && self.names_page(root, reading, &arguments.roles);
+        let fit = fit.or_else(|| names_page().then_some(NounFit::Empty))?;
         let is_loose = matches!(fit, NounFit::Empty | NounFit::Part);
         let is_other_list = verb == OperationVerb::List && reading.by.is_none() && arguments.requires_key();
         // `updateCarPrice: Int` could be the price.
@@ -117,6 +120,27 @@ impl<'m> WordBinder<'m> {
             && !matches!(root.ty.inner_name(), "ID" | "String");
         let roles_fit = !is_unclear && arguments.can_work(is_loose) && !is_other_list;
         roles_fit.then_some(BindingCandidate { record, verb, shape, roles: arguments.roles, fit })
+    }
+
+    /// True for `feed(skip: Int, take: Int): Feed`, where a Feed is a page of other records with their number.
+    fn names_page(&self, root: &RootField, reading: &NameReading, roles: &[(String, ArgumentRole)]) -> bool {
+        let page = root.ty.inner_name();
+        let has_total = || {
+            let object = self.model.schema.get_object(page);
+            let mut names = object.into_iter().flat_map(|object| object.fields.keys());
+            names.any(|name| self.model.page_part(page, name) == Some(PagePart::Total))
+        };
+        let is_paged = roles.iter().any(|(_, role)| {
+            matches!(
+                role,
+                ArgumentRole::Page
+                    | ArgumentRole::PageFromZero
+                    | ArgumentRole::Limit
+                    | ArgumentRole::Offset
+                    | ArgumentRole::First
+            )
+        });
+        reading.verb == NamedVerb::List && reading.noun == type_words(page) && is_paged && has_total()
     }
 
     /// True if a part of a type's name may stand for the type: it is not the name of another.

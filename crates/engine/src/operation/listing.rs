@@ -18,6 +18,13 @@ pub struct Listing {
     pub with_cursors: bool,
 }
 
+impl Listing {
+    /// The number of cells that follow the selected columns, for cursors.
+    pub fn cursor_cells(&self) -> usize {
+        if self.with_cursors { self.sort_keys.len() + 1 } else { 0 }
+    }
+}
+
 /// A search in the texts of a list; [`crate::list_window::limited_search`] makes it.
 #[derive(Debug, Clone)]
 pub struct ListSearch {
@@ -90,6 +97,24 @@ impl ListSlice {
             | ListSlice::First { .. }
             | ListSlice::Between { .. }
             | ListSlice::Range { .. } => Some(self.offset()? / self.max_count().unwrap_or(i64::MAX).max(1)),
+        }
+    }
+
+    /// The same slice with one more record, at the end that it is not counted from: it tells whether the list goes on.
+    pub fn with_one_more(&self) -> ListSlice {
+        match self.clone() {
+            ListSlice::All => ListSlice::All,
+            ListSlice::Page { page, size } => ListSlice::Range {
+                offset: page.saturating_sub(1).saturating_mul(size),
+                limit: Some(size.saturating_add(1)),
+            },
+            ListSlice::First { first, after } => ListSlice::First { first: first.saturating_add(1), after },
+            ListSlice::Between { after, before, count, from_end } => {
+                ListSlice::Between { after, before, count: count.saturating_add(1), from_end }
+            }
+            ListSlice::Range { offset, limit } => {
+                ListSlice::Range { offset, limit: limit.map(|limit| limit.saturating_add(1)) }
+            }
         }
     }
 

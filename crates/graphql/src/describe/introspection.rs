@@ -137,6 +137,7 @@ impl<'a> Introspection<'a> {
             FieldSource::Column { .. }
             | FieldSource::GlobalId { .. }
             | FieldSource::Relation(_)
+            | FieldSource::Connection(_)
             | FieldSource::RelatedCount(_)
             | FieldSource::RelatedGroups { .. }
             | FieldSource::Property

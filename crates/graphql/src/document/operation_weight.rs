@@ -328,10 +328,10 @@ impl<'a> WeightCalculator<'a> {
 
     /// An average says little of single records, and errors multiply: only the outer lists count with theirs.
     fn relation_length(&self, parent: &str, field: &Field) -> Option<ListLength> {
-        if !field.ty().is_list() {
+        let owner = self.model.find_record(parent)?;
+        if !field.ty().is_list() && self.model.connection_node(field.ty().inner_named_type()).is_none() {
             return None;
         }
-        let owner = self.model.find_record(parent)?;
         if self.unlimited_lists >= MAX_MEASURED_LISTS {
             let is_relation =
                 |own: &trefoil_model::Field| own.name == field.name.as_str() && own.kind.relation().is_some();

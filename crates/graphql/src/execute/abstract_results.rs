@@ -6,13 +6,13 @@ use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{MergedCells, MergedOrder, Outcome, OwnedRow, RecordMerge, ResultShape};
 use trefoil_model::error::{Error, Result};
 
-use crate::execute::connection::{ConnectionWriter, ResolvedFields};
+use crate::execute::connection::ConnectionWriter;
 use crate::execute::page_info::PageExtent;
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::write::{NullPropagated, ResponseWriter, WriteResult};
 use crate::plan::abstract_root::{AbstractRoot, MemberShape};
 use crate::plan::shape::ObjectShape;
-use crate::registered_resolvers::tree::ResolvedNode;
+use crate::registered_resolvers::tree::{ResolvedFields, ResolvedNode};
 
 pub struct AbstractResults {
     pub root_position: usize,

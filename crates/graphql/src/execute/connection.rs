@@ -13,21 +13,13 @@ use crate::plan::shape::{
     ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape, EdgeField, FieldShape, ObjectShape,
     PageInfoField, ResponseLabel,
 };
-use crate::registered_resolvers::tree::ResolvedTree;
+use crate::registered_resolvers::tree::ResolvedFields;
 
 /// Writes the current record in the shape of its argument.
 pub type NodeWriter<'a> =
     dyn FnMut(&mut ResponseWriter, &Arc<ObjectShape>, &ResponsePath) -> WriteResult + 'a;
 
-/// The results of registered resolvers of types around records: one for each, or one for each edge.
-#[derive(Default)]
-pub struct ResolvedFields(Vec<(Arc<FieldShape>, Vec<ResolvedTree>)>);
-
 impl ResolvedFields {
-    pub fn add(&mut self, field: Arc<FieldShape>, trees: Vec<ResolvedTree>) {
-        self.0.push((field, trees));
-    }
-
     pub fn write(
         &self,
         writer: &mut ResponseWriter,

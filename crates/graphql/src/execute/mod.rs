@@ -14,4 +14,5 @@ pub(crate) mod connection;
 mod page_info;
 pub(crate) mod path;
 pub(crate) mod payload;
+pub(crate) mod related_connection;
 pub(crate) mod write;

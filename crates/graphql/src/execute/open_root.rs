@@ -5,13 +5,14 @@ use trefoil_model::RecordId;
 use trefoil_model::error::{Error, MissingItem};
 use trefoil_model::values::json_text;
 
-use crate::execute::connection::{ConnectionWriter, ResolvedFields};
+use crate::execute::connection::ConnectionWriter;
 use crate::execute::page_info::PageExtent;
 use crate::execute::path::FieldPosition;
 use crate::execute::payload::{PayloadContext, PayloadWriter, write_id};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRoot, PlannedRoot, RootShape};
+use crate::registered_resolvers::tree::ResolvedFields;
 
 pub const RESPONSE_START: &[u8] = b"{\"data\":{";
 

@@ -64,6 +64,9 @@ impl PageInfo<'_> {
             PagePart::Size => slice.max_count().map_or_else(|| number(Some(self.rows)), Value::Int),
             PagePart::Length => number(Some(self.rows)),
             PagePart::Offset => number(slice.offset()),
+            PagePart::PageId => {
+                Value::String(format!("{}-{}", slice.offset().unwrap_or_default(), self.rows))
+            }
             PagePart::HasNext => Value::Bool(has_next),
             PagePart::HasPrevious => Value::Bool(has_previous),
             PagePart::IsFirst => Value::Bool(!has_previous),

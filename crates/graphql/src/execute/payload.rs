@@ -5,10 +5,11 @@ use trefoil_engine::{ChangeKind, RecordChange, global_id};
 use trefoil_model::values::json_text;
 use trefoil_model::{ChangePart, PayloadPart, RecordId, RecordType, Value};
 
-use crate::execute::connection::{NodeWriter, ResolvedFields, write_entries, write_literal};
+use crate::execute::connection::{NodeWriter, write_entries, write_literal};
 use crate::execute::path::ResponsePath;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::shape::{ConnectionEntry, PayloadField, PayloadShape};
+use crate::registered_resolvers::tree::ResolvedFields;
 
 /// What is known of a write or a change besides its record.
 #[derive(Clone, Copy)]

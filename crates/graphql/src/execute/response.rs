@@ -10,14 +10,14 @@ use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_model::error::{Error, Result};
 
 use crate::execute::abstract_results::AbstractResults;
-use crate::execute::connection::{NodeWriter, ResolvedFields};
+use crate::execute::connection::NodeWriter;
 use crate::execute::open_root::{OpenRoot, RESPONSE_START, RootFinish, begin_field};
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::plan::shape::FieldShape;
-use crate::registered_resolvers::tree::ResolvedTree;
+use crate::registered_resolvers::tree::{ResolvedFields, ResolvedTree};
 use crate::reply::ExecutedResponse;
 use crate::response_error::{self, ResponseError};
 

@@ -91,6 +91,7 @@ impl ResponseWriter {
                 self.write_global_id(&field.slot, type_name, row.cell(*position), at)
             }
             FieldSource::Relation(position) => self.write_children(&field.slot, row, *position, at),
+            FieldSource::Connection(related) => self.write_related(field.slot.required, related, row, at),
             FieldSource::RelatedCount(position) => {
                 self.write_value(&field.slot, &related_count(row, *position), at)
             }
@@ -271,6 +272,7 @@ impl ResponseWriter {
             ResolvedTree::Node(node) => {
                 self.stop_null(slot.required, |writer| writer.write_node(node, at.path))
             }
+            ResolvedTree::Connection(resolved) => self.write_resolved_connection(slot.required, resolved, at),
             ResolvedTree::List(items) => match &slot.output {
                 OutputShape::List(item) => self.write_list(slot.required, items, |writer, index, tree| {
                     if index > 0 {

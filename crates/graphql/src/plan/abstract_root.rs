@@ -78,7 +78,7 @@ impl<'a> OperationPlanner<'a> {
                 }
                 ResultShape::Connection => {
                     let type_name = first.ty().inner_named_type();
-                    let connection = self.plan_connection(member, type_name, group);
+                    let connection = self.plan_connection(member.record, member.first_page, type_name, group);
                     let selection = connection.reads.selection();
                     (MemberShape::Connection(Arc::new(connection)), selection)
                 }

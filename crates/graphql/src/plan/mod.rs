@@ -5,6 +5,7 @@ pub(crate) mod abstract_root;
 pub(crate) mod collect;
 pub(crate) mod objects;
 pub(crate) mod planner;
+pub(crate) mod related_connection;
 pub(crate) mod roots;
 pub(crate) mod shape;
 

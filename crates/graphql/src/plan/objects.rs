@@ -6,11 +6,10 @@ use apollo_compiler::ast::Type;
 use apollo_compiler::executable::Field;
 use apollo_compiler::schema::ExtendedType;
 
-use trefoil_engine::{BuiltinOperation, Listing, arguments};
+use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
 use trefoil_model::{
-    ChangePart, FieldId, KeyForm, Model, PageField, PagePart, RecordType, RecordTypeId, Relation, Scalar,
-    ValueType,
+    ChangePart, FieldId, KeyForm, Model, PageField, RecordType, RecordTypeId, Relation, Scalar, ValueType,
 };
 
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
@@ -133,6 +132,9 @@ impl<'a> OperationPlanner<'a> {
         };
         let field = owner.field(id);
         if let Some(relation) = field.kind.relation() {
+            if model.connection_node(ty.inner_named_type()) == Some(relation.target()) {
+                return self.plan_related_connection(id, relation.target(), first, ty, group, reads);
+            }
             let object = self.plan_record(&model.record(relation.target()).name, group);
             let listing = match relation {
                 Relation::Reference(_) => Ok(Listing::default()),
@@ -177,7 +179,7 @@ impl<'a> OperationPlanner<'a> {
     }
 
     /// The listing of related records by the arguments of the relation field.
-    fn relation_listing(&mut self, target: RecordTypeId, field: &Field) -> Result<Listing, Error> {
+    pub fn relation_listing(&mut self, target: RecordTypeId, field: &Field) -> Result<Listing, Error> {
         let arguments = self.read_arguments(field);
         self.single_use |= arguments.uses_variables();
         let values = arguments.values_by_name(self.variables)?;
@@ -242,16 +244,19 @@ impl<'a> OperationPlanner<'a> {
     /// The shape of a connection or a page over the records of a type.
     pub fn plan_connection(
         &mut self,
-        operation: &BuiltinOperation,
+        record: RecordTypeId,
+        first_page: Option<i64>,
         type_name: &str,
         group: &FieldGroup<'a>,
     ) -> ConnectionShape {
         let mut connection = ConnectionShape {
             entries: ConnectionEntries { list: Vec::new(), selection_error: None },
-            record: operation.record,
-            first_page: operation.first_page,
+            record,
+            first_page,
             reads: RecordReads::default(),
             needs_total: false,
+            needs_records: false,
+            needs_extent: false,
             needs_cursors: false,
             needs_edge_cursors: false,
             uses_resolvers: false,
@@ -320,12 +325,14 @@ impl<'a> OperationPlanner<'a> {
         let name = first.name.as_str();
         match self.engine.model().page_field(type_name, name) {
             Some(PageField::Edges) => {
+                connection.needs_records = true;
                 let entries = self.plan_entries(inner, group, |planner, group| {
                     planner.plan_edge_field(connection, inner, group)
                 });
                 ConnectionField::Edges { item_required, entries }
             }
             Some(PageField::Records) => {
+                connection.needs_records = true;
                 ConnectionField::Nodes { item_required, object: self.plan_node(connection, group) }
             }
             Some(PageField::Info) => ConnectionField::PageInfo(self.plan_page_info(connection, inner, group)),
@@ -431,15 +438,6 @@ impl<'a> OperationPlanner<'a> {
                 None => PageInfoField::Missing(format!("no resolver for field `{type_name}.{name}`")),
             }
         })
-    }
-}
-
-impl ConnectionShape {
-    /// Notes what must be read to write the part.
-    fn add_part(&mut self, part: PagePart) {
-        self.needs_total |= matches!(part, PagePart::Total | PagePart::PageCount);
-        self.needs_cursors |=
-            matches!(part, PagePart::StartCursor | PagePart::EndCursor | PagePart::NextCursor);
     }
 }
 

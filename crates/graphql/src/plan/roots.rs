@@ -235,7 +235,9 @@ impl<'a> OperationPlanner<'a> {
         first: &Field,
         group: &FieldGroup<'a>,
     ) -> BuiltinRoot {
-        let record_name = self.engine.model().record(builtin.record).name.clone();
+        let model = self.engine.model().clone();
+        let record_name = model.record(builtin.record).name.clone();
+        let result_type = model.success_type(first.ty().inner_named_type());
         let (shape, selection) = match builtin.result_shape {
             ResultShape::Record => {
                 let object = self.plan_record(&record_name, group);
@@ -255,12 +257,12 @@ impl<'a> OperationPlanner<'a> {
                 )
             }
             ResultShape::Connection => {
-                let connection = self.plan_connection(&builtin, first.ty().inner_named_type(), group);
+                let connection = self.plan_connection(builtin.record, builtin.first_page, result_type, group);
                 let selection = connection.reads.selection();
                 (RootShape::Connection(Arc::new(connection)), selection)
             }
             ResultShape::Payload => {
-                let payload = self.plan_payload(&record_name, first.ty().inner_named_type(), group);
+                let payload = self.plan_payload(&record_name, result_type, group);
                 let selection = payload.reads.selection();
                 (RootShape::Payload(Arc::new(payload)), selection)
             }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{AggregateQuery, ChildSelection, GroupMeasure, Listing, ResolverFn, Selection};
+use trefoil_engine::cursor::CursorFormat;
+use trefoil_engine::{
+    AggregateQuery, ChildSelection, GroupMeasure, ListSlice, Listing, ResolverFn, Selection,
+};
 use trefoil_model::error::Error;
 use trefoil_model::{ChangePart, FieldId, JsonForm, PagePart, PayloadPart, RecordTypeId, Scalar, ValueType};
 
@@ -103,6 +106,8 @@ pub enum FieldSource {
     },
     /// Related records, read together with the row; an index into its children.
     Relation(usize),
+    /// Related records in a connection or a page.
+    Connection(Arc<RelatedConnection>),
     /// The number of related records, in the one group that is the child at this index.
     RelatedCount(usize),
     /// Groups of related records.
@@ -140,6 +145,7 @@ pub struct ChildRead {
 
 pub enum ChildContent {
     Records { listing: Listing, object: Arc<ObjectShape> },
+    Connection { listing: Listing, connection: Arc<ConnectionShape> },
     Groups(AggregateQuery),
 }
 
@@ -161,6 +167,9 @@ impl RecordReads {
         let children = self.children.iter().map(|child| match &child.content {
             ChildContent::Records { listing, object } => {
                 ChildSelection::new(child.field, listing.clone(), object.reads.selection())
+            }
+            ChildContent::Connection { listing, connection } => {
+                ChildSelection::new(child.field, listing.clone(), connection.reads.selection())
             }
             ChildContent::Groups(query) => ChildSelection::groups(child.field, query.clone()),
         });
@@ -221,12 +230,27 @@ pub struct ConnectionShape {
     /// The columns and children for the nodes of all its lists.
     pub reads: RecordReads,
     pub needs_total: bool,
+    /// More than the number of all records is selected.
+    pub needs_records: bool,
+    /// Whether there are records before or after the page is selected.
+    pub needs_extent: bool,
     /// Cursors of the page or of its edges are selected.
     pub needs_cursors: bool,
     pub needs_edge_cursors: bool,
     pub uses_resolvers: bool,
     /// What a resolver of an edge gets as its parent.
     pub parent: Option<Arc<ObjectShape>>,
+}
+
+/// A connection or a page over the related records of a row.
+pub struct RelatedConnection {
+    pub connection: Arc<ConnectionShape>,
+    /// The child of the row that has the records, unless only their number is selected.
+    pub records: Option<usize>,
+    /// The child whose one group is the number of all of them.
+    pub total: Option<usize>,
+    pub slice: ListSlice,
+    pub cursors: Option<CursorFormat>,
 }
 
 /// The result of a write or a change that is wrapped in a type of its own.

@@ -1,6 +1,7 @@
 //! Resolves fields that have registered resolvers, level by level and in batches.
 
 // The run and the work it defers to the next level.
+mod connections;
 pub(crate) mod deferred;
 pub(crate) mod run;
 

@@ -24,9 +24,7 @@ impl RootRowCollector {
     pub fn new(operations: &[Result<Operation>]) -> RootRowCollector {
         let operations = operations.iter().map(|operation| {
             let (selection, cursor_cells) = match operation {
-                Ok(Operation::List { listing, selection, .. }) => {
-                    (selection.clone(), if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 })
-                }
+                Ok(Operation::List { listing, selection, .. }) => (selection.clone(), listing.cursor_cells()),
                 Ok(
                     Operation::Get { selection, .. }
                     | Operation::Create { selection, .. }

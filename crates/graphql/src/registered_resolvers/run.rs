@@ -184,9 +184,7 @@ impl<'a> ResolverExecution<'a> {
         };
         let fields = once.into_iter().map(|field| (field, vec![Value::Null]));
         for (field, parents) in fields.chain(for_each.into_iter().map(|field| (field, parents.clone()))) {
-            let FieldSource::Resolver { resolver, arguments } = &field.source else { continue };
-            let calls = parents.into_iter().map(|parent| self.call_resolver(resolver, parent, arguments));
-            let trees = self.complete_values(&field.slot, join_all(calls).await).await;
+            let trees = self.call_for_each(&field, parents).await;
             builder.add_resolved(field, trees);
         }
     }
@@ -211,6 +209,13 @@ impl<'a> ResolverExecution<'a> {
         }
     }
 
+    /// Calls the resolver of a field once for each parent.
+    pub(super) async fn call_for_each(&self, field: &FieldShape, parents: Vec<Value>) -> Vec<ResolvedTree> {
+        let FieldSource::Resolver { resolver, arguments } = &field.source else { return Vec::new() };
+        let calls = parents.into_iter().map(|parent| self.call_resolver(resolver, parent, arguments));
+        self.complete_values(&field.slot, join_all(calls).await).await
+    }
+
     async fn call_resolver(
         &self,
         resolver: &ResolverFn,
@@ -230,7 +235,7 @@ impl<'a> ResolverExecution<'a> {
     }
 
     /// Resolves the fields of many objects of one shape.
-    fn resolve_objects<'s>(
+    pub(super) fn resolve_objects<'s>(
         &'s self,
         shape: &'s Arc<ObjectShape>,
         sources: Vec<NodeSource>,
@@ -275,6 +280,9 @@ impl<'a> ResolverExecution<'a> {
                 join_all(calls).await
             }
             FieldSource::Relation(position) => return self.resolve_children(field, *position, sources).await,
+            FieldSource::Connection(related) => {
+                return self.resolve_connections(field, related, sources).await;
+            }
             FieldSource::Column { position, value_type } => {
                 let values = sources.iter().map(|source| match source {
                     NodeSource::Row(row) => json_text::cell_to_value(value_type, row.cell(*position)),
@@ -312,7 +320,7 @@ impl<'a> ResolverExecution<'a> {
         self.complete_values(&field.slot, resolved).await
     }
 
-    fn parent_value(&self, shape: &ObjectShape, source: &NodeSource) -> Value {
+    pub(super) fn parent_value(&self, shape: &ObjectShape, source: &NodeSource) -> Value {
         match (source, shape.record) {
             (NodeSource::Value(value), _) => value.clone(),
             (NodeSource::Row(_), None) => Value::Null,
@@ -348,7 +356,7 @@ impl<'a> ResolverExecution<'a> {
     }
 
     /// Completes resolver results for the type of `slot`.
-    async fn complete_values(
+    pub(super) async fn complete_values(
         &self,
         slot: &ValueSlot,
         resolved: Vec<Result<ResolverResult>>,
@@ -431,7 +439,7 @@ impl<'a> ResolverExecution<'a> {
 /// The records of one operation, each with its nodes, and the outcome of the operation.
 type ResolvedRecords = (Vec<(OwnedRow, Vec<ResolvedNode>)>, Result<Outcome>);
 
-fn property_value(value: &Value, name: &str) -> Value {
+pub(super) fn property_value(value: &Value, name: &str) -> Value {
     value.get(name).cloned().unwrap_or(Value::Null)
 }
 

@@ -6,7 +6,7 @@ use trefoil_engine::OwnedRow;
 use trefoil_model::Value;
 use trefoil_model::error::Error;
 
-use crate::plan::shape::{AbstractShape, ObjectShape};
+use crate::plan::shape::{AbstractShape, FieldShape, ObjectShape, RelatedConnection};
 
 /// A resolved value of the response.
 pub enum ResolvedTree {
@@ -17,6 +17,26 @@ pub enum ResolvedTree {
     Invalid(String),
     Node(Box<ResolvedNode>),
     List(Vec<ResolvedTree>),
+    Connection(Box<ResolvedConnection>),
+}
+
+/// The related records of a row in a connection, with their resolved fields.
+pub struct ResolvedConnection {
+    pub related: Arc<RelatedConnection>,
+    pub parent: OwnedRow,
+    /// For each record on the page, a node for each shape in which it is written.
+    pub nodes: Vec<Vec<ResolvedNode>>,
+    pub fields: ResolvedFields,
+}
+
+/// The results of registered resolvers of types around records: one for each, or one for each edge.
+#[derive(Default)]
+pub struct ResolvedFields(pub Vec<(Arc<FieldShape>, Vec<ResolvedTree>)>);
+
+impl ResolvedFields {
+    pub fn add(&mut self, field: Arc<FieldShape>, trees: Vec<ResolvedTree>) {
+        self.0.push((field, trees));
+    }
 }
 
 /// An object with its resolved fields.

@@ -8,6 +8,7 @@ use apollo_compiler::schema::ObjectType;
 
 use crate::aggregate_wrapper::is_group_type;
 use crate::change_wrapper::changed_type;
+use crate::list_wrapper::is_page_with_id;
 use crate::naming::names::{is_key_name, snake_words};
 use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name, type_words};
 use crate::sdl::directives::directive_argument;
@@ -37,7 +38,8 @@ pub(crate) fn declared_keys<'a>(
     let named = types_of_operations(schema, &nouns);
     let reads_kind = !redeclared.contains("key");
     let key = |ty: &&'a ObjectType| {
-        let is_derived = changed_type(schema, ty).is_some() || is_group_type(schema, ty);
+        let is_derived =
+            changed_type(schema, ty).is_some() || is_group_type(schema, ty) || is_page_with_id(schema, ty);
         if is_embedded(ty, redeclared) || is_derived {
             return None;
         }

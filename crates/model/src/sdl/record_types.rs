@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 
 use crate::aggregate_wrapper::summarises_list;
 use crate::change_wrapper::changed_type;
+use crate::list_wrapper::{is_page_with_id, related_record};
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
 use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive};
@@ -37,6 +38,8 @@ pub(crate) struct RecordListField {
     pub field: FieldId,
     pub target: RecordTypeId,
     pub inverse: Option<String>,
+    /// The records are in a connection or a page.
+    pub is_wrapped: bool,
 }
 
 /// The kind of field that its type alone implies.
@@ -107,7 +110,8 @@ pub(crate) fn read_record_types(
         if reader.record_ids.contains_key(ty.name.as_str()) {
             continue;
         }
-        if !is_embedded(ty, redeclared) && changed_type(schema, ty).is_none() {
+        let is_wrapper = changed_type(schema, ty).is_some() || is_page_with_id(schema, ty);
+        if !is_embedded(ty, redeclared) && !is_wrapper {
             reader.warn_almost_record(ty);
         }
         reader.report_misplaced_directives(ty);
@@ -281,7 +285,14 @@ impl<'a> RecordTypeReader<'a> {
                 let inverse = directives.reference.as_ref().and_then(|reference| reference.inverse);
                 let inverse = inverse.map(|(name, _)| name.to_owned());
                 self.check_list_directives(ty, def, &directives);
-                self.partial_model.lists.push(RecordListField { owner, field: id, target, inverse });
+                let is_wrapped = !def.ty.is_list();
+                self.partial_model.lists.push(RecordListField {
+                    owner,
+                    field: id,
+                    target,
+                    inverse,
+                    is_wrapped,
+                });
                 return field;
             }
             TypeShape::Unstored(reason) => {
@@ -385,24 +396,31 @@ impl<'a> RecordTypeReader<'a> {
                 TypeShape::Value(ValueType::Scalar(scalar))
             }
             Some(ExtendedType::Enum(_)) => TypeShape::Value(ValueType::Enum(name.to_owned())),
-            Some(ExtendedType::Object(_)) if self.roots.contains(name) => {
-                TypeShape::Unstored(UnstoredReason::RootType)
-            }
-            Some(ExtendedType::Object(object)) if is_connection(object) => {
-                TypeShape::Unstored(UnstoredReason::Connection)
-            }
-            Some(ExtendedType::Object(object)) if self.holds_records(object) => {
-                TypeShape::Unstored(UnstoredReason::HoldsRecords)
-            }
-            Some(ExtendedType::Object(_)) => {
-                self.pending_embedded.push(name);
-                TypeShape::Value(ValueType::Embedded(name.to_owned()))
-            }
+            Some(ExtendedType::Object(object)) => self.object_shape(object),
             Some(ExtendedType::Interface(_)) => TypeShape::Unstored(UnstoredReason::Interface),
             Some(ExtendedType::Union(_)) => TypeShape::Unstored(UnstoredReason::Union),
             // Reported by GraphQL validation.
             Some(ExtendedType::InputObject(_)) | None => TypeShape::Unstored(UnstoredReason::AlreadyReported),
         }
+    }
+
+    /// The shape of a field whose type is an object type that is no record type.
+    fn object_shape(&mut self, ty: &'a ObjectType) -> TypeShape {
+        if self.roots.contains(ty.name.as_str()) {
+            return TypeShape::Unstored(UnstoredReason::RootType);
+        }
+        let wrapped = related_record(self.schema, ty, |name| self.record_ids.contains_key(name));
+        if let Some(target) = wrapped.and_then(|name| self.record_ids.get(name)) {
+            return TypeShape::RecordList(*target);
+        }
+        if ty.fields.contains_key("edges") && ty.fields.contains_key("pageInfo") {
+            return TypeShape::Unstored(UnstoredReason::Connection);
+        }
+        if self.holds_records(ty) {
+            return TypeShape::Unstored(UnstoredReason::HoldsRecords);
+        }
+        self.pending_embedded.push(&ty.name);
+        TypeShape::Value(ValueType::Embedded(ty.name.to_string()))
     }
 
     fn holds_records(&self, ty: &ObjectType) -> bool {
@@ -471,9 +489,4 @@ fn hidden_key(form: KeyForm) -> Field {
         arguments: Vec::new(),
         name_words: OnceLock::new(),
     }
-}
-
-/// True for Relay's connection types, which only list operations can return.
-fn is_connection(ty: &ObjectType) -> bool {
-    ty.fields.contains_key("edges") && ty.fields.contains_key("pageInfo")
 }

@@ -13,6 +13,7 @@ type FieldRef = (RecordTypeId, FieldId);
 
 pub(crate) fn resolve_relations(partial_model: &mut PartialModel, schema: &Schema, log: &mut DiagnosticLog) {
     let lists = std::mem::take(&mut partial_model.lists);
+    let (repeated, lists): (Vec<_>, Vec<_>) = lists.iter().partition(|list| is_repeated(list, &lists));
     let mut resolver =
         RelationResolver { partial_model, schema, log, resolved_fields: Vec::new(), lists: &lists };
     resolver.apply_reference_inverses();
@@ -20,14 +21,25 @@ pub(crate) fn resolve_relations(partial_model: &mut PartialModel, schema: &Schem
     resolver.guess_inverses();
     resolver.guess_links();
     resolver.guess_one_sided_links();
+    for list in repeated {
+        resolver.repeat_inverse(list);
+    }
     resolver.report_unresolved();
+}
+
+/// True for `ordersConnection` beside `orders`: the same records once more, in a connection.
+fn is_repeated(list: &RecordListField, lists: &[RecordListField]) -> bool {
+    let is_same = |other: &RecordListField| {
+        !other.is_wrapped && (other.owner, other.target) == (list.owner, list.target)
+    };
+    list.is_wrapped && list.inverse.is_none() && lists.iter().any(is_same)
 }
 
 struct RelationResolver<'a> {
     partial_model: &'a mut PartialModel,
     schema: &'a Schema,
     log: &'a mut DiagnosticLog,
-    lists: &'a [RecordListField],
+    lists: &'a [&'a RecordListField],
     /// Lists that are decided, and references that have their list.
     resolved_fields: Vec<FieldRef>,
 }
@@ -119,6 +131,33 @@ impl RelationResolver<'_> {
             self.set_link_side(at, list.target, &table, &own, &other);
             self.resolved_fields.push(at);
         }
+    }
+
+    /// Makes a connection the inverse that the only list of the same records is. That of a link is left to a resolver: the
+    /// link would have two names in inputs.
+    fn repeat_inverse(&mut self, list: &RecordListField) {
+        let mut same = self
+            .lists
+            .iter()
+            .filter(|other| !other.is_wrapped && (other.owner, other.target) == (list.owner, list.target));
+        let (Some(other), None) = (same.next(), same.next()) else {
+            return self.report_repeated(list, "it could repeat more than one list");
+        };
+        let kind = self.partial_model.records[other.owner.0].field(other.field).kind.clone();
+        match kind.inverse() {
+            Some(_) => self.partial_model.records[list.owner.0].fields[list.field.0].kind = kind,
+            None => self.report_repeated(list, "it repeats a list of linked records"),
+        }
+    }
+
+    fn report_repeated(&mut self, list: &RecordListField, reason: &str) {
+        let owner = &self.partial_model.records[list.owner.0];
+        let name = format!("{}.{}", owner.name, owner.field(list.field).name);
+        let span = self.field_span((list.owner, list.field));
+        self.log
+            .warning(span, "NOT_STORED", format!("`{name}` is not stored: {reason}"))
+            .label("returns an error when queried")
+            .help(format!("register a resolver for `{name}`"));
     }
 
     fn report_unresolved(&mut self) {
@@ -214,7 +253,7 @@ impl RelationResolver<'_> {
     }
 
     fn list_at(&self, at: FieldRef) -> Option<&RecordListField> {
-        self.lists.iter().find(|list| (list.owner, list.field) == at)
+        self.lists.iter().copied().find(|list| (list.owner, list.field) == at)
     }
 
     fn unresolved_lists(&self, owner: RecordTypeId, target: RecordTypeId) -> Vec<FieldRef> {

@@ -40,10 +40,9 @@ pub(crate) fn warn_unstored(
         UnstoredReason::HasArguments => {
             ("it takes arguments".into(), format!("{resolver}, or remove the arguments"))
         }
-        UnstoredReason::Connection => (
-            format!("`{name}` is a connection, which only list operations can return"),
-            format!("make it a list of records, or {resolver}"),
-        ),
+        UnstoredReason::Connection => {
+            (format!("`{name}` is a connection, and its nodes are no records of one type"), resolver)
+        }
         UnstoredReason::RootType => (format!("`{name}` is a root type"), resolver),
         UnstoredReason::ListOfLists => ("it is a list of lists of records".into(), resolver),
         UnstoredReason::HoldsRecords => (

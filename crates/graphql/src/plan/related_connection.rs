@@ -1,0 +1,101 @@
+//! Plans connections and pages over the related records of a record.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use apollo_compiler::ast::Type;
+use apollo_compiler::executable::Field;
+
+use trefoil_engine::cursor::CursorFormat;
+use trefoil_engine::{AggregateQuery, GroupMeasure, ListSlice};
+use trefoil_model::{FieldId, PagePart, RecordTypeId};
+
+use crate::plan::collect::FieldGroup;
+use crate::plan::planner::OperationPlanner;
+use crate::plan::shape::{
+    ChildContent, ChildRead, ConnectionShape, FieldSource, RecordReads, RelatedConnection, ValueSlot,
+};
+
+impl<'a> OperationPlanner<'a> {
+    /// A field whose type wraps the related records.
+    pub fn plan_related_connection(
+        &mut self,
+        field: FieldId,
+        target: RecordTypeId,
+        first: &'a Field,
+        ty: &Type,
+        group: &FieldGroup<'a>,
+        reads: &mut RecordReads,
+    ) -> (ValueSlot, FieldSource) {
+        // The slot is for a record that is a value of a resolver; one of the store has the connection.
+        let slot = self.plan_slot(ty, group);
+        let mut listing = match self.relation_listing(target, first) {
+            Ok(listing) => listing,
+            Err(error) => return (slot, FieldSource::Invalid(Arc::new(error))),
+        };
+        let connection = Arc::new(self.plan_connection(target, None, ty.inner_named_type(), group));
+        let total = connection.needs_total.then(|| {
+            let query = AggregateQuery {
+                conditions: listing.conditions.clone(),
+                search: listing.search.clone(),
+                measures: vec![GroupMeasure::Count],
+                ..AggregateQuery::default()
+            };
+            reads.add_child(ChildRead { field, content: ChildContent::Groups(query) })
+        });
+        let slice = listing.slice.clone();
+        if connection.needs_extent {
+            listing.slice = slice.with_one_more();
+        }
+        listing.with_cursors = connection.needs_cursors;
+        let model = self.engine.model();
+        let cursors =
+            listing.with_cursors.then(|| CursorFormat::of(model, model.record(target), &listing.sort_keys));
+        let records = connection.needs_records.then(|| {
+            let content = ChildContent::Connection { listing, connection: connection.clone() };
+            reads.add_child(ChildRead { field, content })
+        });
+        let related = RelatedConnection { connection, records, total, slice, cursors };
+        (slot, FieldSource::Connection(Arc::new(related)))
+    }
+}
+
+impl ConnectionShape {
+    /// Notes what must be read to write the part.
+    pub fn add_part(&mut self, part: PagePart) {
+        match part {
+            PagePart::Total | PagePart::PageCount => self.needs_total = true,
+            PagePart::StartCursor | PagePart::EndCursor => self.needs_cursors = true,
+            PagePart::NextCursor => (self.needs_cursors, self.needs_extent) = (true, true),
+            PagePart::NextPage
+            | PagePart::PreviousPage
+            | PagePart::HasNext
+            | PagePart::HasPrevious
+            | PagePart::IsFirst
+            | PagePart::IsLast => self.needs_extent = true,
+            PagePart::Page
+            | PagePart::SpringNumber
+            | PagePart::PageIndex
+            | PagePart::Size
+            | PagePart::Length
+            | PagePart::Offset
+            | PagePart::PageId
+            | PagePart::IsEmpty => {}
+        }
+        self.needs_records |= !matches!(part, PagePart::Total | PagePart::PageCount);
+    }
+}
+
+impl RelatedConnection {
+    /// Which of the records that were read are on the page, and whether there are more.
+    pub fn shown(&self, found: usize) -> (Range<usize>, bool) {
+        let limit = self.slice.max_count().and_then(|limit| usize::try_from(limit).ok());
+        match limit.filter(|limit| found > *limit) {
+            None => (0..found, false),
+            Some(limit) if matches!(self.slice, ListSlice::Between { from_end: true, .. }) => {
+                (found - limit..found, true)
+            }
+            Some(limit) => (0..limit, true),
+        }
+    }
+}
