@@ -2,9 +2,12 @@
 
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names;
-use trefoil_model::{EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Value};
+use trefoil_model::{
+    Argument, ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Value,
+};
 
 use crate::arguments::digit_texts::number_for_field;
+use crate::arguments::operator_members::{OperatorMember, ignores_case, without_case};
 use crate::arguments::roles;
 use crate::operation::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 
@@ -35,6 +38,8 @@ enum ConditionKey {
     Compare(FieldId, FilterOperator),
     /// The conditions of an embedded value.
     Embedded(FieldId),
+    /// An object of operators for a list of values, which nothing equals.
+    Operators(FieldId),
     Related(FieldId, RelationQuantifier),
 }
 
@@ -87,6 +92,18 @@ impl<'m> ConditionParser<'m> {
         let Some(key) = owner.find_key(name) else {
             return Err(self.violation("UNKNOWN_FIELD", owner.unknown_key_message(name)));
         };
+        let value = match (key, value) {
+            (
+                ConditionKey::Compare(field, FilterOperator::EQUAL) | ConditionKey::Operators(field),
+                Value::Object(members),
+            ) if owner.takes_operators(self.model, field, &members) => {
+                self.path.push(PathSegment::Field(name.to_owned()));
+                let condition = self.parse_operators(owner, field, members);
+                self.path.pop();
+                return condition.map(Some);
+            }
+            (_, value) => value,
+        };
         if let ConditionKey::Compare(field, operator) = key
             && !(operator == FilterOperator::EQUAL && owner.is_reference_object(field, &value))
         {
@@ -126,11 +143,59 @@ impl<'m> ConditionParser<'m> {
                 let owner = ConditionOwner::Embedded(embedded, owner.value_path(field));
                 Ok(Condition::All(self.parse_object(&owner, value)?))
             }
+            // Only an object of operators says something about a list.
+            ConditionKey::Operators(field) => {
+                let name = &owner.field(field).name;
+                let message = format!("`{name}` must be an object, such as `{{ has: … }}`");
+                Err(self.violation("TYPE", message))
+            }
             ConditionKey::Compare(field, _) => {
                 self.parse_related(owner, field, RelationQuantifier::Some, value)
             }
             ConditionKey::Related(field, quantifier) => self.parse_related(owner, field, quantifier, value),
         }
+    }
+
+    /// `{ gte: 3, lt: 5 }`: the value of the field meets all of them. Members that are null say nothing.
+    fn parse_operators(
+        &mut self,
+        owner: &ConditionOwner<'m>,
+        field: FieldId,
+        members: Vec<(String, Value)>,
+    ) -> Result<Condition, Vec<Violation>> {
+        let definition = owner.field(field);
+        let any_case = ignores_case(&members);
+        let compare = |operator: FilterOperator, value: Value| {
+            let operator = if any_case { without_case(operator) } else { operator };
+            let (path, operand) = (owner.value_path(field), number_for_field(definition, value));
+            Condition::Compare(FieldComparison { path, operator, operand })
+        };
+        let mut conditions = Vec::with_capacity(members.len());
+        for (name, value) in members {
+            let condition = match (OperatorMember::for_field(&name, definition), value) {
+                (None, _) => {
+                    let message = format!("`{}` cannot be compared by `{name}`", definition.name);
+                    return Err(self.violation("UNKNOWN_FIELD", message));
+                }
+                (Some(OperatorMember::CaseMode), _) => continue,
+                (Some(OperatorMember::Not), Value::Object(inner)) => {
+                    self.path.push(PathSegment::Field(name));
+                    let inner = self.parse_operators(owner, field, inner);
+                    self.path.pop();
+                    inner?.negated()
+                }
+                (Some(OperatorMember::Not), value) => {
+                    compare(FilterOperator::Compare(ComparisonOp::Ne), value)
+                }
+                (Some(OperatorMember::Compare(FilterOperator::EQUAL)), Value::Null) => {
+                    compare(FilterOperator::EQUAL, Value::Null)
+                }
+                (Some(OperatorMember::Compare(_)), Value::Null) => continue,
+                (Some(OperatorMember::Compare(operator)), value) => compare(operator, value),
+            };
+            conditions.push(condition);
+        }
+        Ok(Condition::All(conditions))
     }
 
     /// A list of objects, of which one alone may stand without brackets.
@@ -251,6 +316,18 @@ impl<'m> ConditionOwner<'m> {
         }
     }
 
+    /// True if an object says how the value of the field is compared. That of a reference may also be conditions of the
+    /// referenced record, whose fields win.
+    fn takes_operators(&self, model: &Model, field: FieldId, members: &[(String, Value)]) -> bool {
+        let relation = self.field(field).kind.relation();
+        let Some(target) = relation.map(|relation| model.record(relation.target())) else { return true };
+        let is_operator = |name: &str| {
+            let is_condition = ConditionOwner::Record(target).find_key(name).is_some();
+            OperatorMember::from_name(name).is_some() && !is_condition
+        };
+        !members.is_empty() && members.iter().all(|(name, _)| is_operator(name))
+    }
+
     /// True for the conditions of a referenced record, not its id.
     fn is_reference_object(&self, field: FieldId, value: &Value) -> bool {
         matches!(value, Value::Object(_)) && self.field(field).kind.is_reference()
@@ -290,12 +367,28 @@ fn plain_key(id: FieldId, field: &Field) -> Option<ConditionKey> {
     let is_embedded = field.kind.value_type().is_some_and(|ty| ty.embedded_name().is_some());
     match is_embedded {
         true => Some(ConditionKey::Embedded(id)),
+        false if field.kind.list_item().is_some() => Some(ConditionKey::Operators(id)),
         false => field.kind.relation().map(|_| ConditionKey::Related(id, RelationQuantifier::Some)),
     }
 }
 
 /// The message for an unknown member of `where`, `None` if it is known.
-pub(crate) fn unknown_condition_message(record: &RecordType, key: &str) -> Option<String> {
+pub(crate) fn unknown_condition_message(
+    model: &Model,
+    record: &RecordType,
+    member: &Argument,
+) -> Option<String> {
     let owner = ConditionOwner::Record(record);
-    owner.find_key(key).is_none().then(|| owner.unknown_key_message(key))
+    match owner.find_key(&member.name) {
+        None => Some(owner.unknown_key_message(&member.name)),
+        Some(ConditionKey::Compare(field, FilterOperator::EQUAL) | ConditionKey::Operators(field))
+            if !owner.field(field).kind.is_reference() =>
+        {
+            let operators = model.schema.get_input_object(member.ty.inner_name())?.fields.keys();
+            let definition = owner.field(field);
+            let mut unknown = operators.filter(|name| OperatorMember::for_field(name, definition).is_none());
+            unknown.next().map(|name| format!("`{}` cannot be compared by `{name}`", definition.name))
+        }
+        Some(_) => None,
+    }
 }

@@ -8,6 +8,7 @@ pub mod warnings;
 pub mod aggregates;
 mod conditions;
 mod digit_texts;
+pub(crate) mod operator_members;
 mod parse;
 mod parsed_arguments;
 mod plain_keys;

@@ -81,7 +81,7 @@ impl CheckedField<'_> {
                 }
                 ArgumentRole::Where if verb == OperationVerb::Get => Vec::new(),
                 ArgumentRole::Where => {
-                    nested(&|member| conditions::unknown_condition_message(record, &member.name))
+                    nested(&|member| conditions::unknown_condition_message(self.model, record, member))
                 }
                 ArgumentRole::Input => {
                     nested(&|member| unknown_member_message(self.model, record, verb, member))

@@ -36,6 +36,11 @@ impl DocumentRequest<'_> {
     /// The document, or `None` if the schema has no such operation or a required argument cannot be written.
     /// `selection` is selected of the record.
     pub fn render(&self, engine: &Engine, selection: &str) -> Option<String> {
+        self.render_named(engine, selection, "")
+    }
+
+    /// The same, with an ending of the operation's name, for documents that use a root field twice.
+    pub fn render_named(&self, engine: &Engine, selection: &str, ending: &str) -> Option<String> {
         if !is_expressible(self.values) {
             return None;
         }
@@ -51,20 +56,24 @@ impl DocumentRequest<'_> {
         }
         let arguments =
             if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
+        let result_type = root.ty.inner_name();
         let selection = match builtin.result_shape {
-            ResultShape::Record | ResultShape::List => format!(" {{ {selection} }}"),
+            ResultShape::Record | ResultShape::List => {
+                format!(" {}", model.result_selection(result_type, &format!("{{ {selection} }}")))
+            }
             ResultShape::Connection => {
-                format!(" {}", model.wrapped_selection(root.ty.inner_name(), selection))
+                format!(" {}", model.wrapped_selection(result_type, selection))
             }
             ResultShape::Payload => {
-                format!(" {}", model.payload_selection(root.ty.inner_name(), selection))
+                let payload = model.payload_selection(model.success_type(result_type), selection);
+                format!(" {}", model.result_selection(result_type, &payload))
             }
             ResultShape::Groups => " { key count }".to_owned(),
             ResultShape::Id | ResultShape::Boolean | ResultShape::Count => String::new(),
         };
         let keyword = root.root_kind.keyword();
         let title = format!("{}{}", root.name[..1].to_uppercase(), &root.name[1..]);
-        Some(format!("{keyword} {title} {{\n  {}{arguments}{selection}\n}}\n", root.name))
+        Some(format!("{keyword} {title}{ending} {{\n  {}{arguments}{selection}\n}}\n", root.name))
     }
 
     /// The filters of the list, or the values, for which the operation has no argument.

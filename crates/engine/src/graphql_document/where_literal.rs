@@ -2,6 +2,7 @@
 
 use trefoil_model::{ComparisonOp, Field, FilterOperator, Model, RecordType};
 
+use crate::arguments::operator_members::OperatorMember;
 use crate::graphql_document::literals::graphql_literal;
 use crate::operation::{Condition, FieldComparison};
 
@@ -72,11 +73,29 @@ impl WhereWriter<'_> {
             types.push(self.member_type(types.last()?, &field.name)?);
         }
         let ty = types.last()?;
-        let (name, declared) = member_names(target, comparison.operator)
-            .into_iter()
-            .find_map(|name| self.member_type(ty, &name).map(|declared| (name, declared)))?;
         let value_type = target.kind.list_item().map(|item| &item.value_type).or(target.kind.value_type());
-        let value = graphql_literal(self.model, declared, value_type, &comparison.operand.to_json());
+        let literal =
+            |declared: &str| graphql_literal(self.model, declared, value_type, &comparison.operand.to_json());
+        let is_value = |declared: &&str| self.model.schema.get_input_object(declared).is_none();
+        let by_name = || {
+            let mut names = member_names(target, comparison.operator).into_iter();
+            names.find_map(|name| {
+                let value = self.member_type(ty, &name).filter(is_value).map(literal)?;
+                Some((name, value))
+            })
+        };
+        let by_operator = || {
+            [&target.name, &target.input_name].into_iter().find_map(|name| {
+                let operators = self.model.schema.get_input_object(self.member_type(ty, name)?)?;
+                let wanted = Some(OperatorMember::Compare(comparison.operator));
+                let mut members = operators.fields.iter();
+                let (word, member) =
+                    members.find(|(word, _)| OperatorMember::for_field(word, target) == wanted)?;
+                let value = literal(member.ty.inner_named_type());
+                Some((name.clone(), format!("{{ {word}: {value} }}")))
+            })
+        };
+        let (name, value) = by_name().or_else(by_operator)?;
         let nested =
             |(name, value): Member, field: &&Field| (field.name.clone(), format!("{{ {name}: {value} }}"));
         Some(outer.iter().rev().fold((name, value), nested))

@@ -5,13 +5,14 @@ use serde_json::{Value as Json, json};
 
 use trefoil_engine::abstract_document::abstract_document;
 use trefoil_engine::graphql_document::{DocumentRequest, selection_text};
-use trefoil_engine::{ChangeKind, Engine, OperationVerb, ResolverBinding};
-use trefoil_model::RecordTypeId;
+use trefoil_engine::{
+    ChangeKind, Condition, Engine, FieldComparison, Listing, OperationVerb, ResolverBinding, SortKey,
+};
 use trefoil_model::values::example_values;
+use trefoil_model::{Field, FilterOperator, RecordTypeId, Scalar, Value, ValueType};
 
-/// The operations of a tab, in order.
-const TAB_VERBS: [OperationVerb; 6] = [
-    OperationVerb::List,
+/// The operations of a tab after its lists, in order.
+const TAB_VERBS: [OperationVerb; 5] = [
     OperationVerb::Get,
     OperationVerb::Create,
     OperationVerb::Subscribe(ChangeKind::Created),
@@ -52,12 +53,39 @@ fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let selection = selection_text(model, record_type, &|_| None);
     let values = example_values::example_input(model, record_type);
     let values = values.unwrap_or_default();
-    let operations = TAB_VERBS.iter().filter_map(|verb| {
-        let request = DocumentRequest { record, verb: *verb, id: Some(&id), values: &values, listing: None };
-        request.render(engine, &selection)
-    });
-    let operations: Vec<String> = operations.collect();
+    let request =
+        |verb: OperationVerb| DocumentRequest { record, verb, id: Some(&id), values: &values, listing: None };
+    let list = request(OperationVerb::List).render(engine, &selection);
+    let others = TAB_VERBS.iter().filter_map(|verb| request(*verb).render(engine, &selection));
+    let more_lists = [filtered_list(engine, record, &selection), groups(engine, record)];
+    let operations: Vec<String> =
+        list.into_iter().chain(more_lists.into_iter().flatten()).chain(others).collect();
     (!operations.is_empty()).then(|| pretty_document(operations.join("\n")))
+}
+
+/// The list with a condition and an order, if its operation takes both.
+fn filtered_list(engine: &Engine, record: RecordTypeId, selection: &str) -> Option<String> {
+    let title = engine.model().record(record).title_field()?;
+    let (operator, operand) = (FilterOperator::CONTAINS, Value::String("a".to_owned()));
+    let condition = Condition::Compare(FieldComparison { path: title.into(), operator, operand });
+    let sort_keys = vec![SortKey::by_field(title, true)];
+    let listing = Listing { conditions: vec![condition], sort_keys, ..Listing::default() };
+    let (verb, values) = (OperationVerb::List, Json::Null);
+    let request = DocumentRequest { record, verb, id: None, values: &values, listing: Some(&listing) };
+    let is_whole = request.unexpressed_parts(engine).is_empty();
+    request.render_named(engine, selection, "Filtered").filter(|_| is_whole)
+}
+
+/// The number of records for each value of a field that groups them well.
+fn groups(engine: &Engine, record: RecordTypeId) -> Option<String> {
+    let fields = &engine.model().record(record).fields;
+    let is_flag = |field: &Field| field.kind.scalar() == Some(Scalar::Boolean);
+    let is_enum = |field: &Field| matches!(field.kind.value_type(), Some(ValueType::Enum(_)));
+    let kinds: [&dyn Fn(&Field) -> bool; 3] = [&is_enum, &is_flag, &|field| field.kind.is_reference()];
+    let field = kinds.iter().find_map(|is_kind| fields.iter().find(|field| is_kind(field)));
+    let values = field.map_or(Json::Null, |field| json!({ "groupBy": [field.name] }));
+    let verb = OperationVerb::Aggregate;
+    DocumentRequest { record, verb, id: None, values: &values, listing: None }.render(engine, "")
 }
 
 /// One field per line, because GraphiQL cuts long lines off at its edge.
