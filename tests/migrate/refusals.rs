@@ -12,6 +12,7 @@ on_both!(
     change_of_key_is_refused,
     hidden_key_does_not_become_a_natural_one,
     columns_beside_a_text_key_are_converted,
+    values_do_not_become_records,
 );
 
 pub const OLD: &str = "type User { id: ID! name: String! note: String age: Int }";
@@ -155,6 +156,24 @@ fn hidden_key_does_not_become_a_natural_one(on: On) {
     assert!(error.contains("from counted integers to texts") && error.contains("`id: ID!`"), "{error}");
     store.start(&schema("id: ID! title: String! code: String! @unique")).expect("the way out");
     assert_eq!(store.rows("SELECT id, title, code FROM books"), ["1|Emma|e1"]);
+}
+
+/// The refusal names `@embedded`, which keeps the values.
+fn values_do_not_become_records(on: On) {
+    let old = "type User { id: ID! name: String! home: Address others: [Address!] } type Address { street: String! }";
+    let data =
+        r#"INSERT INTO users (name, home, others) VALUES ('Ann', '{"street":"A"}', '[{"street":"B"}]')"#;
+    let store = Store::with(on, old, data);
+    let changed = old.replace("{ street", "{ id: ID street");
+    for error in [store.start(&changed).unwrap_err(), store.apply(&changed, &[]).unwrap_err()] {
+        let text = error.to_string();
+        for field in ["home", "others"] {
+            let refusal = format!("User.{field}: Address is now a record type; 1 value would be lost");
+            assert!(text.contains(&refusal) && text.contains("`type Address @embedded`"), "{text}");
+        }
+    }
+    store.start(&changed.replace("type Address", "type Address @embedded")).expect("the way out");
+    assert_eq!(store.rows("SELECT count(*) FROM users WHERE home IS NOT NULL"), ["1"]);
 }
 
 fn columns_beside_a_text_key_are_converted(on: On) {

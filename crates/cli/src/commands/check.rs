@@ -129,7 +129,8 @@ impl CheckReport {
         let parts = [
             count(self.error_count(), "mistake", "mistakes").or(Some("no mistakes".into())),
             count(warnings, "warning", "warnings"),
-            count(unanswered, "operation without a resolver", "operations without a resolver"),
+            count(self.operations.len(), "operation", "operations"),
+            (unanswered > 0).then(|| format!("{unanswered} of them without a resolver")),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }

@@ -4,6 +4,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::diagnostic::ToCliReport;
 use apollo_compiler::parser::SourceSpan;
 use apollo_compiler::validation::{DiagnosticData, DiagnosticList};
+use indexmap::IndexMap;
 
 use crate::Scalar;
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
@@ -33,13 +34,17 @@ pub(crate) fn report_build_errors(log: &mut DiagnosticLog, errors: &DiagnosticLi
 
 /// Reports violations of GraphQL's schema rules.
 pub(crate) fn report_validation_errors(log: &mut DiagnosticLog, schema: &Schema, errors: &DiagnosticList) {
+    let mut unknown_types: IndexMap<String, UnknownType> = IndexMap::new();
     for diagnostic in errors.iter() {
         let message = diagnostic.error.to_string();
         let span = diagnostic.error.location();
         match diagnostic.error.unstable_error_name() {
             // Reported by `report_missing_query`, with an example.
             Some("QueryRootOperationType") => {}
-            Some("UndefinedDefinition") => report_unknown_type(log, schema, span, &message),
+            Some("UndefinedDefinition") => {
+                let name = quoted_names(&message).next().unwrap_or_default().to_owned();
+                unknown_types.entry(name).or_insert(UnknownType { first_use: span, uses: 0 }).uses += 1;
+            }
             Some("UndefinedDirective") => report_unknown_directive(log, span, &message),
             Some(kind) => report_invalid_schema(log, schema, kind, diagnostic.error),
             None => {
@@ -47,10 +52,18 @@ pub(crate) fn report_validation_errors(log: &mut DiagnosticLog, schema: &Schema,
             }
         }
     }
+    for (name, unknown) in &unknown_types {
+        report_unknown_type(log, schema, name, unknown);
+    }
 }
 
-fn report_unknown_type(log: &mut DiagnosticLog, schema: &Schema, span: Option<SourceSpan>, message: &str) {
-    let name = quoted_names(message).next().unwrap_or_default();
+/// A type that is used and not defined: one mistake, however often it is used.
+struct UnknownType {
+    first_use: Option<SourceSpan>,
+    uses: usize,
+}
+
+fn report_unknown_type(log: &mut DiagnosticLog, schema: &Schema, name: &str, unknown: &UnknownType) {
     let known = schema.types.keys().map(|name| name.as_str());
     let builtin_scalars = Scalar::ALL.iter().map(|scalar| scalar.name());
     let known = known.chain(builtin_scalars).filter(|known| !known.starts_with('_'));
@@ -58,10 +71,19 @@ fn report_unknown_type(log: &mut DiagnosticLog, schema: &Schema, span: Option<So
         Some(_) => format!("declare it: `scalar {name}`"),
         None => suggest_or_else(name, known, || {
             let is_input = ["Input", "Filter", "Where"].iter().any(|ending| name.ends_with(ending));
-            format!("define it: `{} {name} {{ … }}`", if is_input { "input" } else { "type" })
+            match is_input {
+                true => format!("define it: `input {name} {{ … }}`"),
+                false => format!("define it: `type {name} {{ … }}`, or `scalar {name}`"),
+            }
         }),
     };
-    log.error(span, "UNKNOWN_TYPE", format!("there is no type `{name}`")).label("unknown type").help(help);
+    let label = match unknown.uses {
+        1 => "unknown type".to_owned(),
+        uses => format!("unknown type, used {uses} times"),
+    };
+    log.error(unknown.first_use, "UNKNOWN_TYPE", format!("there is no type `{name}`"))
+        .label(&label)
+        .help(help);
 }
 
 /// Only misspelt directives of ours get here: others were removed before validation.

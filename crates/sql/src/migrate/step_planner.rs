@@ -58,9 +58,10 @@ impl StepPlanner<'_> {
                 (text, StepSafety::Blocked { remedy })
             }
             ChangeDetail::NewField { table, new } => self.plan_new_field(table, new)?,
-            ChangeDetail::RemovedField { table, old } => {
-                (format!("removed; lost: {}", count_values(self.value_count(table, old)?)), loss())
-            }
+            ChangeDetail::RemovedField { table, old } => match self.plan_record_values(table, old)? {
+                Some(refused) => refused,
+                None => (format!("removed; lost: {}", count_values(self.value_count(table, old)?)), loss()),
+            },
             ChangeDetail::RenamedField { old } => safe(format!("renamed from {}", old.field)),
             ChangeDetail::RenamedColumn { new } => safe(format!("now stored in the column {}", new.column)),
             ChangeDetail::ChangedType { table, old, new } => {
@@ -115,6 +116,24 @@ impl StepPlanner<'_> {
         })
     }
 
+    /// Refuses to give up values whose type has become a record type.
+    fn plan_record_values(
+        &self,
+        table: &StoredTable,
+        old: &StoredColumn,
+    ) -> Result<Option<(String, StepSafety)>, MigrateError> {
+        let Some(name) = old.form.embedded_name() else { return Ok(None) };
+        let count = self.value_count(table, old)?;
+        if count == 0 || self.model.find_record(name).is_none() {
+            return Ok(None);
+        }
+        let text = format!("{name} is now a record type; {} would be lost", count_values(count));
+        let remedy = format!(
+            "write `type {name} @embedded` to keep it a value, or remove the field first and add it again as a reference"
+        );
+        Ok(Some((text, StepSafety::Blocked { remedy })))
+    }
+
     fn plan_type_change(
         &self,
         subject: &str,
@@ -122,6 +141,9 @@ impl StepPlanner<'_> {
         old: &StoredColumn,
         new: &StoredColumn,
     ) -> Result<(String, StepSafety), MigrateError> {
+        if let Some(refused) = self.plan_record_values(table, old)? {
+            return Ok(refused);
+        }
         let fit = self.check_conversion(table, old, new)?;
         let intro = format!("changed from {} to {}; ", old.form, new.form);
         Ok(match fit.loss(new) {

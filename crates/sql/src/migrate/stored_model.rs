@@ -424,6 +424,17 @@ impl UsedNames {
     }
 }
 
+impl StoredType {
+    /// The embedded type of a value or of the items of a list.
+    pub fn embedded_name(&self) -> Option<&str> {
+        match self {
+            StoredType::Embedded(name) => Some(name),
+            StoredType::List { item, .. } => item.embedded_name(),
+            StoredType::Scalar(_) | StoredType::Enum(_) | StoredType::Reference { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for StoredType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
