@@ -34,8 +34,7 @@ class Read:
     rows: int = PAGE
     # At most so many times what it costs in the short store.
     times_short: float | None = None
-    # Found by these words: at most so many times what `sqlite3` and `psql` take with the same index, beside what the
-    # server takes for any page.
+    # Found by these words: at most so many times what `sqlite3` and `psql` take with the same index.
     words: str = ""
     times_bare: float | None = None
     # At most so many seconds.
@@ -173,11 +172,14 @@ def judged(read, short, long):
     cells, verdicts = [f"{few:,.0f}", f"{many:,.0f}", f"{many / few:.2f}", ""], []
     if read.times_short:
         verdicts.append((many <= few * read.times_short, f"at most {read.times_short:g} × {SHORT:,} records"))
-    if read.words:
+    if read.words or read is PLAIN:
         bare = long.median((read.title, "bare"))
         cells[3] = f"{bare:,.0f}"
-        own = many - max(0, long.median(PLAIN.title) - long.median((PLAIN.title, "bare")))
-        verdicts.append((own <= bare * read.times_bare, f"{own / bare:.2f} × bare beside any page, at most {read.times_bare:g}"))
+    if read.words:
+        # Told, not judged by: what is left without what the server takes for a page that no words are looked for in.
+        own = many - (long.median(PLAIN.title) - long.median((PLAIN.title, "bare")))
+        verdicts.append((many <= bare * read.times_bare, f"{many / bare:.2f} × bare ({own / bare:.2f} without the cost "
+                         f"of any page), at most {read.times_bare:g}"))
     if read.most_seconds:
         verdicts.append((many <= read.most_seconds * 1e6, f"at most {read.most_seconds:g} s"))
     if read.bounded:

@@ -124,11 +124,15 @@ class Trefoil(Server):
 
 
 def forget_old(cache):
-    """Stores of binaries that nobody has measured for a week."""
+    """Stores that nobody has measured for a week; PocketBase's program has the name of its stores, but is a file."""
     for name in os.listdir(cache):
         path = f"{cache}/{name}"
-        if name.startswith("trefoil-") and time.time() - os.stat(path).st_mtime > 7 * 86400:
+        if time.time() - os.stat(path).st_mtime <= 7 * 86400:
+            continue
+        if os.path.isdir(path) and name.startswith(("trefoil-", "pocketbase-")):
             shutil.rmtree(path, ignore_errors=True)
+        elif name.startswith("peers-"):
+            os.remove(path)
 
 
 def application(folder):
