@@ -1,4 +1,5 @@
 """Every server that is measured: how it gets its store, how it starts, where its users can be counted."""
+import glob
 import hashlib
 import json
 import os
@@ -9,7 +10,16 @@ import time
 
 import process
 import workloads
-from workloads import ITEMS, MILLION, PRODUCTS, THOUSAND
+from workloads import ITEMS, MILLION, ORDERS, PRODUCTS, THOUSAND
+
+
+def filled_by():
+    """Changes with what fills the stores that are kept between runs."""
+    digest = hashlib.sha256()
+    for path in ["bench/harness/servers.py", "bench/harness/workloads.py", *sorted(glob.glob("bench/pocketbase/migrations/*"))]:
+        with open(path, "rb") as file:
+            digest.update(file.read())
+    return digest.hexdigest()[:8]
 
 
 class Failed(Exception):
@@ -90,7 +100,7 @@ class Trefoil(Server):
         """The sample application with a store of so many users, kept for the next run of the same binary."""
         with open(self.place.trefoil, "rb") as binary:
             version = hashlib.file_digest(binary, "sha256").hexdigest()[:12]
-        kept = f"{self.place.cache}/trefoil-{version}-{size}"
+        kept = f"{self.place.cache}/trefoil-{version}-{filled_by()}-{size}"
         if os.path.exists(kept):
             return kept
         forget_old(self.place.cache)
@@ -114,15 +124,19 @@ class Trefoil(Server):
 
 
 def forget_old(cache):
-    """Stores of binaries that nobody has measured for a week."""
+    """Stores that nobody has measured for a week; PocketBase's program has the name of its stores, but is a file."""
     for name in os.listdir(cache):
         path = f"{cache}/{name}"
-        if name.startswith("trefoil-") and time.time() - os.stat(path).st_mtime > 7 * 86400:
+        if time.time() - os.stat(path).st_mtime <= 7 * 86400:
+            continue
+        if os.path.isdir(path) and name.startswith(("trefoil-", "pocketbase-")):
             shutil.rmtree(path, ignore_errors=True)
+        elif name.startswith("peers-"):
+            os.remove(path)
 
 
 def application(folder):
-    """The sample, greeting as the peers do and without its own records."""
+    """The sample, greeting as the peers do, with the index that they have and without its own records."""
     shutil.copytree("app", folder)
     shutil.rmtree(f"{folder}/seed")
     with open(f"{folder}/trefoil.toml") as file:
@@ -131,12 +145,13 @@ def application(folder):
     lines[at + 1] = 'text = "Hello, World!"'
     with open(f"{folder}/trefoil.toml", "w") as file:
         file.write("\n".join(lines))
+    with open(f"{folder}/graphql/index.graphqls", "w") as file:
+        file.write('extend type Order @index(fields: ["item"])\n')
 
 
 def records(size):
     """Two orders for each user, but for the largest store, which only users are asked of."""
-    orders = [] if size > 100_000 else [
-        {"id": number, "userId": (number + 1) // 2, "item": f"Item {number}"} for number in range(1, 2 * size + 1)]
+    orders = [] if size > 100_000 else [workloads.order(number) for number in range(1, ORDERS * size + 1)]
     return {
         "users": (workloads.user(number) for number in range(1, size + 1)),
         "orders": orders,
@@ -150,7 +165,7 @@ class WithSqlite(Server):
     peer = True
 
     def prepare(self, folder, size):
-        kept = f"{self.place.cache}/peers-{size}.sqlite"
+        kept = f"{self.place.cache}/peers-{filled_by()}-{size}.sqlite"
         if not os.path.exists(kept):
             make_database(f"{kept}.making", size)
             os.rename(f"{kept}.making", kept)
@@ -167,10 +182,15 @@ def make_database(path, size):
     database.executescript(
         "PRAGMA journal_mode=WAL;"
         "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL);"
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL REFERENCES users, item TEXT NOT NULL, "
+        "quantity INTEGER NOT NULL, status TEXT NOT NULL);"
+        "CREATE INDEX orders_user ON orders (user_id);"
+        "CREATE INDEX orders_item ON orders (item);"
         "CREATE TABLE items (id INTEGER PRIMARY KEY, text TEXT NOT NULL);"
         "CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT NOT NULL, category TEXT, price TEXT, description TEXT);")
     rows = records(size)
     database.executemany("INSERT INTO users VALUES (:id, :name, :email)", rows["users"])
+    database.executemany("INSERT INTO orders VALUES (:id, :userId, :item, :quantity, :status)", rows["orders"])
     database.executemany("INSERT INTO items (text) VALUES (?)", ((text,) for text in rows["items"]))
     database.executemany("INSERT INTO products VALUES (:id, :name, :category, :price, :description)", rows["products"])
     database.commit()
@@ -209,7 +229,7 @@ class PocketBase(Server):
 
     def prepare(self, folder, size):
         """Its first start fills its store, by the migration."""
-        kept = f"{self.place.cache}/pocketbase-{size}"
+        kept = f"{self.place.cache}/pocketbase-{filled_by()}-{size}"
         if not os.path.exists(kept):
             shutil.rmtree(f"{kept}.making", ignore_errors=True)
             os.mkdir(f"{kept}.making")

@@ -56,10 +56,19 @@ class Harness(unittest.TestCase):
         self.assertLessEqual({"8.0 µs", "10.0 µs", "20.0 µs", "4,000 µs", "twice the floor"}, texts)
 
     def test_reads_of_a_wave_are_all_different(self):
-        for kind in ("getAllUsers", "products"):
+        for kind in ("getAllUsers", "products", "usersOfItem", "ordersByStatus"):
             writes, reads = workloads.waves(kind, workloads.Trefoil())
             self.assertEqual(len({request for _, request, _ in reads}), workloads.CONNECTIONS)
             self.assertEqual({kind for kind, _, _ in writes + reads}, {"w", "f"})
+
+    def test_a_page_of_different_users_has_ordered_each_item(self):
+        bought = {}
+        for order in map(workloads.order, range(1, workloads.ORDERS * workloads.THOUSAND + 1)):
+            bought.setdefault(order["item"], []).append(order["userId"])
+        self.assertEqual(len(bought), workloads.ORDERED)
+        for item in range(1, workloads.ORDERED + 1):
+            buyers = [workloads.buyer(item, place) for place in range(workloads.BUYERS)]
+            self.assertEqual(bought[f"Item {item}"], sorted(set(buyers)))
 
     def test_a_peer_that_fails_is_left_out_and_trefoil_is_not(self):
         bench = types.SimpleNamespace(options=types.SimpleNamespace(warm=0, seconds=0, rounds=2), left_out=[])

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 CONNECTIONS = 64
 SUBSCRIBERS = 1000
 ITEMS, PRODUCTS = 100, 20
+# What is ordered, and the orders of each user: so many users have ordered the same thing.
+ORDERED, ORDERS = 100, 2
+BUYERS = 20
 THOUSAND, MANY, MILLION = 1_000, 100_000, 1_000_000
 
 ONE = "query($id:ID!){getUserById(id:$id){id name email}}"
@@ -42,6 +45,7 @@ class Workload:
 
 
 HEADERS = "hyper-headers"
+DATABASES = ("trefoil", "axum", "mercurius", "pocketbase")
 WORKLOADS = [
     Workload("hello", "GET /hello", "requests", "hello", (Goal("cpu", 1.2, HEADERS),)),
     Workload("getUserById", "GraphQL getUserById, random id, 1,000 users", "requests", "getUserById",
@@ -55,6 +59,14 @@ WORKLOADS = [
              (Goal("cpu", 1.4, HEADERS),)),
     Workload("productsChanged", "GET /products page, 20 rows, after a change", "waves", "products",
              (Goal("cpu", 5, HEADERS),), only=("hyper", HEADERS, "trefoil")),
+    Workload("usersOfItem", "GET users who ordered an item, 20 of 1,000, nothing changed", "requests", "usersOfItem",
+             only=DATABASES),
+    Workload("usersOfItemChanged", "GET users who ordered an item, 20 of 1,000, after a change", "waves", "usersOfItem",
+             only=("trefoil",)),
+    Workload("ordersByStatus", "GET count and sum of 2,000 orders by status, nothing changed", "requests", "ordersByStatus",
+             only=DATABASES),
+    Workload("ordersByStatusChanged", "GET count and sum of 2,000 orders by status, after a change", "waves",
+             "ordersByStatus", only=("trefoil",)),
     Workload("mix", "90 % getUserById, 10 % createUser", "requests", "mix", (Goal("cpu", 2, HEADERS),), writes=True),
     Workload("createUser", "GraphQL createUser, durable, 1,000 users", "requests", "createUser",
              (Goal("cpu", 3.5, HEADERS), Goal("rate", 0.5, "epoll", at_least=True)), writes=True),
@@ -78,6 +90,20 @@ WORKLOADS = [
 
 def user(number):
     return {"id": number, "name": f"User {number}", "email": f"user{number}@example.com"}
+
+
+def order(number):
+    return {"id": number, "userId": (number + ORDERS - 1) // ORDERS, "item": f"Item {(number - 1) % ORDERED + 1}",
+            "quantity": 1 + number % 9, "status": ["NEW", "PAID", "SHIPPED"][number % 3]}
+
+
+def buyer(item, place):
+    """The number of a user who has ordered the item: the first, the second and so on of a thousand."""
+    return order(item + place * ORDERED)["userId"]
+
+
+# Of the orders of a thousand users.
+SHIPPED = sum(each["quantity"] for each in map(order, range(1, ORDERS * THOUSAND + 1)) if each["status"] == "SHIPPED")
 
 
 def product(number):
@@ -124,12 +150,25 @@ class Trefoil:
         path = "/products" if variant is None else f"/products?size={PRODUCTS + variant}"
         return http("GET", path, accept="text/html"), f">Product {PRODUCTS}<"
 
+    def users_of_item(self, item, variant=0):
+        # As with products, the size is beyond the number of users.
+        path = f"/users?orders.item=Item%20{item}&fields=id,name,email&size={BUYERS + variant}"
+        return http("GET", path, accept="application/json"), f'"User {buyer(item, BUYERS - 1)}"'
+
+    def orders_by_status(self, variant=0):
+        path = f"/orders?aggregate=count,sum(quantity),max(quantity)&group=status&size={BUYERS + variant}"
+        return http("GET", path, accept="application/json"), str(SHIPPED)
+
     def change(self, kind, number):
+        if kind == "ordersByStatus":
+            # The first order is paid; its quantity is the greatest from now on.
+            return http("PATCH", "/orders/1", {"quantity": 1000 + number}, "application/json"), str(1000 + number)
         if kind == "products":
             price = f"{1000 + number}.50"
             return http("PATCH", f"/products/{1 + number % PRODUCTS}", {"price": price}, "application/json"), price
         email = f"changed{number}@example.com"
-        return http("PATCH", f"/users/{1 + number % 100}", {"email": email}, "application/json"), f'"{email}"'
+        user = buyer(1, number % BUYERS) if kind == "usersOfItem" else 1 + number % 100
+        return http("PATCH", f"/users/{user}", {"email": email}, "application/json"), f'"{email}"'
 
 
 class PocketBase(Trefoil):
@@ -149,6 +188,14 @@ class PocketBase(Trefoil):
     def items(self):
         return http("GET", "/api/collections/items/records?perPage=100&skipTotal=1&fields=text"), f"Item number {ITEMS}"
 
+    def users_of_item(self, item, variant=0):
+        condition = f"orders_via_user.item%3F=%22Item%20{item}%22"
+        path = f"{self.RECORDS}?filter={condition}&sort=id&perPage={BUYERS}&skipTotal=1&fields=id,name,email"
+        return http("GET", path), super().users_of_item(item)[1]
+
+    def orders_by_status(self, variant=0):
+        return http("GET", "/api/collections/statuses/records?skipTotal=1&fields=id,count,sum,max"), str(SHIPPED)
+
 
 def script(kind, dialect, size, chance=random.Random(6)):
     """(kind, request, expected) of a workload with independent requests; a kind is `r`, `f` or `w`, as in load/script.rs."""
@@ -161,6 +208,10 @@ def script(kind, dialect, size, chance=random.Random(6)):
             return [("r", *dialect.items())]
         case "products":
             return [("r", *dialect.products())]
+        case "usersOfItem":
+            return [("r", *dialect.users_of_item(item)) for item in range(1, ORDERED + 1)]
+        case "ordersByStatus":
+            return [("r", *dialect.orders_by_status())]
         case "getAllUsers":
             return [("r", *dialect.get_all())]
         case "getUserById":
@@ -175,7 +226,8 @@ def script(kind, dialect, size, chance=random.Random(6)):
 def waves(kind, dialect):
     """Writes, and as many different reads as there are connections: none of a wave can be answered as another was, and each
     must show what was written just before it."""
-    read = {"getAllUsers": dialect.get_all, "products": dialect.products}[kind]
+    read = {"getAllUsers": dialect.get_all, "products": dialect.products, "ordersByStatus": dialect.orders_by_status,
+            "usersOfItem": lambda variant: dialect.users_of_item(1, variant)}[kind]
     writes = [("w", *dialect.change(kind, number)) for number in range(1000)]
     return writes, [("f", *read(variant)) for variant in range(CONNECTIONS)]
 

@@ -16,6 +16,8 @@ const userById = database.prepare('SELECT id, name, email FROM users WHERE id = 
 const insertUser = database.prepare('INSERT INTO users (name, email) VALUES (?, ?)')
 const allItems = database.prepare('SELECT text FROM items ORDER BY id').pluck()
 const firstProducts = database.prepare('SELECT id, name, category, price, description FROM products ORDER BY id LIMIT 20')
+const usersOfItem = database.prepare('SELECT id, name, email FROM users WHERE id IN (SELECT user_id FROM orders WHERE item = ?) ORDER BY id LIMIT 20')
+const ordersByStatus = database.prepare('SELECT status, count(*) AS count, sum(quantity) AS sum, max(quantity) AS max FROM orders GROUP BY status')
 
 const eta = new Eta({ cache: true, autoEscape: true })
 eta.loadTemplate('@products', `<!DOCTYPE html>
@@ -55,6 +57,14 @@ app.register(mercurius, {
 const texts = { response: { 200: { type: 'array', items: { type: 'string' } } } }
 app.get('/hello', (_request, reply) => { reply.type('text/plain').send('Hello, World!') })
 app.get('/items', { schema: texts }, (_request, reply) => { reply.send(allItems.all()) })
+const rows = (properties) => ({ response: { 200: { type: 'array', items: { type: 'object', properties } } } })
+const text = { type: 'string' }, integer = { type: 'integer' }
+app.get('/users', { schema: rows({ id: text, name: text, email: text }) }, (request, reply) => {
+  reply.send(usersOfItem.all(request.query['orders.item']))
+})
+app.get('/orders', { schema: rows({ status: text, count: integer, sum: integer, max: integer }) }, (_request, reply) => {
+  reply.send(ordersByStatus.all())
+})
 app.get('/products', (_request, reply) => {
   reply.type('text/html; charset=utf-8').send(eta.render('@products', { products: firstProducts.all() }))
 })

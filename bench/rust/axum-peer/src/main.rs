@@ -9,20 +9,21 @@ use std::sync::Arc;
 use askama::Template;
 use async_graphql::{Context, ID, Object, Schema, SimpleObject, Subscription};
 use async_graphql_axum::{GraphQLProtocol, GraphQLRequest, GraphQLResponse, GraphQLWebSocket};
-use axum::extract::{State, WebSocketUpgrade};
+use axum::extract::{Query as Parameters, State, WebSocketUpgrade};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response, Sse, sse};
 use axum::routing::get;
 use axum::serve::ListenerExt;
 use axum::{Json, Router};
 use futures_util::{Stream, StreamExt, stream};
-use store::{Product, Store};
+use serde::{Deserialize, Serialize};
+use store::{Product, StatusGroup, Store};
 use tokio::sync::broadcast;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[derive(SimpleObject, Clone)]
+#[derive(SimpleObject, Serialize, Clone)]
 pub struct User {
     pub id: ID,
     pub name: String,
@@ -108,10 +109,26 @@ async fn main() {
         .route("/hello", get(|| async { ([(header::CONTENT_TYPE, "text/plain")], "Hello, World!") }))
         .route("/items", get(async |State(app): State<App>| Json(app.store.items().expect("items"))))
         .route("/products", get(products))
+        .route("/users", get(users_of_item))
+        .route("/orders", get(orders_by_status))
         .with_state(app);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.expect("the port is free");
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, router).await.expect("serving");
+}
+
+#[derive(Deserialize)]
+struct OfItem {
+    #[serde(rename = "orders.item")]
+    item: String,
+}
+
+async fn users_of_item(State(app): State<App>, Parameters(of): Parameters<OfItem>) -> Json<Vec<User>> {
+    Json(app.store.users_of_item(&of.item).expect("users"))
+}
+
+async fn orders_by_status(State(app): State<App>) -> Json<Vec<StatusGroup>> {
+    Json(app.store.orders_by_status().expect("groups"))
 }
 
 async fn products(State(app): State<App>) -> Html<String> {

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 
-use rusqlite::{Connection, Result, Row, params};
+use rusqlite::{Connection, Result, Row, ToSql, params};
+use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::User;
@@ -18,6 +19,14 @@ pub struct Product {
     pub category: String,
     pub price: String,
     pub description: String,
+}
+
+#[derive(Serialize)]
+pub struct StatusGroup {
+    status: String,
+    count: i64,
+    sum: i64,
+    max: i64,
 }
 
 struct Creation {
@@ -50,17 +59,17 @@ impl Store {
     fn rows<T>(
         &self,
         statement: &str,
-        id: Option<i64>,
+        parameter: Option<impl ToSql>,
         read: impl FnMut(&Row) -> Result<T>,
     ) -> Result<Vec<T>> {
         let reader = self.next.fetch_add(1, Ordering::Relaxed) % self.readers.len();
         let connection = self.readers[reader].lock().expect("no reader panicked");
         let mut statement = connection.prepare_cached(statement)?;
-        statement.query_map(rusqlite::params_from_iter(id), read)?.collect()
+        statement.query_map(rusqlite::params_from_iter(parameter), read)?.collect()
     }
 
     pub fn users(&self) -> Result<Vec<User>> {
-        self.rows("SELECT id, name, email FROM users ORDER BY id", None, user)
+        self.rows("SELECT id, name, email FROM users ORDER BY id", None::<i64>, user)
     }
 
     pub fn user(&self, id: i64) -> Result<Option<User>> {
@@ -68,14 +77,27 @@ impl Store {
     }
 
     pub fn items(&self) -> Result<Vec<String>> {
-        self.rows("SELECT text FROM items ORDER BY id", None, |row| row.get(0))
+        self.rows("SELECT text FROM items ORDER BY id", None::<i64>, |row| row.get(0))
     }
 
     pub fn products(&self) -> Result<Vec<Product>> {
         let statement = "SELECT id, name, category, price, description FROM products ORDER BY id LIMIT 20";
-        self.rows(statement, None, |row| {
+        self.rows(statement, None::<i64>, |row| {
             let (id, name, category) = (row.get(0)?, row.get(1)?, row.get(2)?);
             Ok(Product { id, name, category, price: row.get(3)?, description: row.get(4)? })
+        })
+    }
+
+    pub fn users_of_item(&self, item: &str) -> Result<Vec<User>> {
+        let statement = "SELECT id, name, email FROM users WHERE id IN (SELECT user_id FROM orders WHERE item = ?) \
+            ORDER BY id LIMIT 20";
+        self.rows(statement, Some(item), user)
+    }
+
+    pub fn orders_by_status(&self) -> Result<Vec<StatusGroup>> {
+        let statement = "SELECT status, count(*), sum(quantity), max(quantity) FROM orders GROUP BY status";
+        self.rows(statement, None::<i64>, |row| {
+            Ok(StatusGroup { status: row.get(0)?, count: row.get(1)?, sum: row.get(2)?, max: row.get(3)? })
         })
     }
 
