@@ -15,7 +15,7 @@ use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
 use crate::arguments::unknown_names::unknown_argument_message;
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text, is_impossible_key};
-use crate::binding::fillable_fields;
+use crate::binding::missing_fields;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
 use crate::list_window;
 use crate::operation::{
@@ -349,7 +349,9 @@ impl RecordReader for ArgumentReader<'_> {
         }
         // An input type may lack a field that is filled.
         let filled_fields = match purpose {
-            InputPurpose::Create => fillable_fields(target),
+            InputPurpose::Create => {
+                missing_fields(target, |id| parsed.fields.iter().any(|(given, _)| *given == id))
+            }
             InputPurpose::Update => Vec::new(),
         };
         let ParsedArguments { id, fields, related, .. } = parsed;

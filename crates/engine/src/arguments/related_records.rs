@@ -275,8 +275,10 @@ impl RelatedReader<'_> {
     }
 
     fn expect_object(&self, value: Value) -> ReadResult<Vec<(String, Value)>> {
-        let label = names::display_label(&self.target().name).to_lowercase();
-        value.into_fields().map_err(|noun| here("TYPE", format!("a {label} must be an object, not {noun}")))
+        value.into_fields().map_err(|noun| {
+            let label = names::display_label(&self.target().name).to_lowercase();
+            here("TYPE", format!("a {label} must be an object, not {noun}"))
+        })
     }
 
     fn unknown_member(&self, name: &str, known: &[&str]) -> Vec<Violation> {

@@ -28,10 +28,10 @@ pub(crate) fn filled_fields(
     filled.filter(|filled| filled.on_update || !is_update).collect()
 }
 
-/// The required fields of a new record that are filled if no value is given for them.
-pub(crate) fn fillable_fields(record: &RecordType) -> Vec<FilledField> {
+/// The required fields of a new record that are filled because no value is given for them.
+pub(crate) fn missing_fields(record: &RecordType, is_given: impl Fn(FieldId) -> bool) -> Vec<FilledField> {
     let unset = unset_fields(record, OperationVerb::Create, &[], &[]).into_iter();
-    let filled = unset.filter_map(|field| {
+    let filled = unset.filter(|field| !is_given(*field)).filter_map(|field| {
         let value = fill_value(record.field(field))?;
         Some(FilledField { field, value, on_update: false })
     });

@@ -22,5 +22,5 @@ mod explanation;
 mod page_warnings;
 
 pub use exact_names::{bind_root_fields, subscribed_changes};
-pub(crate) use filled_fields::{fillable_fields, impossible_fields};
+pub(crate) use filled_fields::{impossible_fields, missing_fields};
 pub use page_warnings::page_warnings;
