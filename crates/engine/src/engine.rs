@@ -250,6 +250,10 @@ impl ResolverRegistry {
         if self.0.is_empty() { None } else { self.0.get(&format!("{type_name}.{field}")) }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }

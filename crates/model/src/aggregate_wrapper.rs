@@ -4,6 +4,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::{ExtendedType, ObjectType};
 
+use crate::list_wrapper::related_record;
 use crate::{Field, FieldId, Model, RecordType, RecordTypeId, Scalar, ScalarGroup};
 
 /// Endings of the names of types that are groups of another.
@@ -146,7 +147,12 @@ pub(crate) fn summarises_list(
 ) -> bool {
     let has_list = |ending: &str| {
         let list = field.name.strip_suffix(ending).and_then(|name| owner.fields.get(name));
-        list.is_some_and(|list| is_single_list(&list.ty) && is_record(list.ty.inner_named_type()))
+        list.is_some_and(|list| {
+            let name = list.ty.inner_named_type();
+            let is_wrapped =
+                || schema.get_object(name).is_some_and(|ty| related_record(schema, ty, &is_record).is_some());
+            (is_single_list(&list.ty) && is_record(name)) || (!list.ty.is_list() && is_wrapped())
+        })
     };
     // Without arguments, a number is stored like any other.
     let is_number = !field.arguments.is_empty() && is_count(&field.ty) && has_list("Count");

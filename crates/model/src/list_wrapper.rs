@@ -1,8 +1,8 @@
 //! Recognises the types that wrap a list of records: Relay's connections, and pages such as `{ items total }`.
 
+use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, Type};
-use apollo_compiler::schema::{ExtendedType, ObjectType};
-use apollo_compiler::{Name, Node, Schema};
+use apollo_compiler::schema::{ComponentName, ExtendedType, ObjectType};
 
 use crate::naming::inflection::{plural, singular};
 use crate::naming::names::snake_words;
@@ -51,6 +51,10 @@ pub enum PagePart {
     PageId,
 }
 
+/// Names of the number of all records.
+const TOTAL_NAMES: [&str; 6] =
+    ["total_count", "total", "count", "total_elements", "total_items", "total_records"];
+
 impl Model {
     /// The record type whose records the type wraps, or `None` if it is neither a connection nor a page.
     pub fn connection_node(&self, type_name: &str) -> Option<RecordTypeId> {
@@ -94,9 +98,7 @@ impl Model {
         let ty = self.field_type(type_name, field)?;
         let is_flag = || ty.inner_named_type() == "Boolean" && !ty.is_list();
         let part = match snake_words(field).as_str() {
-            "total_count" | "total" | "count" | "total_elements" | "total_items" | "total_records" => {
-                self.is_number(ty).then_some(PagePart::Total)
-            }
+            name if TOTAL_NAMES.contains(&name) => self.is_number(ty).then_some(PagePart::Total),
             "total_pages" | "page_count" | "pages" => self.is_number(ty).then_some(PagePart::PageCount),
             "page" | "current_page" | "page_number" => self.is_number(ty).then_some(PagePart::Page),
             "number" => self.is_number(ty).then_some(PagePart::SpringNumber),
@@ -196,7 +198,7 @@ fn is_single_list(ty: &Type) -> bool {
 /// True for a page that has an id, `Feed { id: ID! links: [Link!]! count: Int! }`: one list of records with their number,
 /// which only queries with arguments for paging return.
 pub(crate) fn is_page_with_id(schema: &Schema, page: &ObjectType) -> bool {
-    let is_total = |name: &str| matches!(name, "count" | "total" | "totalCount");
+    let is_total = |name: &str| TOTAL_NAMES.contains(&snake_words(name).as_str());
     let is_list = |ty: &Type| {
         let item = schema.get_object(ty.inner_named_type());
         is_single_list(ty) && item.is_some_and(|item| item.fields.contains_key("id"))
@@ -208,19 +210,34 @@ pub(crate) fn is_page_with_id(schema: &Schema, page: &ObjectType) -> bool {
     if !has_list || !has_total {
         return false;
     }
-    let query = schema.schema_definition.query.as_ref().map(|query| query.name.clone());
+    let noun = format!("_{}_", snake_words(&page.name));
+    let has_word = |name: &str| format!("_{}_", snake_words(name)).contains(&noun);
+    let root = |root: &Option<ComponentName>| root.as_ref().map(|root| root.name.clone());
+    let [query, mutation] = [&schema.schema_definition.query, &schema.schema_definition.mutation].map(root);
+    let is_member = |ty: &ExtendedType| ty.as_union().is_some_and(|union| union.members.contains(&page.name));
+    let is_written = || {
+        let mutation = mutation.as_ref().and_then(|name| schema.get_object(name));
+        mutation.is_some_and(|mutation| mutation.fields.keys().any(|name| has_word(name)))
+    };
+    if schema.types.values().any(is_member) || is_written() {
+        return false;
+    }
     let objects = schema.types.values().filter_map(|ty| ty.as_object());
     let fields = objects.flat_map(|object| object.fields.values().map(move |field| (&object.name, field)));
     let mut uses = fields.filter(|(_, field)| field.ty.inner_named_type() == &page.name).peekable();
-    let pages = |field: &FieldDefinition| {
-        let mut names = field.arguments.iter().map(|argument| snake_words(&argument.name));
-        names.any(|name| matches!(name.as_str(), "skip" | "take" | "limit" | "offset" | "first" | "page"))
+    let is_paged = |field: &FieldDefinition| {
+        let names = || field.arguments.iter().map(|argument| snake_words(&argument.name));
+        let is_paging = |name: String| PAGING_NAMES.contains(&name.as_str());
+        let is_key = |name: String| name == "id" || name.ends_with("_id");
+        names().any(is_paging) && !names().any(is_key)
     };
-    let is_paged = |(owner, field): (&Name, &Node<FieldDefinition>)| {
-        Some(owner) == query.as_ref() && !field.ty.is_list() && pages(field)
-    };
-    uses.peek().is_some() && uses.all(|(owner, field)| is_paged((owner, &field.node)))
+    uses.peek().is_some()
+        && uses.all(|(owner, field)| Some(owner) == query.as_ref() && !field.ty.is_list() && is_paged(field))
 }
+
+/// Arguments by which pages are asked for.
+const PAGING_NAMES: [&str; 9] =
+    ["skip", "take", "limit", "offset", "first", "last", "page", "size", "per_page"];
 
 /// Words in the names of types that wrap records, beside the name of the record type.
 const WRAPPER_WORDS: [&str; 12] = [
@@ -261,7 +278,7 @@ pub(crate) fn related_record<'s>(
 }
 
 /// True for `VisitConnection` and `PaginatedVisits` around `Visit`.
-fn is_named_wrapper(wrapper: &str, record: &str) -> bool {
+pub(crate) fn is_named_wrapper(wrapper: &str, record: &str) -> bool {
     let words = snake_words(wrapper);
     let record = snake_words(record);
     let [one, many] = [singular(&record), plural(&record)];

@@ -48,7 +48,12 @@ impl Model {
     /// `union AddVetPayload = AddVetErrorPayload | AddVetSuccessPayload`. Every other type is its own.
     pub fn success_type<'m>(&'m self, type_name: &'m str) -> &'m str {
         let Some(ExtendedType::Union(union)) = self.schema.types.get(type_name) else { return type_name };
-        let is_error = |name: &str| snake_words(name).split('_').any(|word| ERROR_WORDS.contains(&word));
+        let is_error = |name: &str| {
+            let words = snake_words(name);
+            let says_error =
+                words.split('_').any(|word| ERROR_WORDS.contains(&word)) || words.ends_with("not_found");
+            says_error && self.find_record(name).is_none()
+        };
         let mut results = union.members.iter().filter(|member| !is_error(member));
         match (results.next(), results.next()) {
             (Some(result), None) if union.members.len() > 1 => result.as_str(),

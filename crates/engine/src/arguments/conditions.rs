@@ -3,11 +3,11 @@
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names;
 use trefoil_model::{
-    Argument, ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Value,
+    Argument, ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, TextPart, Value,
 };
 
 use crate::arguments::digit_texts::number_for_field;
-use crate::arguments::operator_members::{OperatorMember, ignores_case, without_case};
+use crate::arguments::operator_members::{OperatorMember, any_case_operator, ignores_case};
 use crate::arguments::roles;
 use crate::operation::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 
@@ -96,11 +96,9 @@ impl<'m> ConditionParser<'m> {
             (
                 ConditionKey::Compare(field, FilterOperator::EQUAL) | ConditionKey::Operators(field),
                 Value::Object(members),
-            ) if owner.takes_operators(self.model, field, &members) => {
-                self.path.push(PathSegment::Field(name.to_owned()));
-                let condition = self.parse_operators(owner, field, members);
-                self.path.pop();
-                return condition.map(Some);
+            ) if owner.takes_operators(self.model, field, name, &members) => {
+                let parse = |parser: &mut Self| parser.parse_operators(owner, field, members, false);
+                return self.parse_inside(name, parse);
             }
             (_, value) => value,
         };
@@ -114,15 +112,7 @@ impl<'m> ConditionParser<'m> {
         if value.is_null() {
             return Ok(owner.null_condition(key));
         }
-        self.path.push(PathSegment::Field(name.to_owned()));
-        // The first name is that of the argument; positions in lists are not levels.
-        let levels = self.path.iter().skip(1).filter(|segment| matches!(segment, PathSegment::Field(_)));
-        let condition = match levels.count() > MAX_CONDITION_DEPTH {
-            true => Err(self.violation("DEPTH", depth_message(name))),
-            false => self.parse_nested(owner, key, value),
-        };
-        self.path.pop();
-        condition.map(Some)
+        self.parse_inside(name, |parser| parser.parse_nested(owner, key, value)).map(Some)
     }
 
     fn parse_nested(
@@ -156,46 +146,107 @@ impl<'m> ConditionParser<'m> {
         }
     }
 
-    /// `{ gte: 3, lt: 5 }`: the value of the field meets all of them. Members that are null say nothing.
+    /// `{ gte: 3, lt: 5 }`: the value of the field meets all of them. `None` without any: it says nothing.
     fn parse_operators(
         &mut self,
         owner: &ConditionOwner<'m>,
         field: FieldId,
         members: Vec<(String, Value)>,
-    ) -> Result<Condition, Vec<Violation>> {
+        any_case: bool,
+    ) -> Result<Option<Condition>, Vec<Violation>> {
         let definition = owner.field(field);
-        let any_case = ignores_case(&members);
-        let compare = |operator: FilterOperator, value: Value| {
-            let operator = if any_case { without_case(operator) } else { operator };
-            let (path, operand) = (owner.value_path(field), number_for_field(definition, value));
-            Condition::Compare(FieldComparison { path, operator, operand })
-        };
+        let any_case = any_case || ignores_case(&members);
         let mut conditions = Vec::with_capacity(members.len());
+        let mut violations = Vec::new();
         for (name, value) in members {
-            let condition = match (OperatorMember::for_field(&name, definition), value) {
+            let member = OperatorMember::for_field(&name, definition, &value);
+            let condition = match (member, value) {
                 (None, _) => {
                     let message = format!("`{}` cannot be compared by `{name}`", definition.name);
-                    return Err(self.violation("UNKNOWN_FIELD", message));
+                    Err(self.violation("UNKNOWN_FIELD", message))
                 }
                 (Some(OperatorMember::CaseMode), _) => continue,
                 (Some(OperatorMember::Not), Value::Object(inner)) => {
-                    self.path.push(PathSegment::Field(name));
-                    let inner = self.parse_operators(owner, field, inner);
-                    self.path.pop();
-                    inner?.negated()
+                    let parse = |parser: &mut Self| parser.parse_operators(owner, field, inner, any_case);
+                    self.parse_inside(&name, parse).map(|inner| inner.map(Condition::negated))
                 }
                 (Some(OperatorMember::Not), value) => {
-                    compare(FilterOperator::Compare(ComparisonOp::Ne), value)
+                    let operator = FilterOperator::Compare(ComparisonOp::Ne);
+                    self.compare(owner, field, operator, value, any_case).map(Some)
                 }
-                (Some(OperatorMember::Compare(FilterOperator::EQUAL)), Value::Null) => {
-                    compare(FilterOperator::EQUAL, Value::Null)
+                (Some(OperatorMember::Compare(operator)), value) => {
+                    self.compare(owner, field, operator, value, any_case).map(Some)
                 }
-                (Some(OperatorMember::Compare(_)), Value::Null) => continue,
-                (Some(OperatorMember::Compare(operator)), value) => compare(operator, value),
             };
-            conditions.push(condition);
+            match condition {
+                Ok(condition) => conditions.extend(condition),
+                Err(found) => violations.extend(found),
+            }
         }
-        Ok(Condition::All(conditions))
+        if !violations.is_empty() {
+            return Err(violations);
+        }
+        Ok(match conditions.len() {
+            0 | 1 => conditions.pop(),
+            _ => Some(Condition::All(conditions)),
+        })
+    }
+
+    /// A comparison of a field, perhaps without the case of letters.
+    fn compare(
+        &self,
+        owner: &ConditionOwner<'m>,
+        field: FieldId,
+        operator: FilterOperator,
+        value: Value,
+        any_case: bool,
+    ) -> Result<Condition, Vec<Violation>> {
+        let definition = owner.field(field);
+        let comparison = |operator: FilterOperator, value: Value| {
+            let (path, operand) = (owner.value_path(field), number_for_field(definition, value));
+            Condition::Compare(FieldComparison { path, operator, operand })
+        };
+        if !any_case || value.is_null() {
+            return Ok(comparison(operator, value));
+        }
+        let any_of = |values: Vec<Value>| {
+            let equal = |value: Value| match value.is_null() {
+                true => comparison(FilterOperator::EQUAL, value),
+                false => comparison(any_case_operator(TextPart::Whole), value),
+            };
+            Condition::Any(values.into_iter().map(equal).collect())
+        };
+        match (operator, value) {
+            (FilterOperator::EQUAL, value) => Ok(comparison(any_case_operator(TextPart::Whole), value)),
+            (FilterOperator::Compare(ComparisonOp::Ne), value) => {
+                Ok(comparison(any_case_operator(TextPart::Whole), value).negated())
+            }
+            (FilterOperator::In, Value::List(values)) => Ok(any_of(values)),
+            (FilterOperator::NotIn, Value::List(values)) => Ok(any_of(values).negated()),
+            (FilterOperator::Text(text), value) => Ok(comparison(any_case_operator(text.part), value)),
+            (FilterOperator::IsNull, value) => Ok(comparison(FilterOperator::IsNull, value)),
+            (operator, _) => {
+                let message = format!("`{}` cannot be combined with `mode: insensitive`", operator.name());
+                Err(self.violation("OPERATOR", message))
+            }
+        }
+    }
+
+    /// Parses what is inside the member `name`, unless that is too deep.
+    fn parse_inside<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&mut Self) -> Result<T, Vec<Violation>>,
+    ) -> Result<T, Vec<Violation>> {
+        self.path.push(PathSegment::Field(name.to_owned()));
+        // The first name is that of the argument; positions in lists are not levels.
+        let levels = self.path.iter().skip(1).filter(|segment| matches!(segment, PathSegment::Field(_)));
+        let parsed = match levels.count() > MAX_CONDITION_DEPTH {
+            true => Err(self.violation("DEPTH", depth_message(name))),
+            false => parse(self),
+        };
+        self.path.pop();
+        parsed
     }
 
     /// A list of objects, of which one alone may stand without brackets.
@@ -228,8 +279,42 @@ impl<'m> ConditionParser<'m> {
         let target = target.ok_or_else(|| {
             self.violation("UNKNOWN_FIELD", "this field does not lead to other records".to_owned())
         })?;
-        let conditions = self.parse_object(&ConditionOwner::Record(target), value)?;
-        Ok(quantifier.apply(field, conditions))
+        let related = ConditionOwner::Record(target);
+        let is_quantified = |members: &[(String, Value)]| {
+            let is_quantifier = |name: &str| RelationQuantifier::from_word(name).is_some();
+            let mut names = members.iter().map(|(name, _)| name.as_str());
+            !members.is_empty() && names.all(|name| is_quantifier(name) && related.find_key(name).is_none())
+        };
+        match value {
+            Value::Object(members) if is_quantified(&members) => {
+                self.parse_quantified(owner, field, &related, members)
+            }
+            value => Ok(quantifier.apply(field, self.parse_object(&related, value)?)),
+        }
+    }
+
+    /// `lines: { some: {…} }` and `user: { is: {…} }`, as Prisma writes them.
+    fn parse_quantified(
+        &mut self,
+        owner: &ConditionOwner<'m>,
+        field: FieldId,
+        related: &ConditionOwner<'m>,
+        members: Vec<(String, Value)>,
+    ) -> Result<Condition, Vec<Violation>> {
+        let is_reference = owner.field(field).kind.is_reference();
+        let mut conditions = Vec::with_capacity(members.len());
+        for (name, value) in members {
+            let quantifier = RelationQuantifier::from_word(&name).unwrap_or(RelationQuantifier::Some);
+            if value.is_null() && is_reference {
+                let operand = Value::Bool(quantifier == RelationQuantifier::Some);
+                let (path, operator) = (owner.value_path(field), FilterOperator::IsNull);
+                conditions.push(Condition::Compare(FieldComparison { path, operator, operand }));
+                continue;
+            }
+            let parsed = self.parse_inside(&name, |parser| parser.parse_object(related, value))?;
+            conditions.push(quantifier.apply(field, parsed));
+        }
+        Ok(Condition::All(conditions))
     }
 
     fn violation(&self, code: &'static str, message: String) -> Vec<Violation> {
@@ -243,6 +328,16 @@ impl RelationQuantifier {
         ("every", RelationQuantifier::Every),
         ("none", RelationQuantifier::None),
     ];
+
+    fn from_word(word: &str) -> Option<RelationQuantifier> {
+        match word {
+            "is" => Some(RelationQuantifier::Some),
+            "isNot" | "is_not" => Some(RelationQuantifier::None),
+            _ => {
+                RelationQuantifier::NAMES.into_iter().find(|(name, _)| *name == word).map(|(_, found)| found)
+            }
+        }
+    }
 
     fn apply(self, relation: FieldId, conditions: Vec<Condition>) -> Condition {
         match self {
@@ -316,16 +411,27 @@ impl<'m> ConditionOwner<'m> {
         }
     }
 
-    /// True if an object says how the value of the field is compared. That of a reference may also be conditions of the
-    /// referenced record, whose fields win.
-    fn takes_operators(&self, model: &Model, field: FieldId, members: &[(String, Value)]) -> bool {
-        let relation = self.field(field).kind.relation();
+    /// True if an object says how the value of the field is compared. That of a reference, unless it has the name of its
+    /// id, may also be conditions of the referenced record, whose fields win.
+    fn takes_operators(
+        &self,
+        model: &Model,
+        field: FieldId,
+        name: &str,
+        members: &[(String, Value)],
+    ) -> bool {
+        let definition = self.field(field);
+        let relation = definition.kind.relation().filter(|_| name != definition.input_name);
         let Some(target) = relation.map(|relation| model.record(relation.target())) else { return true };
-        let is_operator = |name: &str| {
-            let is_condition = ConditionOwner::Record(target).find_key(name).is_some();
-            OperatorMember::from_name(name).is_some() && !is_condition
+        let is_operator = |(name, value): &(String, Value)| {
+            let is_object = matches!(value, Value::Object(_));
+            match OperatorMember::from_name(name) {
+                Some(OperatorMember::Not) => !is_object,
+                Some(_) => !is_object && ConditionOwner::Record(target).find_key(name).is_none(),
+                None => false,
+            }
         };
-        !members.is_empty() && members.iter().all(|(name, _)| is_operator(name))
+        !members.is_empty() && members.iter().all(is_operator)
     }
 
     /// True for the conditions of a referenced record, not its id.
@@ -381,13 +487,20 @@ pub(crate) fn unknown_condition_message(
     let owner = ConditionOwner::Record(record);
     match owner.find_key(&member.name) {
         None => Some(owner.unknown_key_message(&member.name)),
-        Some(ConditionKey::Compare(field, FilterOperator::EQUAL) | ConditionKey::Operators(field))
-            if !owner.field(field).kind.is_reference() =>
-        {
-            let operators = model.schema.get_input_object(member.ty.inner_name())?.fields.keys();
+        Some(ConditionKey::Compare(field, FilterOperator::EQUAL) | ConditionKey::Operators(field)) => {
             let definition = owner.field(field);
-            let mut unknown = operators.filter(|name| OperatorMember::for_field(name, definition).is_none());
-            unknown.next().map(|name| format!("`{}` cannot be compared by `{name}`", definition.name))
+            if definition.kind.is_reference() && member.name != definition.input_name {
+                return None;
+            }
+            let operators = model.schema.get_input_object(member.ty.inner_name())?.fields.iter();
+            let mut unknown = operators.filter(|(name, operator)| {
+                let value = match model.schema.get_input_object(operator.ty.inner_named_type()) {
+                    Some(_) => Value::Object(Vec::new()),
+                    None => Value::Null,
+                };
+                OperatorMember::for_field(name, definition, &value).is_none()
+            });
+            unknown.next().map(|(name, _)| format!("`{}` cannot be compared by `{name}`", definition.name))
         }
         Some(_) => None,
     }

@@ -43,10 +43,12 @@ impl OperatorMember {
             "contains" => FilterOperator::CONTAINS,
             "starts_with" => FilterOperator::Text(TextMatch { part: TextPart::Start, any_case: false }),
             "ends_with" => FilterOperator::Text(TextMatch { part: TextPart::End, any_case: false }),
-            "icontains" | "contains_ci" | "contains_insensitive" => any_case(TextPart::Anywhere),
-            "istarts_with" | "starts_with_ci" | "starts_with_insensitive" => any_case(TextPart::Start),
-            "iends_with" | "ends_with_ci" | "ends_with_insensitive" => any_case(TextPart::End),
-            "ieq" | "ci" | "eq_ci" | "equals_insensitive" => any_case(TextPart::Whole),
+            "icontains" | "contains_ci" | "contains_insensitive" => any_case_operator(TextPart::Anywhere),
+            "istarts_with" | "starts_with_ci" | "starts_with_insensitive" => {
+                any_case_operator(TextPart::Start)
+            }
+            "iends_with" | "ends_with_ci" | "ends_with_insensitive" => any_case_operator(TextPart::End),
+            "ieq" | "ci" | "eq_ci" | "equals_insensitive" => any_case_operator(TextPart::Whole),
             "null" | "is_null" => FilterOperator::IsNull,
             "has" => FilterOperator::Has,
             "empty" | "is_empty" => FilterOperator::IsEmpty,
@@ -58,7 +60,7 @@ impl OperatorMember {
     }
 
     /// The same for the values of a field: a list contains an item where a text contains another.
-    pub fn for_field(name: &str, field: &Field) -> Option<OperatorMember> {
+    pub fn for_field(name: &str, field: &Field, value: &Value) -> Option<OperatorMember> {
         let member = OperatorMember::from_name(name)?;
         let is_list = field.kind.list_item().is_some();
         match member {
@@ -66,7 +68,9 @@ impl OperatorMember {
                 Some(OperatorMember::Compare(FilterOperator::Has))
             }
             OperatorMember::Compare(operator) => operator.fits(field).then_some(member),
-            OperatorMember::Not => Some(member),
+            OperatorMember::Not => {
+                (matches!(value, Value::Object(_)) || field.kind.is_comparable()).then_some(member)
+            }
             OperatorMember::CaseMode => field.kind.is_text().then_some(member),
         }
     }
@@ -80,20 +84,7 @@ pub fn ignores_case(members: &[(String, Value)]) -> bool {
     })
 }
 
-/// The operator that compares texts without their case, if this one compares texts.
-pub fn without_case(operator: FilterOperator) -> FilterOperator {
-    match operator {
-        FilterOperator::EQUAL => any_case(TextPart::Whole),
-        FilterOperator::Text(text) => any_case(text.part),
-        FilterOperator::Compare(_)
-        | FilterOperator::In
-        | FilterOperator::NotIn
-        | FilterOperator::IsNull
-        | FilterOperator::Has
-        | FilterOperator::IsEmpty => operator,
-    }
-}
-
-const fn any_case(part: TextPart) -> FilterOperator {
+/// The operator that compares this part of a text without the case of letters.
+pub const fn any_case_operator(part: TextPart) -> FilterOperator {
     FilterOperator::Text(TextMatch { part, any_case: true })
 }

@@ -123,7 +123,11 @@ impl ParsedArguments {
                 .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
             ArgumentRole::SortDirection => self.is_descending = Some(is_descending(name, value)?),
             ArgumentRole::Where if verb == OperationVerb::Get => {
-                self.accept_named(model, record, verb, expect_object(name, value)?)?;
+                let members = expect_object(name, value)?.into_iter();
+                let (operators, values): (Vec<_>, Vec<_>) =
+                    members.partition(|(_, value)| matches!(value, Value::Object(_)));
+                self.conditions.extend(parse_conditions(model, record, name, Value::Object(operators))?);
+                self.accept_named(model, record, verb, values)?;
             }
             // A filter that is text searches, an object compares fields.
             ArgumentRole::Where

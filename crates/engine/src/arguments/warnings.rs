@@ -79,7 +79,10 @@ impl CheckedField<'_> {
                 ArgumentRole::Unknown => {
                     vec![(name.to_owned(), unknown_argument_message(record, verb, name))]
                 }
-                ArgumentRole::Where if verb == OperationVerb::Get => Vec::new(),
+                ArgumentRole::Where if verb == OperationVerb::Get => nested(&|member| {
+                    self.model.schema.get_input_object(member.ty.inner_name())?;
+                    conditions::unknown_condition_message(self.model, record, member)
+                }),
                 ArgumentRole::Where => {
                     nested(&|member| conditions::unknown_condition_message(self.model, record, member))
                 }

@@ -22,7 +22,16 @@ pub fn page_warnings(
             ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => continue,
         };
         if shape == ResultShape::Connection {
-            checked.check_page(root.ty.inner_name());
+            checked.check_page(model.success_type(root.ty.inner_name()));
+        }
+    }
+    for record in &model.records {
+        let Some(object) = model.schema.get_object(&record.name) else { continue };
+        for field in record.fields.iter().filter(|field| field.kind.relation().is_some()) {
+            let ty = object.fields.get(field.name.as_str()).map(|field| field.ty.inner_named_type().as_str());
+            if let Some(page) = ty.filter(|ty| model.connection_node(ty).is_some()) {
+                checked.check_page(page);
+            }
         }
     }
     checked.warnings

@@ -124,7 +124,7 @@ impl<'m> WordBinder<'m> {
 
     /// True for `feed(skip: Int, take: Int): Feed`, where a Feed is a page of other records with their number.
     fn names_page(&self, root: &RootField, reading: &NameReading, roles: &[(String, ArgumentRole)]) -> bool {
-        let page = root.ty.inner_name();
+        let page = self.model.success_type(root.ty.inner_name());
         let has_total = || {
             let object = self.model.schema.get_object(page);
             let mut names = object.into_iter().flat_map(|object| object.fields.keys());

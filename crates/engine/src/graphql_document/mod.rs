@@ -62,7 +62,8 @@ impl DocumentRequest<'_> {
                 format!(" {}", model.result_selection(result_type, &format!("{{ {selection} }}")))
             }
             ResultShape::Connection => {
-                format!(" {}", model.wrapped_selection(result_type, selection))
+                let wrapped = model.wrapped_selection(model.success_type(result_type), selection);
+                format!(" {}", model.result_selection(result_type, &wrapped))
             }
             ResultShape::Payload => {
                 let payload = model.payload_selection(model.success_type(result_type), selection);

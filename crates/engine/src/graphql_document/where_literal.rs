@@ -89,8 +89,9 @@ impl WhereWriter<'_> {
                 let operators = self.model.schema.get_input_object(self.member_type(ty, name)?)?;
                 let wanted = Some(OperatorMember::Compare(comparison.operator));
                 let mut members = operators.fields.iter();
-                let (word, member) =
-                    members.find(|(word, _)| OperatorMember::for_field(word, target) == wanted)?;
+                let (word, member) = members.find(|(word, _)| {
+                    OperatorMember::for_field(word, target, &comparison.operand) == wanted
+                })?;
                 let value = literal(member.ty.inner_named_type());
                 Some((name.clone(), format!("{{ {word}: {value} }}")))
             })

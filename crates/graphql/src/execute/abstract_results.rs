@@ -217,6 +217,7 @@ impl AbstractResults {
             slice: &self.merge.slice,
             has_more: has_more || self.has_more,
             total: Some(self.total),
+            page_id: None,
         };
         let ends = [records.first(), records.last()];
         let cursors = ends.map(|record| record.and_then(|record| self.format(record)));

@@ -8,7 +8,7 @@ use trefoil_model::error::{Error, Result};
 use crate::describe::introspection::Introspection;
 use crate::execute::abstract_results::AbstractResults;
 use crate::execute::payload::ChangeSummary;
-use crate::execute::pending_root::PendingRoot;
+use crate::execute::pending_root::{PendingRoot, list_page_id};
 use crate::execute::response::ResponseBuilder;
 use crate::plan::abstract_root::{AbstractRoot, MemberShape};
 use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
@@ -97,6 +97,11 @@ impl OperationExecution<'_> {
                             Some(ChangeSummary::new(model.record(builtin.builtin.record), change));
                     }
                     pending.client_mutation_id = self.client_mutation_id(builtin);
+                    if let (RootShape::Connection(connection), Ok(Operation::List { listing, .. })) =
+                        (&builtin.shape, &operation)
+                    {
+                        pending.page_id = connection.needs_page_id.then(|| list_page_id(listing));
+                    }
                     calls.operations.push(operation);
                     calls.pending.push(pending);
                 }

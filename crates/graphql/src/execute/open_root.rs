@@ -209,7 +209,12 @@ impl RootFinish<'_> {
                     | Outcome::PlainList { .. } => (false, None),
                 };
                 let connection_writer = std::mem::take(&mut open.connection);
-                let page = PageExtent { slice: &pending.slice, has_more, total };
+                let page = PageExtent {
+                    slice: &pending.slice,
+                    has_more,
+                    total,
+                    page_id: pending.page_id.as_deref(),
+                };
                 let cursors = [pending.cursors.as_ref(); 2];
                 writer.stop_null(root.required, |writer| {
                     connection_writer.finish(connection, writer, at.path, page, cursors, resolved)

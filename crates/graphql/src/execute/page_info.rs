@@ -13,6 +13,8 @@ pub struct PageExtent<'a> {
     pub has_more: bool,
     /// The number of all records, if they were counted.
     pub total: Option<u64>,
+    /// Tells the list and the page from others, if an id of the page is wanted.
+    pub page_id: Option<&'a str>,
 }
 
 pub struct PageInfo<'a> {
@@ -65,7 +67,9 @@ impl PageInfo<'_> {
             PagePart::Length => number(Some(self.rows)),
             PagePart::Offset => number(slice.offset()),
             PagePart::PageId => {
-                Value::String(format!("{}-{}", slice.offset().unwrap_or_default(), self.rows))
+                let offset = slice.offset().unwrap_or_default();
+                let page = self.extent.page_id.map_or_else(|| offset.to_string(), str::to_owned);
+                Value::String(format!("{page}-{}", self.rows))
             }
             PagePart::HasNext => Value::Bool(has_next),
             PagePart::HasPrevious => Value::Bool(has_previous),

@@ -1,7 +1,9 @@
 //! A root field whose operation the store runs.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{ListSlice, NestedWrite, Operation};
+use trefoil_engine::{ListSlice, Listing, NestedWrite, Operation};
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordId};
 
@@ -18,6 +20,8 @@ pub struct PendingRoot {
     pub cursors: Option<CursorFormat>,
     /// The part of the list that is read.
     pub slice: ListSlice,
+    /// Tells the list and the page from others, if an id of the page is wanted.
+    pub page_id: Option<String>,
     /// What records are grouped by.
     pub group_keys: GroupKeyTypes,
     /// The number of its record type, for a root field over several.
@@ -37,6 +41,7 @@ impl PendingRoot {
             record_id: None,
             cursors: None,
             slice: ListSlice::All,
+            page_id: None,
             group_keys: Vec::new(),
             member: 0,
             client_mutation_id: None,
@@ -75,4 +80,11 @@ impl PendingRoot {
         }
         pending
     }
+}
+
+/// A text that differs for other conditions, another order and another page of a list.
+pub fn list_page_id(listing: &Listing) -> String {
+    let mut hasher = DefaultHasher::new();
+    format!("{listing:?}").hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }

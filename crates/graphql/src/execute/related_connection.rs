@@ -80,7 +80,7 @@ impl ResponseWriter {
         }
         let total = total.and_then(|child| related_count(parent, child).as_i64());
         let total = total.and_then(|count| u64::try_from(count).ok());
-        let extent = PageExtent { slice, has_more, total };
+        let extent = PageExtent { slice, has_more, total, page_id: None };
         self.stop_null(required, |writer| {
             page.finish(connection, writer, at.path, extent, [cursors.as_ref(); 2], fields)
         })

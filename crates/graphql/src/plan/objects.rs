@@ -257,6 +257,7 @@ impl<'a> OperationPlanner<'a> {
             needs_total: false,
             needs_records: false,
             needs_extent: false,
+            needs_page_id: false,
             needs_cursors: false,
             needs_edge_cursors: false,
             uses_resolvers: false,

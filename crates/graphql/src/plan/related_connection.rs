@@ -13,7 +13,8 @@ use trefoil_model::{FieldId, PagePart, RecordTypeId};
 use crate::plan::collect::FieldGroup;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    ChildContent, ChildRead, ConnectionShape, FieldSource, RecordReads, RelatedConnection, ValueSlot,
+    ChildContent, ChildRead, ConnectionShape, FieldSource, LeafType, OutputShape, RecordReads,
+    RelatedConnection, ValueSlot,
 };
 
 impl<'a> OperationPlanner<'a> {
@@ -28,7 +29,10 @@ impl<'a> OperationPlanner<'a> {
         reads: &mut RecordReads,
     ) -> (ValueSlot, FieldSource) {
         // The slot is for a record that is a value of a resolver; one of the store has the connection.
-        let slot = self.plan_slot(ty, group);
+        let slot = match self.engine.registry().is_empty() {
+            true => ValueSlot { required: ty.is_non_null(), output: OutputShape::Leaf(LeafType::Custom) },
+            false => self.plan_slot(ty, group),
+        };
         let mut listing = match self.relation_listing(target, first) {
             Ok(listing) => listing,
             Err(error) => return (slot, FieldSource::Invalid(Arc::new(error))),
@@ -44,14 +48,16 @@ impl<'a> OperationPlanner<'a> {
             reads.add_child(ChildRead { field, content: ChildContent::Groups(query) })
         });
         let slice = listing.slice.clone();
-        if connection.needs_extent {
+        // A list without a limit ends where it ends.
+        let needs_extent = connection.needs_extent && slice != ListSlice::All;
+        if needs_extent {
             listing.slice = slice.with_one_more();
         }
         listing.with_cursors = connection.needs_cursors;
         let model = self.engine.model();
         let cursors =
             listing.with_cursors.then(|| CursorFormat::of(model, model.record(target), &listing.sort_keys));
-        let records = connection.needs_records.then(|| {
+        let records = (connection.needs_records || needs_extent).then(|| {
             let content = ChildContent::Connection { listing, connection: connection.clone() };
             reads.add_child(ChildRead { field, content })
         });
@@ -65,24 +71,22 @@ impl ConnectionShape {
     pub fn add_part(&mut self, part: PagePart) {
         match part {
             PagePart::Total | PagePart::PageCount => self.needs_total = true,
-            PagePart::StartCursor | PagePart::EndCursor => self.needs_cursors = true,
-            PagePart::NextCursor => (self.needs_cursors, self.needs_extent) = (true, true),
+            PagePart::StartCursor | PagePart::EndCursor => {
+                (self.needs_cursors, self.needs_records) = (true, true);
+            }
+            PagePart::NextCursor => {
+                (self.needs_cursors, self.needs_records, self.needs_extent) = (true, true, true);
+            }
             PagePart::NextPage
             | PagePart::PreviousPage
             | PagePart::HasNext
             | PagePart::HasPrevious
             | PagePart::IsFirst
             | PagePart::IsLast => self.needs_extent = true,
-            PagePart::Page
-            | PagePart::SpringNumber
-            | PagePart::PageIndex
-            | PagePart::Size
-            | PagePart::Length
-            | PagePart::Offset
-            | PagePart::PageId
-            | PagePart::IsEmpty => {}
+            PagePart::Size | PagePart::Length | PagePart::IsEmpty => self.needs_records = true,
+            PagePart::PageId => (self.needs_page_id, self.needs_records) = (true, true),
+            PagePart::Page | PagePart::SpringNumber | PagePart::PageIndex | PagePart::Offset => {}
         }
-        self.needs_records |= !matches!(part, PagePart::Total | PagePart::PageCount);
     }
 }
 

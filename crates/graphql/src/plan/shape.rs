@@ -234,6 +234,7 @@ pub struct ConnectionShape {
     pub needs_records: bool,
     /// Whether there are records before or after the page is selected.
     pub needs_extent: bool,
+    pub needs_page_id: bool,
     /// Cursors of the page or of its edges are selected.
     pub needs_cursors: bool,
     pub needs_edge_cursors: bool,

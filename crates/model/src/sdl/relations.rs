@@ -3,6 +3,7 @@
 use apollo_compiler::Schema;
 use apollo_compiler::parser::SourceSpan;
 
+use crate::list_wrapper::is_named_wrapper;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::sdl::record_types::{PartialModel, RecordListField};
@@ -13,38 +14,74 @@ type FieldRef = (RecordTypeId, FieldId);
 
 pub(crate) fn resolve_relations(partial_model: &mut PartialModel, schema: &Schema, log: &mut DiagnosticLog) {
     let lists = std::mem::take(&mut partial_model.lists);
-    let (repeated, lists): (Vec<_>, Vec<_>) = lists.iter().partition(|list| is_repeated(list, &lists));
-    let mut resolver =
-        RelationResolver { partial_model, schema, log, resolved_fields: Vec::new(), lists: &lists };
+    let mut resolver = RelationResolver {
+        partial_model,
+        schema,
+        log,
+        resolved_fields: Vec::new(),
+        postponed_fields: Vec::new(),
+        lists: &lists,
+    };
     resolver.apply_reference_inverses();
     resolver.apply_list_inverses();
-    resolver.guess_inverses();
-    resolver.guess_links();
-    resolver.guess_one_sided_links();
-    for list in repeated {
-        resolver.repeat_inverse(list);
-    }
+    resolver.postpone_connections();
+    resolver.guess_relations();
+    resolver.repeat_lists();
+    resolver.guess_relations();
     resolver.report_unresolved();
-}
-
-/// True for `ordersConnection` beside `orders`: the same records once more, in a connection.
-fn is_repeated(list: &RecordListField, lists: &[RecordListField]) -> bool {
-    let is_same = |other: &RecordListField| {
-        !other.is_wrapped && (other.owner, other.target) == (list.owner, list.target)
-    };
-    list.is_wrapped && list.inverse.is_none() && lists.iter().any(is_same)
 }
 
 struct RelationResolver<'a> {
     partial_model: &'a mut PartialModel,
     schema: &'a Schema,
     log: &'a mut DiagnosticLog,
-    lists: &'a [&'a RecordListField],
+    lists: &'a [RecordListField],
     /// Lists that are decided, and references that have their list.
     resolved_fields: Vec<FieldRef>,
+    /// Connections beside a list of the same records. The list is decided as if they were not there.
+    postponed_fields: Vec<FieldRef>,
 }
 
 impl RelationResolver<'_> {
+    fn guess_relations(&mut self) {
+        self.guess_inverses();
+        self.guess_links();
+        self.guess_one_sided_links();
+    }
+
+    fn postpone_connections(&mut self) {
+        let beside_list = self.lists.iter().filter(|list| {
+            let is_same = |other: &RecordListField| {
+                !other.is_wrapped && (other.owner, other.target) == (list.owner, list.target)
+            };
+            list.is_wrapped && self.lists.iter().any(is_same)
+        });
+        let beside_list = beside_list.map(|list| (list.owner, list.field));
+        self.postponed_fields = beside_list.filter(|at| !self.resolved_fields.contains(at)).collect();
+    }
+
+    /// `ordersConnection` beside `orders` is the same inverse. That of a link is left to a resolver: the link would have
+    /// two names in inputs.
+    fn repeat_lists(&mut self) {
+        for at in std::mem::take(&mut self.postponed_fields) {
+            let owner = &self.partial_model.records[at.0.0];
+            let name = owner.field(at.1).name.as_str();
+            let mut others = owner.fields.iter().filter(|field| field.name != name);
+            let Some(repeated) = others.find(|field| is_named_wrapper(name, &field.name)) else { continue };
+            if repeated.kind.inverse().is_some() {
+                self.partial_model.records[at.0.0].fields[at.1.0].kind = repeated.kind.clone();
+            } else {
+                let (field, list) = (format!("{}.{name}", owner.name), repeated.name.clone());
+                let span = self.field_span(at);
+                self.log
+                    .warning(span, "NOT_STORED", format!("`{field}` is not stored: it repeats `{list}`"))
+                    .label("returns an error when queried")
+                    .help(format!("query `{list}`, or register a resolver for `{field}`"));
+            }
+            self.resolved_fields.push(at);
+        }
+    }
+
     /// `user: User @reference(inverse: "orders")`
     fn apply_reference_inverses(&mut self) {
         for (owner, field, inverse) in std::mem::take(&mut self.partial_model.named_inverses) {
@@ -120,7 +157,8 @@ impl RelationResolver<'_> {
             let at = (list.owner, list.field);
             let leads_back = !self.references(list.target, list.owner).is_empty()
                 || self.lists.iter().any(|back| back.owner == list.target && back.target == list.owner);
-            if list.owner == list.target || leads_back || self.resolved_fields.contains(&at) {
+            let is_decided = self.resolved_fields.contains(&at) || self.postponed_fields.contains(&at);
+            if list.owner == list.target || leads_back || is_decided {
                 continue;
             }
             let (owner, target) =
@@ -131,33 +169,6 @@ impl RelationResolver<'_> {
             self.set_link_side(at, list.target, &table, &own, &other);
             self.resolved_fields.push(at);
         }
-    }
-
-    /// Makes a connection the inverse that the only list of the same records is. That of a link is left to a resolver: the
-    /// link would have two names in inputs.
-    fn repeat_inverse(&mut self, list: &RecordListField) {
-        let mut same = self
-            .lists
-            .iter()
-            .filter(|other| !other.is_wrapped && (other.owner, other.target) == (list.owner, list.target));
-        let (Some(other), None) = (same.next(), same.next()) else {
-            return self.report_repeated(list, "it could repeat more than one list");
-        };
-        let kind = self.partial_model.records[other.owner.0].field(other.field).kind.clone();
-        match kind.inverse() {
-            Some(_) => self.partial_model.records[list.owner.0].fields[list.field.0].kind = kind,
-            None => self.report_repeated(list, "it repeats a list of linked records"),
-        }
-    }
-
-    fn report_repeated(&mut self, list: &RecordListField, reason: &str) {
-        let owner = &self.partial_model.records[list.owner.0];
-        let name = format!("{}.{}", owner.name, owner.field(list.field).name);
-        let span = self.field_span((list.owner, list.field));
-        self.log
-            .warning(span, "NOT_STORED", format!("`{name}` is not stored: {reason}"))
-            .label("returns an error when queried")
-            .help(format!("register a resolver for `{name}`"));
     }
 
     fn report_unresolved(&mut self) {
@@ -253,12 +264,14 @@ impl RelationResolver<'_> {
     }
 
     fn list_at(&self, at: FieldRef) -> Option<&RecordListField> {
-        self.lists.iter().copied().find(|list| (list.owner, list.field) == at)
+        self.lists.iter().find(|list| (list.owner, list.field) == at)
     }
 
     fn unresolved_lists(&self, owner: RecordTypeId, target: RecordTypeId) -> Vec<FieldRef> {
         let between = self.lists.iter().filter(|list| list.owner == owner && list.target == target);
-        between.map(|list| (list.owner, list.field)).filter(|at| !self.resolved_fields.contains(at)).collect()
+        let is_open =
+            |at: &FieldRef| !self.resolved_fields.contains(at) && !self.postponed_fields.contains(at);
+        between.map(|list| (list.owner, list.field)).filter(is_open).collect()
     }
 
     fn unresolved_references(&self, owner: RecordTypeId, target: RecordTypeId) -> Vec<FieldRef> {

@@ -13,7 +13,9 @@ use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::ModelPairs;
 use crate::migrate::phrases::{self, count_nouns, count_records, count_values};
 use crate::migrate::planned_step::{PlannedStep, StepSafety};
-use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredIndex, StoredKey, StoredTable};
+use crate::migrate::stored_model::{
+    ColumnDefault, StoredColumn, StoredIndex, StoredKey, StoredTable, StoredType,
+};
 use crate::migrate::type_converter::{ConvertedValue, TypeConverter, referenced_ids};
 
 /// Plans the steps of one migration.
@@ -58,10 +60,16 @@ impl StepPlanner<'_> {
                 (text, StepSafety::Blocked { remedy })
             }
             ChangeDetail::NewField { table, new } => self.plan_new_field(table, new)?,
-            ChangeDetail::RemovedField { table, old } => match self.plan_record_values(table, old)? {
-                Some(refused) => refused,
-                None => (format!("removed; lost: {}", count_values(self.value_count(table, old)?)), loss()),
-            },
+            ChangeDetail::RemovedField { table, old } => {
+                let record = self.model.find_record(&table.name).map(|record| self.model.record(record));
+                let is_list = record.is_some_and(|record| record.find_field(&old.field).is_some());
+                match self.plan_record_values(table, old)?.filter(|_| is_list) {
+                    Some(refused) => refused,
+                    None => {
+                        (format!("removed; lost: {}", count_values(self.value_count(table, old)?)), loss())
+                    }
+                }
+            }
             ChangeDetail::RenamedField { old } => safe(format!("renamed from {}", old.field)),
             ChangeDetail::RenamedColumn { new } => safe(format!("now stored in the column {}", new.column)),
             ChangeDetail::ChangedType { table, old, new } => {
@@ -141,7 +149,9 @@ impl StepPlanner<'_> {
         old: &StoredColumn,
         new: &StoredColumn,
     ) -> Result<(String, StepSafety), MigrateError> {
-        if let Some(refused) = self.plan_record_values(table, old)? {
+        if let (StoredType::Reference { .. }, Some(refused)) =
+            (&new.form, self.plan_record_values(table, old)?)
+        {
             return Ok(refused);
         }
         let fit = self.check_conversion(table, old, new)?;
