@@ -5,7 +5,7 @@ use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
 use trefoil_graphql::subscribe::SubscriptionStep;
 use trefoil_graphql::{GraphqlService, GraphqlState, RequestContext};
 
-use super::{On, Place, Stage, asked, both, names, next, silent_until, until};
+use super::{On, Place, SCHEMA, Stage, asked, both, names, next, silent_until, until};
 
 both! {
     every_kind_of_create_gives_one_event,
@@ -242,7 +242,7 @@ async fn query_or_mutation_gets_one_response(on: On) {
 async fn memory_store_delivers_events() {
     let store = trefoil_sql::SqlStore::open_sqlite(None, Default::default()).unwrap();
     let place = Place::Folder(tempfile::tempdir().unwrap());
-    let stage = Stage::over(store, Default::default(), place).await;
+    let stage = Stage::over(store, SCHEMA, Default::default(), place).await;
     let mut subscription = stage.subscribe("subscription { userCreated { name orders { item } } }").await;
     stage.create("Ada").await;
     assert_eq!(names(&mut subscription, 1).await, ["Ada"]);

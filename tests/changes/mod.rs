@@ -3,6 +3,7 @@
 mod delivering;
 mod filtering;
 mod following;
+mod relating;
 mod reloading;
 mod replaying;
 
@@ -137,13 +138,22 @@ impl Stage {
         Stage::with(on, SqliteOptions::default(), Config::default()).await
     }
 
+    /// The same with another schema.
+    async fn of_schema(on: On, schema: &str) -> Stage {
+        Stage::opened(on, SqliteOptions::default(), Config::default(), schema).await
+    }
+
     /// Of the options PostgreSQL takes how long the log is kept.
     async fn with(on: On, options: SqliteOptions, config: Config) -> Stage {
+        Stage::opened(on, options, config, SCHEMA).await
+    }
+
+    async fn opened(on: On, options: SqliteOptions, config: Config, schema: &str) -> Stage {
         match on {
             On::Sqlite => {
                 let folder = tempfile::tempdir().unwrap();
                 let store = SqlStore::open_sqlite(Some(&folder.path().join("trefoil.db")), options).unwrap();
-                Stage::over(store, config, Place::Folder(folder)).await
+                Stage::over(store, schema, config, Place::Folder(folder)).await
             }
             On::Postgres => {
                 let url = crate::support::postgres::database();
@@ -152,15 +162,16 @@ impl Stage {
                     keep_changes_for: options.keep_changes_for,
                     ..postgres::PostgresOptions::for_url(PostgresUrl::parse(&url).unwrap())
                 };
-                Stage::over(SqlStore::open_postgres(options).await.unwrap(), config, Place::Server(url)).await
+                let store = SqlStore::open_postgres(options).await.unwrap();
+                Stage::over(store, schema, config, Place::Server(url)).await
             }
         }
     }
 
-    async fn over(store: SqlStore, config: Config, place: Place) -> Stage {
+    async fn over(store: SqlStore, schema: &str, config: Config, place: Place) -> Stage {
         let store = Arc::new(store);
         let feed = ChangeFeed::with_cache_bytes(store.clone(), config.limits.event_cache / 2);
-        let face = GraphqlService::new(served(&store, &feed, SCHEMA, &config).await, &config);
+        let face = GraphqlService::new(served(&store, &feed, schema, &config).await, &config);
         Stage { face, store, feed, config, place }
     }
 

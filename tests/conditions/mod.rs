@@ -1,11 +1,12 @@
 //! Conditions, orders and aggregates of generated requests: what the server answers is what an interpreter says that
-//! shares no code with it, on both stores, in GraphQL and in REST.
+//! shares no code with it, on both stores, in GraphQL and in REST. Conditions are those of subscriptions, too.
 //!
 //! `schema` and `rows` make an application, `tree` and `requests` what is asked of it, `graphql_text` and `rest_text` how
 //! it is spelt, `interpreter` and `groups` what must be answered.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test that meets what it does not know panics")]
 
+mod changes;
 mod exact;
 mod graphql_text;
 mod groups;
@@ -42,7 +43,7 @@ const REQUESTS: usize = 50;
 struct AskedServer {
     store: &'static str,
     client: Client,
-    _server: Server,
+    server: Server,
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn serve(schema: &PlainSchema, folder: &Path) -> [AskedServer; 2] {
         let config: Config = layers.resolve().unwrap().config;
         assert!(!matches!(config.database, DatabaseLocation::Memory));
         let server = Server::start(Trefoil::folder(app.clone()), config);
-        AskedServer { store, client: Client::of(&server), _server: server }
+        AskedServer { store, client: Client::of(&server), server }
     })
 }
 
@@ -139,7 +140,14 @@ fn failure(
     let path = request.rest(world);
     let document = request.graphql(world, with_variables);
     let mut wrong = String::new();
-    for AskedServer { store, client, .. } in servers {
+    for AskedServer { store, client, server } in servers {
+        if let Some((type_name, conditions, keys)) = request.subscription(world) {
+            let matching = changes::matching_keys(server, type_name, &conditions);
+            if matching.as_ref() != Ok(&keys) {
+                wrong +=
+                    &format!("\n{store}, subscription: {matching:?} instead of {keys:?}\n  for {conditions}");
+            }
+        }
         if let Some(path) = &path {
             let answer = answered(client, "GET", path, b"");
             if !request.rest_rows(world, &answer).is_some_and(|rows| are_same(&rows, &expected)) {

@@ -281,6 +281,16 @@ impl PlainRequest {
         Some(SentDocument { text, variables: Value::Object(variables.collect()) })
     }
 
+    /// The type and the conditions of a subscription, and the keys of the records that meet them, in the order of texts.
+    pub fn subscription<'w>(&self, world: PlainWorld<'w>) -> Option<(&'w str, Value, Vec<String>)> {
+        let PlainRequest::List { record, conditions, .. } = self else { return None };
+        let text = |at: usize| world.data.rows[*record][at].key_text();
+        let mut keys: Vec<String> = world.select(*record, conditions, &[]).into_iter().map(text).collect();
+        keys.sort();
+        let conditions = graphql_text::object(world.schema, TreeOwner::Record(*record), conditions);
+        Some((world.schema.records[*record].name, conditions, keys))
+    }
+
     fn subject(&self) -> (usize, &[ConditionTree]) {
         match self {
             PlainRequest::List { record, conditions, .. } => (*record, conditions),

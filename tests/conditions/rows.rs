@@ -233,7 +233,7 @@ impl PlainRow {
         }
     }
 
-    fn key_text(&self) -> String {
+    pub fn key_text(&self) -> String {
         match self.key() {
             PlainValue::Text(text) => text.clone(),
             PlainValue::Whole(number) => number.to_string(),

@@ -97,3 +97,17 @@ fn child_limit_reads_no_more_rows() {
     assert!(way.contains("SEARCH o USING INTEGER PRIMARY KEY (rowid=?)"), "{way}");
     assert!(way.contains("SEARCH t USING COVERING INDEX orders_userId_index (userId=?)"), "{way}");
 }
+
+/// A list of all orders with tea would be made for a few users.
+#[test]
+fn related_records_of_given_ids_are_looked_up() {
+    let bench = Bench::new();
+    let tea = vec![bench.condition("Order", "item", "eq", text("tea"))];
+    let related = Condition::some_related(bench.field("User", "orders"), tea);
+    for ids in [Condition::HasId(vec![1.into(), 2.into()]), bench.condition("User", "id", "eq", int(1))] {
+        let conditions = vec![ids, related.clone()];
+        let way = way(&bench, bench.list("User", Listing { conditions, ..Listing::default() }, "id"));
+        assert!(way.contains("SEARCH t USING INTEGER PRIMARY KEY"), "{way}");
+        assert!(way.contains("orders_userId_index (userId=?)") && !way.contains("SCAN r1"), "{way}");
+    }
+}

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 use trefoil::Trefoil;
 use trefoil_config::{Config, DatabaseLocation};
+use trefoil_engine::Engine;
 
 pub use client::{Client, Reply};
 pub use outsider::Outsider;
@@ -22,6 +23,9 @@ pub fn is_long() -> bool {
 /// A server on a free port, with its data in memory or in a folder; stopped when dropped.
 pub struct Server {
     pub address: SocketAddr,
+    pub engine: Engine,
+    /// What the engine runs on.
+    pub runtime: tokio::runtime::Handle,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -33,20 +37,22 @@ impl Server {
     }
 
     pub fn start(trefoil: Trefoil, config: Config) -> Server {
-        let (ready, address) = std::sync::mpsc::channel();
+        let (ready, parts) = std::sync::mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let config = Config { port: 0, host: "127.0.0.1".into(), ..config };
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().expect("a runtime");
             runtime.block_on(async move {
                 let running = trefoil.config(config).start().await.expect("the server starts");
-                ready.send(running.addresses[0]).expect("the test waits");
+                let runtime = tokio::runtime::Handle::current();
+                let parts = (running.addresses[0], running.engine.clone(), runtime);
+                assert!(ready.send(parts).is_ok(), "the test waits");
                 let _ = stopped.await;
                 running.stop().await;
             });
         });
-        let address = address.recv().expect("the server listens");
-        Server { address, stop: Some(stop), thread: Some(thread) }
+        let (address, engine, runtime) = parts.recv().expect("the server listens");
+        Server { address, engine, runtime, stop: Some(stop), thread: Some(thread) }
     }
 }
 

@@ -13,7 +13,7 @@ use trefoil_model::{Model, RecordId, Value};
 
 use crate::abstract_operation::AbstractOperation;
 use crate::builtin_operation::BuiltinOperation;
-use crate::changes::{ChangeFeed, ImageRow};
+use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
 use crate::operation::{Operation, Outcome};
 use crate::plan::{MeasuredLengths, Plan, PlanLimits};
 use crate::row::RowSink;
@@ -31,6 +31,7 @@ struct EngineInner {
     feed: ChangeFeed,
     limits: PlanLimits,
     measured_lengths: Arc<MeasuredLengths>,
+    relation_tests: Arc<RelationTestMap>,
     /// The generation of the tables that its plans are for, see [`crate::SchemaGate`].
     generation: u64,
 }
@@ -46,7 +47,6 @@ impl Engine {
         limits: PlanLimits,
     ) -> Engine {
         let (store, generation) = (feed.store().clone(), feed.gate().generation());
-        let measured_lengths = Arc::default();
         Engine(Arc::new(EngineInner {
             model,
             bindings,
@@ -54,24 +54,25 @@ impl Engine {
             store,
             feed,
             limits,
-            measured_lengths,
+            measured_lengths: Arc::default(),
+            relation_tests: Arc::default(),
             generation,
         }))
     }
 
     /// The same engine on another store.
     pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Engine {
-        let EngineInner { model, bindings, registry, feed, limits, measured_lengths, generation, .. } =
-            &*self.0;
+        let inner = &*self.0;
         Engine(Arc::new(EngineInner {
-            model: model.clone(),
-            bindings: bindings.clone(),
-            registry: registry.clone(),
+            model: inner.model.clone(),
+            bindings: inner.bindings.clone(),
+            registry: inner.registry.clone(),
             store,
-            feed: feed.clone(),
-            limits: limits.clone(),
-            measured_lengths: measured_lengths.clone(),
-            generation: *generation,
+            feed: inner.feed.clone(),
+            limits: inner.limits.clone(),
+            measured_lengths: inner.measured_lengths.clone(),
+            relation_tests: inner.relation_tests.clone(),
+            generation: inner.generation,
         }))
     }
 
@@ -104,6 +105,11 @@ impl Engine {
 
     pub(crate) fn measured_lengths(&self) -> &MeasuredLengths {
         &self.0.measured_lengths
+    }
+
+    /// The tests of related records in the filters of its subscriptions.
+    pub(crate) fn relation_tests(&self) -> &RelationTestMap {
+        &self.0.relation_tests
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {

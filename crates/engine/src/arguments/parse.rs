@@ -11,9 +11,10 @@ use crate::arguments::unknown_names::unknown_argument_message;
 use crate::arguments::values::expect_object;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::operation::{
-    AggregateQuery, CountMode, GroupMeasure, ListSlice, Listing, MissingFields, NestedWrite, Operation,
+    AggregateQuery, Condition, CountMode, GroupMeasure, ListSlice, Listing, MissingFields, NestedWrite,
+    Operation,
 };
-use crate::plan::{self, PlanLimits, Predicate, PreparedSelection};
+use crate::plan::{PlanLimits, PreparedSelection};
 
 impl BuiltinOperation {
     /// Builds the operation for these arguments, given by position; absent arguments are not in the list.
@@ -123,14 +124,13 @@ impl BuiltinOperation {
         create.with_related(related)
     }
 
-    /// The predicates that the arguments of a subscription filter by.
-    pub(crate) fn subscription_predicates(
+    /// What the arguments of a subscription filter by.
+    pub(crate) fn subscription_conditions(
         &self,
         model: &Model,
         arguments: Vec<(usize, Value)>,
-    ) -> Result<Vec<Predicate>> {
-        let conditions = self.parse_arguments(model, arguments)?.conditions;
-        plan::plan_predicates(model, model.record(self.record), &conditions)
+    ) -> Result<Vec<Condition>> {
+        Ok(self.parse_arguments(model, arguments)?.conditions)
     }
 
     /// The text that the payload repeats: an argument, or a member of an input object.

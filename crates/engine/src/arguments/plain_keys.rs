@@ -29,7 +29,7 @@ pub(super) fn replace_in_conditions(
             Condition::Compare(comparison) if comparison.path.members.is_empty() => {
                 replace_in_field(model, record, comparison.path.field, &mut comparison.operand)?;
             }
-            Condition::Compare(_) | Condition::LinkedFrom { .. } => {}
+            Condition::Compare(_) | Condition::HasId(_) | Condition::LinkedFrom { .. } => {}
             Condition::All(inner) | Condition::Any(inner) => replace_in_conditions(model, record, inner)?,
             Condition::Not(inner) => replace_in_conditions(model, record, std::slice::from_mut(inner))?,
             Condition::Related { relation, conditions } => {

@@ -18,7 +18,12 @@ use crate::plan::Predicate;
 /// A test of a record image.
 #[derive(Debug)]
 pub enum ImagePredicate {
-    Value { source: ImageValue, test: ValuePredicate },
+    Value {
+        source: ImageValue,
+        test: ValuePredicate,
+    },
+    /// The result of a test of related records, by its position.
+    Related(usize),
     All(Vec<ImagePredicate>),
     Any(Vec<ImagePredicate>),
     Not(Box<ImagePredicate>),
@@ -57,7 +62,7 @@ pub enum ValuePredicate {
 }
 
 impl ImagePredicate {
-    /// Refuses predicates that need more than the image.
+    /// The test of a predicate about the record's own columns.
     pub fn new(
         model: &Model,
         record: &RecordType,
@@ -93,29 +98,48 @@ impl ImagePredicate {
             Predicate::Not(inner) => {
                 ImagePredicate::Not(Box::new(ImagePredicate::new(model, record, inner)?))
             }
-            Predicate::Related { relation, .. } => {
-                let name = &record.field(*relation).name;
-                let message =
-                    format!("a subscription cannot filter by fields of `{name}`, only by its own fields");
-                return Err(Violation::new(name, "CONDITION", message));
-            }
-            // Subscriptions have no search argument, and no nested lists.
-            Predicate::Words { .. }
+            // Subscriptions have no search argument and no nested lists; related records are tested by the store.
+            Predicate::Related { .. }
+            | Predicate::Words { .. }
             | Predicate::IndexedWords { .. }
             | Predicate::LinkedFrom { .. }
             | Predicate::Never => ImagePredicate::Never,
         })
     }
 
-    pub fn matches(&self, image: &[(String, StoredValue)]) -> bool {
+    /// Whether the image matches; `None` if that depends on a test of related records whose result is not known.
+    pub fn matches(
+        &self,
+        image: &[(String, StoredValue)],
+        related: &dyn Fn(usize) -> Option<bool>,
+    ) -> Option<bool> {
         match self {
-            ImagePredicate::Value { source, test } => source.matches(image, test),
-            ImagePredicate::All(tests) => tests.iter().all(|test| test.matches(image)),
-            ImagePredicate::Any(tests) => tests.iter().any(|test| test.matches(image)),
-            ImagePredicate::Not(inner) => !inner.matches(image),
-            ImagePredicate::Never => false,
+            ImagePredicate::Value { source, test } => Some(source.matches(image, test)),
+            ImagePredicate::Related(position) => related(*position),
+            ImagePredicate::All(tests) => decide(tests, image, related, false),
+            ImagePredicate::Any(tests) => decide(tests, image, related, true),
+            ImagePredicate::Not(inner) => inner.matches(image, related).map(|matches| !matches),
+            ImagePredicate::Never => Some(false),
         }
     }
+}
+
+/// `decisive` if one of the tests has that result, its opposite if none can have it.
+fn decide(
+    tests: &[ImagePredicate],
+    image: &[(String, StoredValue)],
+    related: &dyn Fn(usize) -> Option<bool>,
+    decisive: bool,
+) -> Option<bool> {
+    let mut result = Some(!decisive);
+    for test in tests {
+        match test.matches(image, related) {
+            Some(matches) if matches == decisive => return Some(decisive),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    result
 }
 
 impl ImageValue {

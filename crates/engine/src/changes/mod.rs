@@ -11,6 +11,8 @@ pub(crate) mod shared_computation;
 // The changes that one subscription receives, and where it continues.
 pub(crate) mod change_filter;
 pub(crate) mod event_id;
+mod matching_changes;
+pub(crate) mod relation_tests;
 
 // The record in a change.
 mod image_predicate;
@@ -25,6 +27,7 @@ pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
 pub use crate::changes::change_filter::ChangeFilter;
 pub(crate) use crate::changes::image_row::ImageRow;
 pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};
+pub(crate) use crate::changes::relation_tests::{RelationMatches, RelationTestMap, RelationTests};
 pub use crate::changes::shared_computation::{
     ComputationFuture, ComputationItem, MemorySize, SharedComputation, SharedResult,
 };

@@ -341,6 +341,7 @@ fn condition_name<'r>(record: &'r RecordType, condition: &Condition) -> &'r str 
     match condition {
         Condition::Compare(comparison) => &record.field(comparison.path.field).name,
         Condition::Related { relation, .. } => &record.field(*relation).name,
+        Condition::HasId(_) => &record.field(record.id_field()).name,
         Condition::LinkedFrom { .. } => "the link",
         Condition::All(_) => "and",
         Condition::Any(_) => "or",

@@ -54,7 +54,7 @@ impl WhereWriter<'_> {
                 let ty = self.member_type(input, &name)?;
                 Some((name, self.object(target, ty, conditions)?))
             }
-            Condition::LinkedFrom { .. } => None,
+            Condition::HasId(_) | Condition::LinkedFrom { .. } => None,
         }
     }
 

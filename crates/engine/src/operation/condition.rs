@@ -10,6 +10,8 @@ pub const MAX_CONDITION_DEPTH: usize = 20;
 #[derive(Debug, Clone)]
 pub enum Condition {
     Compare(FieldComparison),
+    /// True if the record has one of these ids. They are from the store, and valid whatever they are.
+    HasId(Vec<RecordId>),
     /// True if all are.
     All(Vec<Condition>),
     /// True if at least one is.
@@ -77,6 +79,7 @@ impl Condition {
         match self {
             Condition::Not(inner) => *inner,
             other @ (Condition::Compare(_)
+            | Condition::HasId(_)
             | Condition::All(_)
             | Condition::Any(_)
             | Condition::Related { .. }
@@ -98,7 +101,7 @@ impl Condition {
     pub fn count(&self) -> usize {
         let total = |conditions: &[Condition]| conditions.iter().map(Condition::count).sum::<usize>();
         match self {
-            Condition::Compare(_) | Condition::LinkedFrom { .. } => 1,
+            Condition::Compare(_) | Condition::HasId(_) | Condition::LinkedFrom { .. } => 1,
             Condition::All(conditions)
             | Condition::Any(conditions)
             | Condition::Related { conditions, .. } => 1 + total(conditions),

@@ -118,6 +118,11 @@ fn plan_predicate(
 ) -> Result<Predicate, Vec<Violation>> {
     match condition {
         Condition::Compare(comparison) => plan_comparison(model, record, comparison),
+        Condition::HasId(ids) => Ok(Predicate::OneOf {
+            path: record.id_field().into(),
+            values: ids.iter().cloned().map(RecordId::into_stored).collect(),
+            or_null: false,
+        }),
         Condition::All(conditions) => {
             let mut predicates = plan_all(model, record, conditions)?;
             match predicates.len() {

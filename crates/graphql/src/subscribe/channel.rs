@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout_at};
 
 use trefoil_engine::changes::ComputationItem;
-use trefoil_engine::{ChangeFeed, Engine, RecordChange};
+use trefoil_engine::{ChangeBatch, ChangeFeed, Engine, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
 use trefoil_model::values::json_text;
 
@@ -142,7 +142,7 @@ impl SubscriptionChannel {
             };
             deadline.get_or_insert_with(|| Instant::now() + MAX_SILENCE);
             until = range.until;
-            for change in range.changes.iter().filter(|change| self.planned.filter.matches(change)) {
+            for change in self.matching_changes(&range).await? {
                 let event = self.encode_event(change).await?;
                 bytes += event.estimated_bytes();
                 events.push(Arc::new(event));
@@ -159,6 +159,16 @@ impl SubscriptionChannel {
             }
         }
         Ok(EventBatch { id: self.feed().event_id(until).await?.into(), events, until, schema_changed: false })
+    }
+
+    /// The changes of a batch that the filter matches. Retries while the store is unavailable, so that none is lost.
+    async fn matching_changes<'b>(&self, batch: &'b ChangeBatch) -> Result<Vec<&'b RecordChange>> {
+        loop {
+            match self.engine.matching_changes(&self.planned.filter, batch).await {
+                Err(error) if may_pass(&error) => tokio::time::sleep(RETRY_PAUSE).await,
+                result => return result,
+            }
+        }
     }
 
     async fn encode_event(&self, change: &RecordChange) -> Result<SubscriptionEvent> {
@@ -188,9 +198,7 @@ impl SubscriptionChannel {
             };
             let failures = match execution.run().await {
                 Ok(ExecutedResponse { body, causes, .. }) => return (body, causes),
-                Err(ExecutionError::Engine(
-                    Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled,
-                )) => {
+                Err(ExecutionError::Engine(error)) if may_pass(&error) => {
                     tokio::time::sleep(RETRY_PAUSE).await;
                     continue;
                 }
@@ -202,6 +210,11 @@ impl SubscriptionChannel {
             return (body, failures.into_iter().filter_map(|failure| failure.cause).collect());
         }
     }
+}
+
+/// True if the same read may succeed later.
+fn may_pass(error: &Error) -> bool {
+    matches!(error, Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled)
 }
 
 /// The work item, unless it is done.

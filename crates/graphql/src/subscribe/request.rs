@@ -131,7 +131,7 @@ fn builtin_filter(
     variables: &VariableValues,
 ) -> Result<ChangeFilter, ResponseError> {
     let arguments = root.arguments.values_by_position(variables);
-    let filter = arguments.and_then(|values| root.builtin.change_filter(engine.model(), values));
+    let filter = arguments.and_then(|values| engine.change_filter(&root.builtin, values));
     filter.map_err(|error| ResponseError::from_error(&error))
 }
 

@@ -265,7 +265,11 @@ fn single_comparison(condition: &Condition) -> Option<&FieldComparison> {
             [inner] => single_comparison(inner),
             _ => None,
         },
-        Condition::All(_) | Condition::Any(_) | Condition::Not(_) | Condition::LinkedFrom { .. } => None,
+        Condition::All(_)
+        | Condition::Any(_)
+        | Condition::Not(_)
+        | Condition::HasId(_)
+        | Condition::LinkedFrom { .. } => None,
     }
 }
 

@@ -36,6 +36,7 @@ pub fn single_statement(program: &Program) -> Option<&str> {
         | Program::List { .. }
         | Program::CreateMany(_)
         | Program::UpdateMany { .. }
+        | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
@@ -70,6 +71,7 @@ pub async fn execute_write(
         | Program::List { .. }
         | Program::CreateMany(_)
         | Program::UpdateMany { .. }
+        | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }

@@ -29,6 +29,7 @@ pub fn needs_savepoint(program: &Program) -> bool {
         Program::Delete { read_level, .. } => read_level.has_groups(),
         Program::CreateMany(_)
         | Program::UpdateMany { .. }
+        | Program::UpdateManyLinks { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. } => true,
         Program::Get(_) | Program::List { .. } | Program::Aggregate(_) | Program::DeleteMany { .. } => false,
@@ -62,6 +63,7 @@ pub fn execute_write(
         | Program::List { .. }
         | Program::CreateMany(_)
         | Program::UpdateMany { .. }
+        | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }

@@ -65,6 +65,7 @@ pub fn is_inline_read(programs: &[Arc<Program>]) -> bool {
         | Program::Delete { .. }
         | Program::CreateMany(_)
         | Program::UpdateMany { .. }
+        | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }

@@ -14,7 +14,7 @@ use trefoil_model::{FieldId, Model, RecordType};
 use crate::statements::dialect::Dialect;
 use crate::statements::select::{SelectBuilder, SelectLevel};
 use crate::statements::write::{self, LinkStatements, SequenceStatements};
-use crate::statements::write_many::MatchStatements;
+use crate::statements::write_many::{MatchStatements, found_records};
 use crate::statements::write_parts::write_parts;
 
 /// The maximum number of cached programs.
@@ -45,11 +45,15 @@ pub enum Program {
     UpdateMany {
         /// Counts the records that match, up to the limit.
         count: String,
-        /// Present if several statements change the same records.
-        lock: Option<String>,
-        links: Vec<LinkStatements>,
         /// `None` if the plan changes nothing.
         update: Option<String>,
+    },
+    /// The records are found once and then changed by their ids: replacing links may change what a condition says of them.
+    UpdateManyLinks {
+        /// Finds the ids of the records that match, up to the limit.
+        find: String,
+        links: Vec<LinkStatements>,
+        update: String,
     },
     DeleteMany {
         count: String,
@@ -118,6 +122,7 @@ impl Program {
             | Program::Delete { .. }
             | Program::CreateMany(_)
             | Program::UpdateMany { .. }
+            | Program::UpdateManyLinks { .. }
             | Program::DeleteMany { .. }
             | Program::Upsert { .. }
             | Program::Nested { .. }
@@ -176,14 +181,20 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         PlanAction::UpdateMany { record, listing, values, links } => {
             let owner = model.record(*record);
             let matches = MatchStatements { dialect, model, record: owner, listing };
-            let changes = !(values.is_empty() && links.is_empty());
+            if links.is_empty() {
+                return Ok(Program::UpdateMany {
+                    count: selects.count_sql(*record, listing).ok_or_else(uncounted_error)?,
+                    update: (!values.is_empty()).then(|| matches.update_sql(&field_ids(values))),
+                });
+            }
+            let found = found_records(owner);
+            let by_id = MatchStatements { listing: &found, ..matches };
             let link_fields = field_ids(links).into_iter();
-            let link_statements = link_fields.map(|id| matches.link_statements(owner.field(id)));
-            Program::UpdateMany {
-                count: selects.count_sql(*record, listing).ok_or_else(uncounted_error)?,
-                lock: if links.is_empty() { None } else { matches.lock_sql() },
+            let link_statements = link_fields.map(|id| by_id.link_statements(owner.field(id)));
+            Program::UpdateManyLinks {
+                find: matches.find_many_sql(),
                 links: link_statements.collect::<Result<_>>()?,
-                update: changes.then(|| matches.update_sql(&field_ids(values))),
+                update: by_id.update_sql(&field_ids(values)),
             }
         }
         PlanAction::DeleteMany { record, listing } => Program::DeleteMany {

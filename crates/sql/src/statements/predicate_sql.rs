@@ -90,6 +90,8 @@ pub(super) struct PredicateWriter<'m> {
     table_count: usize,
     /// Within a negation.
     is_negated: bool,
+    /// The records are chosen by their ids: related records are looked up for each of them.
+    pub(super) has_ids: bool,
     /// The full-text index is joined.
     pub(super) has_index_join: bool,
 }
@@ -102,6 +104,7 @@ impl<'m> PredicateWriter<'m> {
             parameter_count: 0,
             table_count: 0,
             is_negated: false,
+            has_ids: false,
             has_index_join: false,
         }
     }
@@ -269,7 +272,7 @@ impl<'m> PredicateWriter<'m> {
         };
         // SQLite starts from the inner records, which are few as a rule, only if they are a list. Without the few, most
         // records remain: it finds the first ones soon.
-        let is_list = dialect == Dialect::Sqlite && !self.is_negated;
+        let is_list = dialect == Dialect::Sqlite && !self.is_negated && !self.has_ids;
         let was_negated = std::mem::replace(&mut self.is_negated, false);
         let terms = predicates.iter().map(|predicate| self.predicate_sql(&inner, predicate));
         let mut terms: Vec<String> = terms.collect();

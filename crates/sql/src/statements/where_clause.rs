@@ -1,9 +1,9 @@
 //! The WHERE clause of a listing: its predicates, and the records after a cursor and before another.
 
-use trefoil_engine::SortKey;
 use trefoil_engine::cursor::{CursorKey, CursorPosition, CursorValue};
 use trefoil_engine::plan::{PlannedListing, Predicate};
-use trefoil_model::{Model, RecordType};
+use trefoil_engine::{SortKey, ValuePath};
+use trefoil_model::{ComparisonOp, Model, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::predicate_sql::{PredicateWriter, TableScope};
@@ -153,6 +153,7 @@ impl<'m> WhereBuilder<'m> {
 
     pub(super) fn add_predicates(&mut self, predicates: &[Predicate]) {
         let scope = TableScope { record: self.owner, alias: "t".to_owned() };
+        self.predicates.has_ids |= predicates.iter().any(|predicate| chooses_ids(self.owner, predicate));
         for predicate in predicates {
             let term = self.predicates.predicate_sql(&scope, predicate);
             self.terms.push(term);
@@ -181,5 +182,29 @@ impl<'m> WhereBuilder<'m> {
             // An index can start from the first half alone.
             format!("({own} {sign}= {other} AND ({own} {sign} {other} OR {rest}))")
         }
+    }
+}
+
+/// True if only records with certain ids match.
+fn chooses_ids(record: &RecordType, predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::Compare { path, op: ComparisonOp::Eq, .. }
+        | Predicate::OneOf { path, or_null: false, .. } => *path == ValuePath::from(record.id_field()),
+        Predicate::All(predicates) => predicates.iter().any(|predicate| chooses_ids(record, predicate)),
+        Predicate::Compare { .. }
+        | Predicate::OneOf { .. }
+        | Predicate::IsNull { .. }
+        | Predicate::NotNull { .. }
+        | Predicate::Text { .. }
+        | Predicate::TextPattern { .. }
+        | Predicate::HasItem { .. }
+        | Predicate::HasItems { .. }
+        | Predicate::Words { .. }
+        | Predicate::IndexedWords { .. }
+        | Predicate::Any(_)
+        | Predicate::Not(_)
+        | Predicate::Related { .. }
+        | Predicate::LinkedFrom { .. }
+        | Predicate::Never => false,
     }
 }

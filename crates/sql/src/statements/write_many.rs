@@ -3,7 +3,7 @@
 //! The parameters of each are those of the conditions, then its own.
 
 use trefoil_engine::CountMode;
-use trefoil_engine::plan::PlannedListing;
+use trefoil_engine::plan::{PlannedListing, Predicate};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
@@ -39,22 +39,23 @@ impl<'a> MatchStatements<'a> {
 
     /// Selects the id of the one record that matches; on PostgreSQL it is locked.
     pub fn find_sql(&self) -> String {
+        self.locked_ids_sql(&self.filter().clause(), "1")
+    }
+
+    /// Selects the ids of the records that match; on PostgreSQL they are locked. Own parameter: how many at most.
+    pub fn find_many_sql(&self) -> String {
+        let mut filter = self.filter();
+        let most = filter.next_parameter();
+        self.locked_ids_sql(&filter.clause(), &most)
+    }
+
+    fn locked_ids_sql(&self, clause: &str, most: &str) -> String {
         let lock = match self.dialect {
             Dialect::Sqlite => "",
             Dialect::Postgres => " FOR UPDATE",
         };
         let id = self.dialect.read_key(self.record.key_form(), "t.\"id\"");
-        format!("SELECT {id} FROM {}{} LIMIT 1{lock}", self.table(), self.filter().clause())
-    }
-
-    /// Locks the records that match, so that several statements change the same ones.
-    pub fn lock_sql(&self) -> Option<String> {
-        match self.dialect {
-            Dialect::Sqlite => None,
-            Dialect::Postgres => {
-                Some(format!("SELECT t.\"id\" FROM {}{} FOR UPDATE", self.table(), self.filter().clause()))
-            }
-        }
+        format!("SELECT {id} FROM {}{clause} LIMIT {most}{lock}", self.table())
     }
 
     /// Replaces the links of all records that match. Own parameter: the list of linked ids.
@@ -94,6 +95,13 @@ impl<'a> MatchStatements<'a> {
     fn table(&self) -> String {
         format!("{} AS t", self.dialect.quote_name(&self.record.table))
     }
+}
+
+/// The records with certain ids: the parameter of its condition is their list.
+pub fn found_records(record: &RecordType) -> PlannedListing {
+    let path = record.id_field().into();
+    let predicates = vec![Predicate::OneOf { path, values: Vec::new(), or_null: false }];
+    PlannedListing { predicates, ..PlannedListing::default() }
 }
 
 /// The number of records that match, unless it is above the limit of the listing.

@@ -36,23 +36,26 @@ pub async fn execute_plan(
             }
             Ok(Outcome::ChangedMany { count: plans.len() as u64 })
         }
-        (
-            PlanAction::UpdateMany { listing, links: linked, .. },
-            Program::UpdateMany { count, lock, links, update },
-        ) => {
+        (PlanAction::UpdateMany { listing, .. }, Program::UpdateMany { count, update }) => {
             let matching = count_matches(session, count, listing).await?;
-            if let Some(lock) = lock {
-                session.query_values(lock, &match_parameters(listing)).await?;
-            }
-            for (statements, (_, others)) in links.iter().zip(linked) {
-                let parameters: Vec<_> =
-                    match_parameters(listing).into_iter().chain([SqlParameter::ids(others)]).collect();
-                session.execute(&statements.remove, &parameters).await?;
-                session.execute(&statements.add, &parameters).await?;
-            }
             let Some(update) = update else { return Ok(Outcome::ChangedMany { count: matching }) };
             let values = write_parts(&plan.action).value_parameters();
             let parameters: Vec<_> = match_parameters(listing).into_iter().chain(values).collect();
+            Ok(Outcome::ChangedMany { count: session.execute(update, &parameters).await? })
+        }
+        (
+            PlanAction::UpdateMany { listing, links: linked, .. },
+            Program::UpdateManyLinks { find, links, update },
+        ) => {
+            let ids = session.query_values(find, &count_parameters(listing)).await?;
+            check_match_count(listing, ids.len() as i64)?;
+            for (statements, (_, others)) in links.iter().zip(linked) {
+                let parameters = [SqlParameter::List(&ids), SqlParameter::ids(others)];
+                session.execute(&statements.remove, &parameters).await?;
+                session.execute(&statements.add, &parameters).await?;
+            }
+            let values = write_parts(&plan.action).value_parameters();
+            let parameters: Vec<_> = [SqlParameter::List(&ids)].into_iter().chain(values).collect();
             Ok(Outcome::ChangedMany { count: session.execute(update, &parameters).await? })
         }
         (PlanAction::DeleteMany { listing, .. }, Program::DeleteMany { count, delete }) => {

@@ -39,22 +39,28 @@ pub fn execute_plan(
             }
             Ok(Outcome::ChangedMany { count: plans.len() as u64 })
         }
+        (PlanAction::UpdateMany { listing, .. }, Program::UpdateMany { count, update }) => {
+            let matching = write.count_matches(count, listing)?;
+            let Some(update) = update else { return Ok(Outcome::ChangedMany { count: matching }) };
+            let values = write.parts.value_parameters();
+            let parameters: Vec<_> = match_parameters(listing).into_iter().chain(values).collect();
+            Ok(Outcome::ChangedMany { count: write.execute(update, &parameters)? as u64 })
+        }
         (
             PlanAction::UpdateMany { listing, links: linked, .. },
-            Program::UpdateMany { count, links, update, .. },
+            Program::UpdateManyLinks { find, links, update },
         ) => {
-            let matching = write.count_matches(count, listing)?;
+            let ids = session.query_values(find, &count_parameters(listing))?;
+            check_match_count(listing, ids.len() as i64)?;
             for (statements, (_, others)) in links.iter().zip(linked) {
-                let parameters: Vec<_> =
-                    match_parameters(listing).into_iter().chain([SqlParameter::ids(others)]).collect();
+                let parameters = [SqlParameter::List(&ids), SqlParameter::ids(others)];
                 session.write_links(&statements.side, || {
                     write.execute(&statements.remove, &parameters)?;
                     write.execute(&statements.add, &parameters)
                 })?;
             }
-            let Some(update) = update else { return Ok(Outcome::ChangedMany { count: matching }) };
             let values = write.parts.value_parameters();
-            let parameters: Vec<_> = match_parameters(listing).into_iter().chain(values).collect();
+            let parameters: Vec<_> = [SqlParameter::List(&ids)].into_iter().chain(values).collect();
             Ok(Outcome::ChangedMany { count: write.execute(update, &parameters)? as u64 })
         }
         (PlanAction::DeleteMany { listing, .. }, Program::DeleteMany { count, delete }) => {
