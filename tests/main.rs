@@ -3,6 +3,7 @@
 
 mod answers;
 mod changes;
+mod child_forms;
 mod cli;
 mod coerce;
 mod conditions;

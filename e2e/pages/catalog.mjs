@@ -144,6 +144,29 @@ function everyKind(kinds) {
       await page.goto('/plants/new')
       return press(page, /^Create/)
     }),
+    by(kinds, 'plants: rows added', 200, async (page) => {
+      await page.goto('/plants/1/edit')
+      return press(page, 'Add note')
+    }),
+    by(kinds, 'plants: rows invalid', 400, async (page) => {
+      await page.goto('/plants/1/edit')
+      await page.getByRole('group', { name: 'Note 2', exact: true }).getByLabel(/^Body/).fill('')
+      return press(page, /^Save/)
+    }),
+    by(kinds, 'plants: rows conflict', 409, async (page) => {
+      const { id: plantId } = await kinds.create('/plants', { title: 'Contested', isRare: false, ownerId: '1' })
+      const [one, two] = [await kinds.create('/notes', { body: 'one', plantId }), await kinds.create('/notes', { body: 'two', plantId })]
+      await page.goto(`/plants/${plantId}/edit`)
+      await kinds.change(`/notes/${one.id}`, { body: 'theirs' })
+      await kinds.send('DELETE', `/notes/${two.id}`)
+      for (const body of await page.getByLabel(/^Body/).all()) await body.fill('mine')
+      return press(page, /^Save/)
+    }),
+    by(kinds, 'plants: too many rows', 200, async (page) => {
+      const { id: plantId } = await kinds.create('/plants', { title: 'Noted', isRare: false, ownerId: '1' })
+      await kinds.send('POST', '/notes', Array.from({ length: 101 }, (_, i) => ({ body: `Note ${i}`, plantId })))
+      return page.goto(`/plants/${plantId}/edit`)
+    }),
   ]
 }
 

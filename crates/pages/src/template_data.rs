@@ -322,6 +322,12 @@ pub struct ControlView {
     /// The button that removes this group.
     pub less: Option<NameValue>,
     pub find: Option<FindView>,
+    /// The label of the button that adds a row: "Add line". Only for records that belong to the record of the form.
+    pub add_label: Option<String>,
+    /// The list of the records, if there are too many for the form.
+    pub link: Option<PageLink>,
+    /// The page opens with the focus here; for a list, on the button that adds a row.
+    pub focus: bool,
 }
 
 /// A search among the records that a reference can point to, if there are too many to list.
@@ -341,6 +347,8 @@ pub struct FindView {
 pub enum ControlKind {
     #[default]
     Text,
+    /// Sent back as it is: the id and version of a row.
+    Hidden,
     Textarea,
     /// Several lines of JSON.
     Json,
@@ -358,7 +366,8 @@ pub enum ControlKind {
     Checkboxes,
     /// An embedded value: `children` are its fields.
     Group,
-    /// A list of embedded values: `children` are groups, with a button that adds one.
+    /// A list of embedded values, or of the records that belong to the record: `children` are groups, with a button that
+    /// adds one.
     Groups,
 }
 

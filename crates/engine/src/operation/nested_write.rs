@@ -36,6 +36,8 @@ pub struct RelatedInput {
     pub disconnect: Vec<RecordId>,
     /// The related records are these and no others, besides those that are created or connected.
     pub set: Option<Vec<RecordId>>,
+    /// Related records that must still be at these versions, or nothing is written.
+    pub expected_versions: Vec<(RecordId, i64)>,
 }
 
 impl RelatedInput {
@@ -48,6 +50,7 @@ impl RelatedInput {
             connect: Vec::new(),
             disconnect: Vec::new(),
             set: None,
+            expected_versions: Vec::new(),
         }
     }
 }

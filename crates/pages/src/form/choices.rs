@@ -1,6 +1,6 @@
 //! The records that the references and links of a form offer: the first few, the chosen ones and search results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use trefoil_engine::{
@@ -22,6 +22,9 @@ pub const MAX_OPTIONS: usize = 50;
 
 /// Chosen ids that are looked up, however many were typed.
 const MAX_CHOSEN: usize = 1_000;
+
+/// Different searches for the records of one field that the rows of a form may run.
+const MAX_ROW_SEARCHES: usize = 10;
 
 /// Longer titles are cut, to fit on one line.
 const MAX_TITLE_LENGTH: usize = 80;
@@ -49,31 +52,53 @@ impl Pages {
         record: RecordTypeId,
         input: &FormInput,
     ) -> Result<ReferenceChoices> {
+        Ok(self.choices_of_rows(resources, record, &[input]).await?.pop().unwrap_or_default())
+    }
+
+    /// The choices of several records of the same type, one for each input.
+    pub async fn choices_of_rows(
+        &self,
+        resources: &ServedResources,
+        record: RecordTypeId,
+        inputs: &[&FormInput],
+    ) -> Result<Vec<ReferenceChoices>> {
         let model = resources.engine.model();
         let fields = model.record(record).fields.iter().enumerate();
+        let is_shown = |id: &FieldId| inputs.iter().any(|input| !input.hidden_fields.contains(id));
         let fields = fields
-            .filter(|(_, field)| field.is_writable())
+            .filter(|(position, field)| field.is_writable() && is_shown(&FieldId(*position)))
             .filter_map(|(position, field)| Some((FieldId(position), field, field.kind.input_target()?)));
         let fields: Vec<(FieldId, &Field, RecordTypeId)> = fields.collect();
-        let mut operations = Vec::new();
-        for (id, field, target) in &fields {
-            let search = input.searches.get(&field.input_name).map_or("", |text| text.trim());
-            operations.push(self.first_records(model, resources.engine.limits(), *target, search));
-            operations.push(self.records_by_id(
-                model,
-                *target,
-                chosen_ids(model.record(*target), input, *id, search),
-            ));
+        let mut choices: Vec<ReferenceChoices> = inputs.iter().map(|_| ReferenceChoices::new()).collect();
+        if fields.is_empty() {
+            return Ok(choices);
         }
-        if operations.is_empty() {
-            return Ok(ReferenceChoices::new());
+        let (mut operations, mut all_searches) = (Vec::new(), Vec::new());
+        for (id, field, target) in &fields {
+            let searches = distinct_searches(inputs, field);
+            for search in &searches {
+                operations.push(self.first_records(model, resources.engine.limits(), *target, search));
+            }
+            let ids = inputs.iter().flat_map(|input| {
+                chosen_ids(model.record(*target), input, *id, search_text(input, field).trim())
+            });
+            let ids = ids.collect::<BTreeSet<RecordId>>().into_iter().take(MAX_CHOSEN).collect();
+            operations.push(self.records_by_id(model, *target, ids));
+            all_searches.push(searches);
         }
         let mut results = read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
-        let mut choices = ReferenceChoices::new();
-        for (id, field, target) in fields {
-            let (Some(first), Some(by_id)) = (results.next(), results.next()) else { break };
-            let search = input.searches.get(&field.input_name).cloned().unwrap_or_default();
-            choices.insert(id, self.offered_records(target, first, by_id, search));
+        for ((id, field, target), searches) in fields.into_iter().zip(all_searches) {
+            let found: Vec<FoundRows> = results.by_ref().take(searches.len()).collect();
+            let Some(by_id) = results.next() else { break };
+            for (input, choices) in inputs.iter().zip(&mut choices) {
+                // A search beyond the limit is not run: the control offers what it does without one.
+                let text = search_text(input, field);
+                let position = searches.iter().position(|search| *search == text.trim());
+                let text = if position.is_some() { text } else { "" };
+                let chosen = chosen_ids(model.record(target), input, id, text.trim());
+                let first = &found[position.unwrap_or_default()];
+                choices.insert(id, self.offered_records(target, first, (&by_id, &chosen), text.to_owned()));
+            }
         }
         Ok(choices)
     }
@@ -113,17 +138,17 @@ impl Pages {
     fn offered_records(
         &self,
         target: RecordTypeId,
-        first: FoundRows,
-        by_id: FoundRows,
+        first: &FoundRows,
+        (by_id, chosen): (&FoundRows, &[RecordId]),
         search: String,
     ) -> OfferedRecords {
         let has_more = first.rows.len() > MAX_OPTIONS;
         let found_count = first.rows.len().min(MAX_OPTIONS);
         let mut options: Vec<(RecordId, String)> = Vec::new();
-        for row in first.rows.iter().take(MAX_OPTIONS).chain(&by_id.rows) {
-            if let Some((id, title)) = self.row_title(target, row)
-                && !options.iter().any(|(known, _)| *known == id)
-            {
+        let listed = first.rows.iter().take(MAX_OPTIONS).filter_map(|row| self.row_title(target, row));
+        let others = by_id.rows.iter().filter_map(|row| self.row_title(target, row));
+        for (id, title) in listed.chain(others.filter(|(id, _)| chosen.contains(id))) {
+            if !options.iter().any(|(known, _)| *known == id) {
                 options.push((id, title));
             }
         }
@@ -149,6 +174,26 @@ impl Pages {
         let name = cut_title(&self.labels_of(record).record_name(&id, title));
         Some((id, name))
     }
+}
+
+fn search_text<'i>(input: &'i FormInput, field: &Field) -> &'i str {
+    input.searches.get(&field.input_name).map_or("", String::as_str)
+}
+
+/// The searches for the records of a field, the empty one first.
+fn distinct_searches<'i>(inputs: &[&'i FormInput], field: &Field) -> Vec<&'i str> {
+    let mut searches = Vec::new();
+    if let [input] = inputs {
+        searches.push(search_text(input, field).trim());
+        return searches;
+    }
+    searches.push("");
+    for text in inputs.iter().map(|input| search_text(input, field).trim()) {
+        if searches.len() <= MAX_ROW_SEARCHES && !searches.contains(&text) {
+            searches.push(text);
+        }
+    }
+    searches
 }
 
 /// The chosen ids, and the search text if it is an id.

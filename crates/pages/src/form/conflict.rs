@@ -1,14 +1,45 @@
 //! Marks the controls of a form whose value was changed concurrently by someone else.
 
+use trefoil_resources::forms::form_input::{ROW_DELETE_CONTROL, ROW_ID_CONTROL};
+
 use crate::template_data::{ControlKind, ControlView, DisplayValue, LabelledValue};
 
 /// Sets `theirs` on each control of `mine` whose value differs from the saved one.
 pub fn mark_differences(mine: &mut [ControlView], saved: &[ControlView]) {
-    for control in mine {
-        if let Some(other) = saved.iter().find(|other| other.label == control.label) {
-            mark_difference(control, other);
+    mine.iter_mut().for_each(|control| mark_in(control, saved));
+}
+
+fn mark_in(control: &mut ControlView, saved: &[ControlView]) {
+    if let Some(other) = saved.iter().find(|other| other.label == control.label) {
+        mark_difference(control, other);
+    }
+}
+
+/// The same for the rows of lists, which are found by their ids.
+pub fn mark_row_differences(mine: &mut [ControlView], saved: &[ControlView]) {
+    let saved_rows = || saved.iter().flat_map(|list| &list.children);
+    for row in mine.iter_mut().flat_map(|list| &mut list.children) {
+        let name = row.name.split('.').next().unwrap_or_default().to_owned();
+        let is_same = |saved: &&ControlView| {
+            row_id(saved).is_some()
+                && row_id(saved) == row_id(row)
+                && saved.name.starts_with(&format!("{name}."))
+        };
+        if let Some(saved) = saved_rows().find(is_same) {
+            let values = row.children.iter_mut().filter(|control| is_value(control));
+            values.for_each(|control| mark_in(control, &saved.children));
         }
     }
+}
+
+fn row_id(row: &ControlView) -> Option<&str> {
+    let id = row.children.iter().find(|control| control.name.ends_with(ROW_ID_CONTROL))?;
+    Some(&id.value)
+}
+
+/// True if the control is for a field, and not one of the row itself.
+fn is_value(control: &ControlView) -> bool {
+    control.kind != ControlKind::Hidden && !control.name.ends_with(ROW_DELETE_CONTROL)
 }
 
 fn mark_difference(mine: &mut ControlView, saved: &ControlView) {
@@ -56,6 +87,7 @@ fn control_value(control: &ControlView) -> DisplayValue {
             DisplayValue::List { items: control.children.iter().map(control_value).collect() }
         }
         ControlKind::Text
+        | ControlKind::Hidden
         | ControlKind::Textarea
         | ControlKind::Json
         | ControlKind::Email

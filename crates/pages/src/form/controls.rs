@@ -25,6 +25,8 @@ const MAX_CHECKBOXES: usize = 200;
 pub struct ControlBuilder<'a> {
     pub model: &'a Model,
     pub choices: &'a ReferenceChoices,
+    /// What the names of all controls begin with: `lines.0.` in a row.
+    prefix: String,
     /// The record is a person: browsers may autocomplete the name.
     is_person: bool,
 }
@@ -43,7 +45,12 @@ struct ControlPosition<'a> {
 impl<'a> ControlBuilder<'a> {
     pub fn new(model: &'a Model, record: &RecordType, choices: &'a ReferenceChoices) -> ControlBuilder<'a> {
         let is_person = record.fields.iter().any(|field| is_email(field) || field.name == "email");
-        ControlBuilder { model, choices, is_person }
+        ControlBuilder { model, choices, prefix: String::new(), is_person }
+    }
+
+    /// Builds the controls of the row with this name.
+    pub fn in_row(self, row_name: &str) -> ControlBuilder<'a> {
+        ControlBuilder { prefix: format!("{row_name}."), ..self }
     }
 
     /// A control for every writable field, in schema order.
@@ -55,10 +62,11 @@ impl<'a> ControlBuilder<'a> {
         });
         let controls = fields.map(|(index, field)| {
             let node = input.nodes.get(&FieldId(index)).unwrap_or(&blank);
-            let position = ControlPosition { name: &field.input_name, depth: 0, may_be_absent: false };
+            let name = format!("{}{}", self.prefix, field.input_name);
+            let position = ControlPosition { name: &name, depth: 0, may_be_absent: false };
             match self.choices.get(&FieldId(index)) {
-                Some(offered) if field.kind.is_link() => link_control(field, node, offered),
-                Some(offered) if field.kind.is_reference() => reference_control(field, node, offered),
+                Some(offered) if field.kind.is_link() => link_control(field, &name, node, offered),
+                Some(offered) if field.kind.is_reference() => reference_control(field, &name, node, offered),
                 Some(_) | None => self.build_control(field, node, position),
             }
         });
@@ -235,12 +243,12 @@ fn base_control(field: &Field, name: &str) -> ControlView {
     }
 }
 
-fn control_id(name: &str) -> String {
+pub fn control_id(name: &str) -> String {
     format!("f-{}", name.replace('.', "-"))
 }
 
 /// Adds a hint after the description of the schema.
-fn with_hint(control: ControlView, more: &str) -> ControlView {
+pub fn with_hint(control: ControlView, more: &str) -> ControlView {
     let hint = match (control.hint, more) {
         (hint, "") => hint,
         (None, more) => Some(more.to_owned()),
@@ -354,8 +362,8 @@ fn typed_choice(text: &str) -> ChoiceOption {
     ChoiceOption { value: text.to_owned(), label: text.to_owned(), chosen: true }
 }
 
-fn reference_control(field: &Field, node: &ControlNode, offered: &OfferedRecords) -> ControlView {
-    let (control, chosen) = (base_control(field, &field.input_name), node.last_text().trim());
+fn reference_control(field: &Field, name: &str, node: &ControlNode, offered: &OfferedRecords) -> ControlView {
+    let (control, chosen) = (base_control(field, name), node.last_text().trim());
     let mut options = record_choices(offered, &[chosen]);
     let label = if control.optional { "Not set" } else { "Choose one" };
     if control.optional || chosen.is_empty() {
@@ -370,8 +378,8 @@ fn reference_control(field: &Field, node: &ControlNode, offered: &OfferedRecords
 }
 
 /// Checkboxes, the chosen first if not all records are listed; or ids, one per line, if too many are chosen.
-fn link_control(field: &Field, node: &ControlNode, offered: &OfferedRecords) -> ControlView {
-    let control = base_control(field, &field.input_name);
+fn link_control(field: &Field, name: &str, node: &ControlNode, offered: &OfferedRecords) -> ControlView {
+    let control = base_control(field, name);
     let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
     if chosen.len() > MAX_CHECKBOXES {
         let value = node.texts.join("\n");

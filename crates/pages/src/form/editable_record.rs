@@ -1,22 +1,33 @@
 //! `EditableRecord`: the stored values behind a form, and which of them a submitted form changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use trefoil_engine::plan::relation_target;
-use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection};
+use trefoil_engine::{
+    ChildSelection, Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
+};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordId, RecordType, StoredValue, Value};
+use trefoil_model::{
+    CellValue, FieldId, FieldKind, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
+};
+use trefoil_resources::collection::NestedCollection;
 use trefoil_resources::field_values::FieldValues;
-use trefoil_resources::forms::form_input::FormInput;
+use trefoil_resources::forms::edited_lists::{MAX_ROWS, edited_lists};
+use trefoil_resources::forms::form_input::{ChildRow, FormInput};
+use trefoil_resources::forms::form_tree::ControlNode;
 use trefoil_resources::forms::typed_values::ControlReader;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
 use crate::form::value_texts::value_node;
-use crate::multi_read::read_snapshot;
+use crate::multi_read::{FoundRows, read_snapshot};
 
 /// A link field with more records than this is left out of the form and stays as it is.
 const MAX_LINKS: usize = 1_000;
+
+/// The texts in the rows of a list, together. A form with more might be too long to be sent.
+const MAX_LIST_BYTES: usize = 256 * 1024;
 
 /// A stored record to be edited.
 pub struct EditableRecord {
@@ -24,6 +35,56 @@ pub struct EditableRecord {
     pub title: String,
     /// Values of the writable fields.
     pub(crate) values: Vec<(FieldId, Value)>,
+    /// The records that belong to it.
+    pub lists: Vec<StoredList>,
+}
+
+/// The records of a list that a form edits.
+pub struct StoredList {
+    pub list: NestedCollection,
+    pub rows: Vec<(RecordId, EditableRecord)>,
+    /// There are too many of them for a form, or their texts are too long.
+    pub is_too_long: bool,
+}
+
+/// The records of lists that are read along with a record.
+#[derive(Clone, Copy)]
+pub enum ReadRows<'i> {
+    /// Those that a form shows.
+    All,
+    /// Those that a submitted form names.
+    Named(&'i FormInput),
+}
+
+/// The columns and links that are read of a record: its id, the writable fields, its title and its version.
+struct EditLayout {
+    record: RecordTypeId,
+    columns: Vec<FieldId>,
+    links: Vec<FieldId>,
+    title: Option<FieldId>,
+    selection: Arc<PreparedSelection>,
+}
+
+impl EditLayout {
+    fn new(model: &Model, record: RecordTypeId, title: Option<FieldId>) -> Result<EditLayout> {
+        let owner = model.record(record);
+        let writable = || owner.fields.iter().enumerate().filter(|(_, field)| field.is_writable());
+        let columns: Vec<FieldId> =
+            writable().filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect();
+        let links = writable().filter(|(_, field)| field.kind.is_link());
+        let links: Vec<ChildSelection> =
+            links.map(|(i, _)| link_child(model, owner, FieldId(i))).collect::<Result<_>>()?;
+        let link_fields = links.iter().map(|child| child.field).collect();
+        let selected = std::iter::once(owner.id_field()).chain(columns.iter().copied()).chain(title);
+        let selection = PreparedSelection::new(Selection::new(selected.collect(), links).with_version());
+        Ok(EditLayout { record, columns, links: link_fields, title, selection })
+    }
+
+    fn list_operation(&self, conditions: Vec<Condition>) -> Operation {
+        let slice = ListSlice::First { first: MAX_ROWS as i64 + 1, after: None };
+        let listing = Listing { conditions, slice, ..Listing::default() };
+        Operation::List { record: self.record, listing, selection: self.selection.clone() }
+    }
 }
 
 impl Pages {
@@ -32,75 +93,135 @@ impl Pages {
         &self,
         request: &ResourceRequest<'_>,
         id: &RecordId,
+        read_rows: ReadRows<'_>,
     ) -> Result<Option<EditableRecord>> {
-        let (record, record_type) = (request.record(), request.collection.record);
-        let writable = || record.fields.iter().enumerate().filter(|(_, field)| field.is_writable());
-        let columns: Vec<FieldId> =
-            writable().filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect();
-        let links = writable().filter(|(_, field)| field.kind.is_link());
-        let links: Vec<ChildSelection> =
-            links.map(|(i, _)| link_child(request, FieldId(i))).collect::<Result<_>>()?;
-        let link_fields: Vec<FieldId> = links.iter().map(|child| child.field).collect();
-        let title = self.labels_of(record_type).title_field;
-        let selected_columns = columns.iter().copied().chain(title).collect();
-        let selection = PreparedSelection::new(Selection::new(selected_columns, links).with_version());
-        let found = read_snapshot(
-            &request.resources.engine,
-            vec![Operation::Get { record: record_type, id: id.clone(), selection }],
-            usize::MAX,
-        )
-        .await?;
-        let Some(row) = found.iter().flat_map(|found| &found.rows).next() else { return Ok(None) };
+        let (model, record) = (request.resources.engine.model(), request.collection.record);
+        let layout = EditLayout::new(model, record, self.labels_of(record).title_field)?;
+        let selection = layout.selection.clone();
+        let mut operations = vec![Operation::Get { record, id: id.clone(), selection }];
+        let mut lists = Vec::new();
+        for list in edited_lists(model, request.record()) {
+            let layout = EditLayout::new(model, list.record, self.labels_of(list.record).title_field)?;
+            let belongs = list.condition(record, id);
+            operations.push(layout.list_operation(vec![belongs.clone()]));
+            if let ReadRows::Named(input) = read_rows {
+                let named = Condition::one_of(
+                    model.record(list.record).id_field(),
+                    named_ids(model.record(list.record), input.rows(list.field)),
+                );
+                operations.push(layout.list_operation(vec![belongs, named]));
+            }
+            lists.push((list, layout));
+        }
+        let mut found = read_snapshot(&request.resources.engine, operations, usize::MAX).await?.into_iter();
+        let row = found.next().and_then(|found| found.rows.into_iter().next());
+        let Some(row) = row else { return Ok(None) };
+        let (_, mut stored) = self.editable_row(model, &layout, &row)?;
+        for (list, layout) in lists {
+            let (Some(all), named) = (found.next(), matches!(read_rows, ReadRows::Named(_))) else { break };
+            let is_too_long = is_too_long(&all);
+            let shown = match (named, is_too_long) {
+                (true, _) => found.next().map(|named| named.rows).unwrap_or_default(),
+                (false, true) => Vec::new(),
+                (false, false) => all.rows,
+            };
+            let rows =
+                shown.iter().map(|row| self.editable_row(model, &layout, row)).collect::<Result<_>>()?;
+            stored.lists.push(StoredList { list, rows, is_too_long });
+        }
+        Ok(Some(stored))
+    }
+
+    fn editable_row(
+        &self,
+        model: &Model,
+        layout: &EditLayout,
+        row: &OwnedRow,
+    ) -> Result<(RecordId, EditableRecord)> {
+        let record = model.record(layout.record);
+        let id = row.cells.first().and_then(|cell| RecordId::from_cell(cell.as_cell()));
+        let id = id.ok_or_else(|| Error::internal("a record without an id"))?;
         let mut values: Vec<(FieldId, Value)> = Vec::new();
-        for (field, cell) in columns.iter().zip(&row.cells) {
+        for (field, cell) in layout.columns.iter().zip(row.cells.iter().skip(1)) {
             values.push((*field, record.field(*field).cell_value(cell.as_cell())));
         }
-        for (field, rows) in link_fields.iter().zip(&row.children).filter(|(_, rows)| rows.len() <= MAX_LINKS)
-        {
-            values.push((*field, Value::List(row_ids(rows).map(Value::Int).collect())));
+        let links = layout.links.iter().zip(&row.children);
+        for (field, rows) in links.filter(|(_, rows)| rows.len() <= MAX_LINKS) {
+            values.push((*field, Value::List(linked_ids(rows).collect())));
         }
-        let title =
-            title.and_then(|_| row.cells.get(columns.len())).map_or(CellValue::Null, StoredValue::as_cell);
+        let title = layout.title.and_then(|_| row.cells.get(layout.columns.len() + 1));
+        let title = title.map_or(CellValue::Null, StoredValue::as_cell);
         let title = if let CellValue::Text(text) = title { Some(text) } else { None };
         let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64());
         let version = version.ok_or_else(|| Error::internal("a record without a version"))?;
-        Ok(Some(EditableRecord {
-            version,
-            title: self.labels_of(record_type).record_name(id, title),
-            values,
-        }))
+        let title = self.labels_of(layout.record).record_name(&id, title);
+        Ok((id, EditableRecord { version, title, values, lists: Vec::new() }))
     }
 }
 
-fn link_child(request: &ResourceRequest<'_>, field: FieldId) -> Result<ChildSelection> {
-    let target = relation_target(request.record().field(field))?;
-    let id = request.resources.engine.model().record(target).id_field();
+fn link_child(model: &Model, owner: &RecordType, field: FieldId) -> Result<ChildSelection> {
+    let target = relation_target(owner.field(field))?;
+    let id = model.record(target).id_field();
     let slice = ListSlice::First { first: MAX_LINKS as i64 + 1, after: None };
     let listing = Listing { slice, ..Listing::default() };
     Ok(ChildSelection::new(field, listing, Selection::new(vec![id], Vec::new())))
 }
 
-fn row_ids(rows: &[OwnedRow]) -> impl Iterator<Item = i64> {
-    rows.iter().filter_map(|row| row.cells.first()?.as_cell().to_i64())
+fn linked_ids(rows: &[OwnedRow]) -> impl Iterator<Item = Value> {
+    let ids = rows.iter().filter_map(|row| RecordId::from_cell(row.cells.first()?.as_cell()));
+    ids.map(|id| id.to_value())
+}
+
+/// The ids in the rows of a form; a text that is none names no record.
+fn named_ids(child: &RecordType, rows: &[ChildRow]) -> Value {
+    let ids = rows.iter().filter_map(|row| RecordId::from_text(child.key_form(), row.id.as_deref()?).ok());
+    Value::List(ids.map(|id| id.to_value()).collect())
+}
+
+fn is_too_long(found: &FoundRows) -> bool {
+    let text_length =
+        |cell: &StoredValue| if let CellValue::Text(text) = cell.as_cell() { text.len() } else { 0 };
+    let bytes: usize = found.rows.iter().flat_map(|row| &row.cells).map(text_length).sum();
+    found.rows.len() > MAX_ROWS || bytes > MAX_LIST_BYTES
 }
 
 impl EditableRecord {
-    /// Form input with the values of the record.
+    /// Form input with the values of the record and of those that belong to it.
     pub fn to_form_input(&self, model: &Model, record: &RecordType) -> FormInput {
-        let nodes = self.values.iter();
-        let nodes = nodes.map(|(id, value)| (*id, value_node(model, &record.field(*id).kind, value, 0)));
-        FormInput { nodes: nodes.collect(), ..FormInput::default() }
+        let rows = |StoredList { list, rows, .. }: &StoredList| {
+            let child = model.record(list.record);
+            let rows = rows.iter().map(|(id, stored)| ChildRow {
+                id: Some(id.to_string()),
+                input: stored.to_form_input(model, child),
+                ..ChildRow::default()
+            });
+            (list.field, rows.collect())
+        };
+        FormInput {
+            nodes: self.displayed_nodes(model, record).collect(),
+            version: Some(self.version.to_string()),
+            child_rows: self.lists.iter().map(rows).collect(),
+            ..FormInput::default()
+        }
+    }
+
+    fn displayed_nodes(
+        &self,
+        model: &Model,
+        record: &RecordType,
+    ) -> impl Iterator<Item = (FieldId, ControlNode)> {
+        let values = self.values.iter();
+        values.map(move |(id, value)| (*id, value_node(model, &record.field(*id).kind, value, 0)))
     }
 
     /// The fields that a submitted form of this record changes. An untouched control leaves its field alone, even if it
     /// could not show the whole value. A field without a control in the form is reset to its default or null.
     pub fn changed_fields(&self, model: &Model, record: &RecordType, submitted: FieldValues) -> FieldValues {
-        let displayed = self.to_form_input(model, record);
+        let displayed: HashMap<FieldId, ControlNode> = self.displayed_nodes(model, record).collect();
         let mut changed = FieldValues::new();
         for (id, value) in &submitted {
             let field = record.field(*id);
-            let before =
-                displayed.nodes.get(id).map(|node| ControlReader::new(model).read_field(field, node));
+            let before = displayed.get(id).map(|node| ControlReader::new(model).read_field(field, node));
             if !before.is_some_and(|before| is_same_value(&field.kind, before, value)) {
                 changed.push((*id, value.clone()));
             }

@@ -24,9 +24,18 @@ fn attach_error(controls: &mut [ControlView], violation: &Violation) -> PageLink
             Some(PathSegment::Field(_)) | None => message,
         };
         control.errors.push(label.clone());
-        return PageLink { label, href: format!("#{}", control.id) };
+        let href = format!("#{}", control.id);
+        let label = row_label(controls, path).map_or(label.clone(), |row| format!("{row}: {label}"));
+        return PageLink { label, href };
     }
     PageLink { label: message, href: PAGE_TOP.to_owned() }
+}
+
+/// The label of the row that a path leads to: the same message may concern several.
+fn row_label<'c>(controls: &'c [ControlView], path: &[PathSegment]) -> Option<&'c str> {
+    let [PathSegment::Field(list), PathSegment::Index(row), ..] = path else { return None };
+    let list = controls.iter().find(|control| control.add_label.is_some() && control.name == *list)?;
+    Some(&list.children.get(*row)?.label)
 }
 
 /// The message with a capital letter, to stand alone.

@@ -9,11 +9,23 @@ pub(crate) mod page;
 // The control of each field.
 pub(crate) mod controls;
 
+// The records that belong to the edited one, in rows.
+pub(crate) mod child_rows;
+
+// The defaults of controls.
+pub(crate) mod defaults;
+
 // The records that references and links offer.
 pub(crate) mod choices;
 
 // A stored record, and what a form changes in it.
 pub(crate) mod editable_record;
+
+// New rows in which nothing was typed.
+pub(crate) mod empty_rows;
+
+// What a form does with the records that belong to its own.
+pub(crate) mod child_writes;
 
 // Stored values as the texts of controls.
 pub(crate) mod value_texts;

@@ -4,19 +4,18 @@ use axum::response::Response;
 use http::StatusCode;
 
 use trefoil_http::errors::problem::Problem;
+use trefoil_model::RecordId;
 use trefoil_model::error::Violation;
-use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, ValueType};
 use trefoil_resources::collection::record_path;
 use trefoil_resources::forms::form_input::FormInput;
-use trefoil_resources::forms::form_tree::ControlNode;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
 use crate::examples::form::DisplayedForm;
-use crate::form::conflict::mark_differences;
+use crate::form::conflict::{mark_differences, mark_row_differences};
 use crate::form::controls::ControlBuilder;
+use crate::form::defaults::fill_defaults;
 use crate::form::editable_record::EditableRecord;
-use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, value_node};
 use crate::form::{errors, keys};
 use crate::template_data::{ConflictView, ControlView, FormView, PageHead, PageLink};
 
@@ -34,10 +33,17 @@ pub enum FormError {
     Invalid(Vec<Violation>),
     /// A unique value is taken by another record.
     Taken(Vec<Violation>),
-    /// Someone else saved the record meanwhile, with these values.
-    Stale(Box<FormInput>),
+    /// Someone else saved the record meanwhile, or some of those that belong to it.
+    Stale(Box<SavedValues>),
     /// Someone else deleted the record.
     Deleted,
+}
+
+/// What someone else saved while a form was edited.
+pub struct SavedValues {
+    pub input: FormInput,
+    /// The lists with changed or deleted records, in words; empty if the record itself was changed.
+    pub lists: Vec<String>,
 }
 
 impl FormError {
@@ -63,18 +69,28 @@ impl Pages {
         if edited.is_some() {
             // An id never changes.
             input.hidden_fields.push(record.id_field());
+        } else {
+            input.forget_stored_rows();
         }
         fill_defaults(model, record, &mut input, edited.is_none());
         let choices = self.reference_choices(request.resources, record_type, &input).await?;
         let builder = ControlBuilder::new(model, record, &choices);
         let mut controls = builder.build_controls(record, &input);
-        if let FormError::Stale(saved) = &error {
-            let choices = self.reference_choices(request.resources, record_type, saved).await?;
-            mark_differences(
-                &mut controls,
-                &ControlBuilder::new(model, record, &choices).build_controls(record, saved),
-            );
-        }
+        let mut lists = self.list_controls(request, edited.as_ref(), &mut input).await?;
+        let error = match error {
+            FormError::Stale(mut saved) => {
+                let choices = self.reference_choices(request.resources, record_type, &saved.input).await?;
+                let builder = ControlBuilder::new(model, record, &choices);
+                mark_differences(&mut controls, &builder.build_controls(record, &saved.input));
+                let saved_lists = self.list_controls(request, edited.as_ref(), &mut saved.input).await?;
+                mark_row_differences(&mut lists, &saved_lists);
+                FormError::Stale(saved)
+            }
+            other @ (FormError::None | FormError::Invalid(_) | FormError::Taken(_) | FormError::Deleted) => {
+                other
+            }
+        };
+        controls.append(&mut lists);
         let violations = match &error {
             FormError::Invalid(violations) | FormError::Taken(violations) => violations.as_slice(),
             FormError::None | FormError::Stale(_) | FormError::Deleted => &[],
@@ -129,9 +145,13 @@ fn conflict_view(noun: &str, error: &FormError, parents: &[PageLink]) -> Option<
     let href = parents.last().map(|link| link.href.clone()).unwrap_or_default();
     match error {
         FormError::None | FormError::Invalid(_) | FormError::Taken(_) => None,
-        FormError::Stale(_) => Some(ConflictView {
+        FormError::Stale(saved) => Some(ConflictView {
             text: format!(
-                "Somebody else saved this {noun} while you were editing it, so your changes are not saved yet. The form contains your values; where they differ, the saved value is shown below."
+                "Somebody else {} while you were editing it, so your changes are not saved yet. The form contains your values; where they differ, the saved value is shown below.",
+                match saved.lists.join(" and ").as_str() {
+                    "" => format!("saved this {noun}"),
+                    lists => format!("changed {lists} of this {noun}"),
+                }
             ),
             theirs: PageLink { label: "Keep the saved version".to_owned(), href },
         }),
@@ -142,40 +162,4 @@ fn conflict_view(noun: &str, error: &FormError, parents: &[PageLink]) -> Option<
             theirs: PageLink { label: "Leave it deleted".to_owned(), href },
         }),
     }
-}
-
-/// Fills empty controls with defaults. A link field of an edited record that is not in the input has too many records to
-/// show: its control is hidden, because a blank one would remove all links.
-fn fill_defaults(model: &Model, record: &RecordType, input: &mut FormInput, is_new: bool) {
-    for (position, field) in record.fields.iter().enumerate() {
-        let id = FieldId(position);
-        if !field.is_writable() || input.nodes.contains_key(&id) {
-            continue;
-        }
-        if field.kind.is_link() {
-            if !is_new {
-                input.hidden_fields.push(id);
-            }
-        } else if let Some(node) = default_node(model, field, 0) {
-            input.nodes.insert(id, node);
-        }
-    }
-}
-
-/// The default of a field; for a required embedded value, the defaults of its fields.
-fn default_node(model: &Model, field: &Field, depth: usize) -> Option<ControlNode> {
-    if let Some(default) = &field.default {
-        return Some(value_node(model, &field.kind, default, depth));
-    }
-    let Some(ValueType::Embedded(name)) = field.kind.value_type() else { return None };
-    if !field.required || depth >= MAX_EMBEDDED_DEPTH {
-        return None;
-    }
-    let mut node = ControlNode::default();
-    for inner in &model.embedded.get(name)?.fields {
-        if let Some(child) = default_node(model, inner, depth + 1) {
-            node.children.insert(inner.name.clone(), child);
-        }
-    }
-    Some(node)
 }

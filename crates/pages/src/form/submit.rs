@@ -3,23 +3,24 @@
 use axum::response::Response;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
-use trefoil_engine::{MissingFields, Operation};
+use trefoil_engine::MissingFields;
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::form_pairs::{self, FormPairs};
+use trefoil_model::RecordId;
 use trefoil_model::error::{Error, MissingItem, Violation};
-use trefoil_model::{RecordId, RecordType};
 use trefoil_resources::collection::record_path;
 use trefoil_resources::field_values::FieldValues;
-use trefoil_resources::forms::form_input::{FormInput, FormValues, concerns_field};
+use trefoil_resources::forms::form_input::{ChildRow, FormInput, FormValues};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
 
 use crate::Pages;
 use crate::flash::{self, FlashKind};
-use crate::form::editable_record::EditableRecord;
+use crate::form::child_writes::{ChildWrites, is_row_conflict};
+use crate::form::editable_record::{EditableRecord, ReadRows, StoredList};
 use crate::form::keys;
-use crate::form::page::{FormError, FormPage};
+use crate::form::page::{FormError, FormPage, SavedValues};
 
 impl Pages {
     /// The form for a new record, filled from the query: `/orders/new?userId=1`.
@@ -27,7 +28,7 @@ impl Pages {
         let mut pairs =
             form_pairs::parse_urlencoded(request.head.uri.query().unwrap_or_default(), "the query")?;
         pairs.retain(|(_, value)| !value.is_empty());
-        let input = FormInput::from_pairs(request.record(), &pairs);
+        let input = FormInput::with_rows(request.resources.engine.model(), request.record(), &pairs)?;
         self.form_page(
             request,
             FormPage { edited: None, input: FormInput { version: None, ..input }, error: FormError::None },
@@ -40,11 +41,10 @@ impl Pages {
         request: &ResourceRequest<'_>,
         id: &RecordId,
     ) -> Result<Response, Problem> {
-        let Some(stored) = self.editable_record(request, id).await? else {
+        let Some(stored) = self.editable_record(request, id, ReadRows::All).await? else {
             return Err(request.not_found(request.collection.record, id));
         };
-        let mut input = stored.to_form_input(request.resources.engine.model(), request.record());
-        input.version = Some(stored.version.to_string());
+        let input = stored.to_form_input(request.resources.engine.model(), request.record());
         self.form_page(
             request,
             FormPage { edited: Some((id.clone(), stored)), input, error: FormError::None },
@@ -67,20 +67,20 @@ impl Pages {
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let input = FormInput::from_pairs(request.record(), pairs);
+        let (model, record) = (request.resources.engine.model(), request.record());
+        let input = FormInput::with_rows(model, record, pairs)?;
         if input.button.is_some() {
             return self.apply_button(request, None, input).await;
         }
         let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), pairs);
-        let values = input.read_values(request.resources.engine.model(), request.record());
-        let result = match checked_fields(request, values, MissingFields::Reset) {
+        let children = ChildWrites::read(model, record, &input, None);
+        let values = input.read_values(model, record);
+        let result = match checked_fields(request, values, MissingFields::Reset, &children) {
             Ok(fields) => {
-                keys::write_once(
-                    request,
-                    request.create_operation(fields, &request.collection.stored_shape.selection),
-                    key,
-                )
-                .await
+                let selection = &request.collection.stored_shape.selection;
+                let operation = request.create_operation(fields, selection).with_related(children.related());
+                let written = keys::write_once(request, operation, key).await;
+                written.map_err(|error| children.place_error(error))
             }
             Err(error) => Err(error),
         };
@@ -113,20 +113,33 @@ impl Pages {
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let input = FormInput::from_pairs(request.record(), pairs);
+        let (model, record) = (request.resources.engine.model(), request.record());
+        let input = FormInput::with_rows(model, record, pairs)?;
         if input.button.is_some() {
             return self.apply_button(request, Some(id), input).await;
         }
         let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), pairs);
         let overwrite = OverwriteVersion::determine(request, id, &input).await?;
-        let mut values = input.read_values(request.resources.engine.model(), request.record());
-        values.fields.retain(|(field, _)| *field != request.record().id_field());
-        let (values, missing_fields) = self.changed_values(request, id, &overwrite, values).await?;
-        let expected = overwrite.version();
-        let result = match checked_fields(request, values, missing_fields) {
+        let mut values = input.read_values(model, record);
+        values.fields.retain(|(field, _)| *field != record.id_field());
+        let is_read = matches!(overwrite, OverwriteVersion::FromForm(_)) || !input.child_rows.is_empty();
+        let stored = match is_read {
+            true => self.editable_record(request, id, ReadRows::Named(&input)).await?,
+            false => None,
+        };
+        let (values, missing_fields) = changed_values(request, stored.as_ref(), &overwrite, values);
+        let children = match &stored {
+            Some(stored) => ChildWrites::read(model, record, &input, Some(stored)),
+            None => ChildWrites::none(model, record),
+        };
+        // Not an error yet: the store must first look for the result of an earlier request with the same key.
+        let expected = if children.has_conflict { Some(IMPOSSIBLE_VERSION) } else { overwrite.version() };
+        let result = match checked_fields(request, values, missing_fields, &children) {
             Ok(fields) => {
-                keys::write_once(request, request.update_operation(id, fields, missing_fields, expected), key)
-                    .await
+                let operation = request.update_operation(id, fields, missing_fields, expected);
+                let operation = operation.with_related(children.related());
+                let written = keys::write_once(request, operation, key).await;
+                written.map_err(|error| children.place_error(error))
             }
             Err(error) => Err(error),
         };
@@ -139,6 +152,10 @@ impl Pages {
             (Err(Error::Stale { .. }), OverwriteVersion::FromForm(_)) => {
                 self.form_with_conflict(request, id, input).await
             }
+            (Err(Error::Stale { .. }), OverwriteVersion::FromHeaders(_)) if children.has_conflict => {
+                self.form_with_conflict(request, id, input).await
+            }
+            (Err(error), _) if is_row_conflict(&error) => self.form_with_conflict(request, id, input).await,
             (Err(Error::NotFound { what: MissingItem::Record { .. } }), OverwriteVersion::FromForm(_)) => {
                 self.form_for_deleted(request, input).await
             }
@@ -148,24 +165,6 @@ impl Pages {
         }
     }
 
-    /// If the record is still the one that the form was made of, only the changed fields are written.
-    async fn changed_values(
-        &self,
-        request: &ResourceRequest<'_>,
-        id: &RecordId,
-        overwrite: &OverwriteVersion,
-        values: FormValues,
-    ) -> Result<(FormValues, MissingFields), Problem> {
-        let OverwriteVersion::FromForm(version) = overwrite else {
-            return Ok((values, MissingFields::Reset));
-        };
-        let stored = self.editable_record(request, id).await?.filter(|stored| stored.version == *version);
-        let Some(stored) = stored else { return Ok((values, MissingFields::Reset)) };
-        let FormValues { fields, violations } = values;
-        let fields = stored.changed_fields(request.resources.engine.model(), request.record(), fields);
-        Ok((FormValues { fields, violations }, MissingFields::Keep))
-    }
-
     /// Handles a button that only changes the form.
     async fn apply_button(
         &self,
@@ -173,7 +172,7 @@ impl Pages {
         id: Option<&RecordId>,
         mut input: FormInput,
     ) -> Result<Response, Problem> {
-        input.apply_button(request.record());
+        input.apply_button(request.resources.engine.model(), request.record());
         let edited = self.edited_record(request, id).await?;
         self.form_page(request, FormPage { edited, input, error: FormError::None }).await
     }
@@ -213,7 +212,7 @@ impl Pages {
         id: Option<&RecordId>,
     ) -> Result<Option<(RecordId, EditableRecord)>, Problem> {
         let Some(id) = id else { return Ok(None) };
-        let stored = self.editable_record(request, id).await?;
+        let stored = self.editable_record(request, id, ReadRows::All).await?;
         let stored = stored.ok_or_else(|| request.not_found(request.collection.record, id))?;
         Ok(Some((id.clone(), stored)))
     }
@@ -224,17 +223,42 @@ impl Pages {
         id: &RecordId,
         mut input: FormInput,
     ) -> Result<Response, Problem> {
-        let Some(stored) = self.editable_record(request, id).await? else {
-            return self.form_for_deleted(request, input).await;
-        };
+        let read = self.editable_record(request, id, ReadRows::Named(&input)).await?;
+        let Some(stored) = read else { return self.form_for_deleted(request, input).await };
         let saved = stored.to_form_input(request.resources.engine.model(), request.record());
-        input.version = Some(stored.version.to_string());
-        let error = FormError::Stale(Box::new(saved));
+        let is_changed = input.version.is_some() && input.version != saved.version;
+        let changed_lists = self.refresh_rows(&mut input, &stored);
+        let lists = if is_changed { Vec::new() } else { changed_lists };
+        input.version = saved.version.clone();
+        let error = FormError::Stale(Box::new(SavedValues { input: saved, lists }));
         self.form_page(
             request,
             FormPage { edited: Some((id.clone(), stored)), input: input.without_blank_groups(), error },
         )
         .await
+    }
+
+    /// Brings the rows to the saved versions and returns the lists, in words, with records that someone else changed or
+    /// deleted. The latter become new records if they are saved.
+    fn refresh_rows(&self, input: &mut FormInput, stored: &EditableRecord) -> Vec<String> {
+        let mut changed_lists = Vec::new();
+        for StoredList { list, rows: saved, .. } in &stored.lists {
+            let Some(rows) = input.child_rows.get_mut(&list.field) else { continue };
+            let mut is_changed = false;
+            for row in rows.iter_mut().filter(|row| row.id.is_some()) {
+                let found = saved.iter().find(|(id, _)| Some(id.to_string()) == row.id);
+                let version = found.map(|(_, saved)| saved.version.to_string());
+                is_changed |= row.input.version != version;
+                row.is_lost = version.is_none();
+                row.input.version = version;
+            }
+            rows.retain(|row| !(row.is_lost && row.is_deleted));
+            rows.iter_mut().filter(|row| row.is_lost).for_each(ChildRow::forget_record);
+            if is_changed {
+                changed_lists.push(self.labels_of(list.record).plural_noun.clone());
+            }
+        }
+        changed_lists
     }
 
     /// The form after someone else deleted the record: the input can be submitted as a new record.
@@ -284,35 +308,41 @@ impl OverwriteVersion {
     }
 }
 
-/// The fields, or all violations in schema order if some text does not parse.
+/// If the record is still the one that the form was made of, only the changed fields are written.
+fn changed_values(
+    request: &ResourceRequest<'_>,
+    stored: Option<&EditableRecord>,
+    overwrite: &OverwriteVersion,
+    values: FormValues,
+) -> (FormValues, MissingFields) {
+    let OverwriteVersion::FromForm(version) = overwrite else { return (values, MissingFields::Reset) };
+    let stored = stored.filter(|stored| stored.version == *version);
+    let Some(stored) = stored else { return (values, MissingFields::Reset) };
+    let FormValues { fields, violations } = values;
+    let fields = stored.changed_fields(request.resources.engine.model(), request.record(), fields);
+    (FormValues { fields, violations }, MissingFields::Keep)
+}
+
+/// The fields, or all violations in the order of the page if some text does not parse.
 fn checked_fields(
     request: &ResourceRequest<'_>,
     values: FormValues,
     missing_fields: MissingFields,
+    children: &ChildWrites<'_>,
 ) -> Result<FieldValues, Error> {
     let FormValues { fields, mut violations } = values;
+    violations.extend(children.violations.iter().cloned());
     if violations.is_empty() {
         return Ok(fields);
     }
-    let (record, selection) = (request.collection.record, request.collection.stored_shape.selection.clone());
-    let id = RecordId::Number(0);
-    let (filled_fields, expected_version) = (Vec::new(), None);
-    let operation =
-        Operation::Update { record, id, fields, filled_fields, missing_fields, expected_version, selection };
-    let others = request.resources.engine.violations(operation).into_iter();
+    let operation = request.update_operation(&RecordId::Number(0), fields, missing_fields, None);
+    let others = request.resources.engine.violations(operation.with_related(children.related()));
+    let others = children.place(others).into_iter();
     let reported = violations.clone();
-    violations.extend(others.filter(|other| !reported.iter().any(|known| same_field(known, other))));
-    violations.sort_by_key(|violation| field_position(request.record(), violation));
+    let is_reported = |other: &Violation| reported.iter().any(|known| children.is_same_field(known, other));
+    violations.extend(others.filter(|other| !is_reported(other)));
+    children.sort(&mut violations);
     Err(Error::Invalid(violations))
-}
-
-fn same_field(one: &Violation, other: &Violation) -> bool {
-    one.path.first() == other.path.first()
-}
-
-fn field_position(record: &RecordType, violation: &Violation) -> usize {
-    let found = record.fields.iter().position(|field| concerns_field(violation, &field.input_name));
-    found.unwrap_or(record.fields.len())
 }
 
 fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: &RecordId) {

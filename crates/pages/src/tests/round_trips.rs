@@ -168,7 +168,7 @@ impl RandomValues {
             let stored = if none { StoredValue::Null } else { stored.expect("a value of its kind") };
             values.push((FieldId(position), field.cell_value(stored.as_cell())));
         }
-        EditableRecord { version: 1, title: "Thing".into(), values }
+        EditableRecord { version: 1, title: "Thing".into(), values, lists: Vec::new() }
     }
 }
 
@@ -208,6 +208,7 @@ fn browser_pairs(controls: &[ControlView], pairs: &mut FormPairs) {
             }
             ControlKind::Group | ControlKind::Groups => browser_pairs(&control.children, pairs),
             ControlKind::Text
+            | ControlKind::Hidden
             | ControlKind::Email
             | ControlKind::Url
             | ControlKind::Date

@@ -85,7 +85,36 @@ fn controls() -> Vec<ControlView> {
             more: Some(pair("_more", "lines")),
             ..control(Kind::Groups, "lines", "")
         },
+        children(),
+        ControlView {
+            hint: Some("There are too many visits for this form.".to_owned()),
+            add_label: Some("Add visit".to_owned()),
+            link: Some(link("All visits", "/orders/1/visits")),
+            ..control(Kind::Groups, "visits", "")
+        },
     ]
+}
+
+/// A stored record that belongs to the edited one.
+fn children() -> ControlView {
+    use ControlKind as Kind;
+    let name = |part: &str| format!("parcels.0.{part}");
+    let row = ControlView {
+        label: "Parcel 1".to_owned(),
+        children: vec![
+            control(Kind::Hidden, &name("-id"), "7"),
+            ControlView { focus: true, ..control(Kind::Text, &name("code"), "P1") },
+            control(Kind::Hidden, &name("-version"), "1"),
+            control(Kind::Checkbox, &name("-delete"), "false"),
+        ],
+        ..control(Kind::Group, "parcels.0", "")
+    };
+    ControlView {
+        children: vec![row],
+        more: Some(pair("-add", "parcels")),
+        add_label: Some("Add parcel".to_owned()),
+        ..control(Kind::Groups, "parcels", "")
+    }
 }
 
 pub fn form() -> FormView {

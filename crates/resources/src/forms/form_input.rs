@@ -3,10 +3,14 @@
 use indexmap::IndexMap;
 
 use trefoil_http::form_pairs::FormPairs;
-use trefoil_model::error::{PathSegment, Violation};
+use trefoil_model::error::{Error, PathSegment, Result, Violation};
+use trefoil_model::naming::names::display_label;
+use trefoil_model::values::coerce::MAX_VIOLATIONS;
 use trefoil_model::{FieldId, Model, RecordType, ValueType};
 
+use crate::collection::NestedCollection;
 use crate::field_values::FieldValues;
+use crate::forms::edited_lists::{MAX_ROWS, RowPairs, edited_lists, split_rows};
 use crate::forms::form_tree::ControlNode;
 use crate::forms::typed_values::ControlReader;
 
@@ -18,6 +22,13 @@ pub const ADD_CONTROL: &str = "-add";
 pub const REMOVE_CONTROL: &str = "-remove";
 pub const ENTER_CONTROL: &str = "-enter";
 const FOUND_CONTROL: &str = "-found";
+
+/// Names of controls in the row of a stored record: `lines.0.-id`.
+pub const ROW_ID_CONTROL: &str = "-id";
+pub const ROW_DELETE_CONTROL: &str = "-delete";
+
+/// Longer names are cut in messages.
+const MAX_NAME_LENGTH: usize = 60;
 
 /// The input of a form by field.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +44,25 @@ pub struct FormInput {
     pub button: Option<FormButton>,
     /// Fields without a control.
     pub hidden_fields: Vec<FieldId>,
+    /// The records that belong to this one, by list.
+    pub child_rows: IndexMap<FieldId, Vec<ChildRow>>,
+    /// Violations of the names of rows and their controls.
+    pub row_mistakes: Vec<Violation>,
+    /// The name of the row or list that a button has changed.
+    pub changed_part: Option<String>,
+}
+
+/// One of the records that belong to the record of a form.
+#[derive(Debug, Clone, Default)]
+pub struct ChildRow {
+    /// The id of a stored record, as text.
+    pub id: Option<String>,
+    /// A stored record that is to be deleted.
+    pub is_deleted: bool,
+    /// A stored record that does not belong to this one, or not any more.
+    pub is_lost: bool,
+    /// Its controls. The version is that of the record.
+    pub input: FormInput,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,14 +95,71 @@ impl FormInput {
             let rest = name.split('.').skip(1);
             input.nodes.entry(id).or_default().add_text(rest, text);
         }
-        // If Enter was pressed and a search text differs from the shown one, it was most likely pressed there.
-        let is_new = |(name, text): (&String, &String)| {
-            text != input.shown_searches.get(name).map_or("", String::as_str)
-        };
-        if by_enter && input.searches.iter().any(is_new) {
-            input.button = Some(FormButton::Find);
-        }
+        input.find_by_enter(by_enter);
         input
+    }
+
+    /// The same with the rows of the records that belong to this one.
+    pub fn with_rows(model: &Model, record: &RecordType, pairs: &FormPairs) -> Result<FormInput> {
+        let lists: Vec<NestedCollection> = edited_lists(model, record).collect();
+        if lists.is_empty() {
+            return Ok(FormInput::from_pairs(record, pairs));
+        }
+        let (own_pairs, by_list) = split_rows(record, &lists, &[FIND_CONTROL, FOUND_CONTROL], pairs);
+        let mut input = FormInput::from_pairs(record, &own_pairs);
+        for (list, found) in lists.iter().zip(by_list) {
+            input.add_rows(model, record, list, found)?;
+        }
+        input.row_mistakes.truncate(MAX_VIOLATIONS);
+        input.find_by_enter(pairs.iter().any(|(name, _)| name == ENTER_CONTROL));
+        Ok(input)
+    }
+
+    fn add_rows(
+        &mut self,
+        model: &Model,
+        record: &RecordType,
+        list: &NestedCollection,
+        found: RowPairs,
+    ) -> Result<()> {
+        let (list_name, child) = (&record.field(list.field).input_name, model.record(list.record));
+        let count = found.rows.len();
+        if count > MAX_ROWS {
+            let text = format!("{count} rows of `{list_name}` are too many for one form: at most {MAX_ROWS}");
+            return Err(Error::Limit(text));
+        }
+        for name in found.malformed_names {
+            let message = format!("`{}` has no row: write `{list_name}.0` and so on", cut_name(&name));
+            self.row_mistakes.push(Violation::new(list_name, "UNKNOWN", message));
+        }
+        let mut rows = Vec::with_capacity(count);
+        for pairs in found.rows.into_values() {
+            let (row, unknown) = ChildRow::from_pairs(child, list, pairs);
+            for name in unknown {
+                let label = display_label(&child.name).to_lowercase();
+                let message = format!("a {label} has no control `{}`", cut_name(&name));
+                let mistake = Violation { path: row_path(list_name, rows.len()), code: "UNKNOWN", message };
+                self.row_mistakes.push(mistake);
+            }
+            rows.push(row);
+        }
+        if !rows.is_empty() {
+            self.child_rows.insert(list.field, rows);
+        }
+        Ok(())
+    }
+
+    /// If Enter was pressed and a search text differs from the shown one, it was most likely pressed there.
+    fn find_by_enter(&mut self, by_enter: bool) {
+        let rows = self.child_rows.values().flatten();
+        if by_enter && (self.has_new_search() || { rows }.any(|row| row.input.has_new_search())) {
+            self.button = Some(FormButton::Find);
+        }
+    }
+
+    fn has_new_search(&self) -> bool {
+        let shown = |name: &String| self.shown_searches.get(name).map_or("", String::as_str);
+        self.searches.iter().any(|(name, text)| text != shown(name))
     }
 
     /// Takes one of the form's own controls; false for other names.
@@ -97,14 +184,45 @@ impl FormInput {
         true
     }
 
-    /// Applies a button that adds or removes a group.
-    pub fn apply_button(&mut self, record: &RecordType) {
+    /// Applies a button that adds or removes a row or a group.
+    pub fn apply_button(&mut self, model: &Model, record: &RecordType) {
         let (name, add) = match self.button.take() {
             Some(FormButton::Add(name)) => (name, true),
             Some(FormButton::Remove(name)) => (name, false),
             Some(FormButton::Find) | None => return,
         };
-        let Some(id) = control_field(record, &name) else { return };
+        let (first, rest) = name.split_once('.').unwrap_or((name.as_str(), ""));
+        match edited_lists(model, record).find(|list| record.field(list.field).input_name == first) {
+            Some(list) => self.apply_to_rows(model.record(list.record), list.field, first, rest, add),
+            None => self.apply_to_groups(record, &name, add),
+        }
+    }
+
+    /// Adds or removes a row of a list, or a group in one of its rows; `rest` is the name below that of the list.
+    fn apply_to_rows(&mut self, child: &RecordType, list: FieldId, name: &str, rest: &str, add: bool) {
+        let rows = self.child_rows.entry(list).or_default();
+        let (number, group) = rest.split_once('.').unwrap_or((rest, ""));
+        let number: Option<usize> = number.parse().ok().filter(|number| *number < rows.len());
+        match (number, group) {
+            (None, _) if add && rest.is_empty() && rows.len() < MAX_ROWS => {
+                self.changed_part = Some(format!("{name}.{}", rows.len()));
+                rows.push(ChildRow::default());
+            }
+            (Some(number), "") if !add => {
+                if rows[number].id.is_some() {
+                    rows[number].is_deleted = true;
+                } else {
+                    rows.remove(number);
+                }
+                self.changed_part = Some(name.to_owned());
+            }
+            (Some(number), group) => rows[number].input.apply_to_groups(child, group, add),
+            (None, _) => {}
+        }
+    }
+
+    fn apply_to_groups(&mut self, record: &RecordType, name: &str, add: bool) {
+        let Some(id) = control_field(record, name) else { return };
         let mut segments: Vec<&str> = name.split('.').skip(1).collect();
         let removed = if add { None } else { segments.pop() };
         let list = segments
@@ -123,8 +241,26 @@ impl FormInput {
 
     /// Drops blank groups, which are not values, so that groups have the numbers that violations use.
     pub fn without_blank_groups(mut self) -> FormInput {
-        self.nodes.values_mut().for_each(drop_blank_groups);
+        self.drop_blank_groups();
         self
+    }
+
+    fn drop_blank_groups(&mut self) {
+        self.nodes.values_mut().for_each(drop_blank_groups);
+        self.child_rows.values_mut().flatten().for_each(|row| row.input.drop_blank_groups());
+    }
+
+    /// The rows of a list.
+    pub fn rows(&self, list: FieldId) -> &[ChildRow] {
+        self.child_rows.get(&list).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Turns the rows into new ones, without those that were to be deleted.
+    pub fn forget_stored_rows(&mut self) {
+        for rows in self.child_rows.values_mut() {
+            rows.retain(|row| !row.is_deleted);
+            rows.iter_mut().for_each(ChildRow::forget_record);
+        }
     }
 
     pub fn read_values(&self, model: &Model, record: &RecordType) -> FormValues {
@@ -139,6 +275,43 @@ impl FormInput {
         }
         values
     }
+}
+
+impl ChildRow {
+    /// The row, and the names of controls that it does not have.
+    fn from_pairs(child: &RecordType, list: &NestedCollection, pairs: FormPairs) -> (ChildRow, Vec<String>) {
+        let (mut row, mut own_pairs, mut unknown) = (ChildRow::default(), FormPairs::new(), Vec::new());
+        for (name, text) in pairs {
+            let prefix = name.split_once('.').map_or(name.as_str(), |(first, _)| first);
+            match prefix {
+                ROW_ID_CONTROL => row.id = Some(text).filter(|text| !text.is_empty()),
+                ROW_DELETE_CONTROL => row.is_deleted = text == "true",
+                VERSION_CONTROL | FIND_CONTROL | FOUND_CONTROL => own_pairs.push((name, text)),
+                // The reference to the record of the form is not a control: a row cannot be moved to another one.
+                _ if control_field(child, &name).is_some_and(|id| Some(id) != list.reference()) => {
+                    own_pairs.push((name, text));
+                }
+                _ => unknown.push(name),
+            }
+        }
+        row.input = FormInput { button: None, ..FormInput::from_pairs(child, &own_pairs) };
+        (row, unknown)
+    }
+
+    /// Turns the row into a new one.
+    pub fn forget_record(&mut self) {
+        self.id = None;
+        self.input.version = None;
+    }
+}
+
+/// The place of a row.
+pub fn row_path(list_name: &str, row: usize) -> Vec<PathSegment> {
+    vec![PathSegment::Field(list_name.to_owned()), PathSegment::Index(row)]
+}
+
+fn cut_name(name: &str) -> String {
+    name.chars().take(MAX_NAME_LENGTH).collect()
 }
 
 fn drop_blank_groups(node: &mut ControlNode) {

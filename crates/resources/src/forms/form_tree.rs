@@ -61,7 +61,8 @@ impl ControlNode {
     }
 }
 
-fn child_number(name: &str) -> Option<u64> {
+/// The number in a name, if it is one.
+pub(super) fn child_number(name: &str) -> Option<u64> {
     if name.bytes().all(|byte| byte.is_ascii_digit()) { name.parse().ok() } else { None }
 }
 

@@ -122,8 +122,12 @@ impl<'a> NestedRun<'a> {
                     self.returning(record.key_form(), "id")
                 )
             }
-            StepAction::Check { owner } => {
-                let matching = self.match_condition(record, owner.as_ref(), 1)?;
+            StepAction::Check { owner, expected_version } => {
+                let mut matching = self.match_condition(record, owner.as_ref(), 1)?;
+                if expected_version.is_some() {
+                    let number = 2 + usize::from(owner.is_some());
+                    matching.push_str(&format!(" AND \"_version\" = {}", mark(number)));
+                }
                 let lock = match dialect {
                     Dialect::Sqlite => "",
                     Dialect::Postgres => " FOR UPDATE",
@@ -215,9 +219,10 @@ impl<'a> NestedRun<'a> {
                 parameters.push(self.keys(items, |item| item.key.as_ref())?);
                 self.push_owner(owner.as_ref(), &mut parameters)?;
             }
-            StepAction::Check { owner } => {
+            StepAction::Check { owner, expected_version } => {
                 parameters.push(self.keys(items, |item| item.key.as_ref())?);
                 self.push_owner(owner.as_ref(), &mut parameters)?;
+                parameters.extend(expected_version.map(SqlParameter::integer));
             }
             StepAction::Delete { owner } => {
                 parameters.push(self.keys(items, |item| item.key.as_ref())?);
@@ -254,7 +259,7 @@ impl<'a> NestedRun<'a> {
     /// The error for the items that a step did not find.
     pub fn missing_error(&self, step: &NestedStep, items: &[StepItem], found: &[StoredValue]) -> Error {
         let owner = match &step.action {
-            StepAction::Change { owner, .. } | StepAction::Check { owner } => owner.as_ref(),
+            StepAction::Change { owner, .. } | StepAction::Check { owner, .. } => owner.as_ref(),
             StepAction::Delete { owner } => Some(owner),
             StepAction::Insert { .. }
             | StepAction::ChangeOthers { .. }
@@ -263,6 +268,7 @@ impl<'a> NestedRun<'a> {
             | StepAction::UnlinkOthers { .. } => None,
         };
         let is_link = matches!(step.action, StepAction::Unlink(_));
+        let has_version = matches!(step.action, StepAction::Check { expected_version: Some(_), .. });
         let mut violations = Vec::new();
         for item in items {
             let Some(RecordKey::Known(id)) = (if is_link { &item.other } else { &item.key }) else {
@@ -289,7 +295,9 @@ impl<'a> NestedRun<'a> {
                 | StepAction::UnlinkOthers { .. } => self.model.record(step.record),
             };
             let label = display_label(&record.name).to_lowercase();
-            let (code, message) = if is_link || owner.is_some() {
+            let (code, message) = if has_version {
+                ("STALE", format!("the {label} with the id {id} was changed or deleted meanwhile"))
+            } else if is_link || owner.is_some() {
                 let owner = self.owner_label(step, owner);
                 ("NOT_RELATED", format!("this {owner} has no {label} with the id {id}"))
             } else {
@@ -304,7 +312,7 @@ impl<'a> NestedRun<'a> {
                 retry_after: std::time::Duration::from_secs(1),
             };
         }
-        Error::Invalid(violations)
+        if has_version { Error::Conflict(violations) } else { Error::Invalid(violations) }
     }
 
     fn owner_label(&self, step: &NestedStep, owner: Option<&RecordOwner>) -> String {

@@ -1,5 +1,6 @@
 //! The plan of a nested write: its records in steps, each of which is one statement if possible.
 
+mod input_path;
 mod step_planner;
 mod steps;
 

@@ -7,11 +7,12 @@ use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation, StoredValue, Value};
 
 use crate::operation::{MissingFields, RecordInput, RelatedInput};
-use crate::plan::nested::steps::{NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem};
+use crate::plan::nested::input_path::{InputPath, joined, under_path};
+use crate::plan::nested::steps::{
+    NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem, version_checks,
+};
 use crate::plan::plan_limits::PlanLimits;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
-
-type InputPath = Vec<PathSegment>;
 
 pub(super) struct StepPlanner<'a> {
     model: &'a Model,
@@ -28,6 +29,7 @@ pub(super) struct StepPlanner<'a> {
 /// Values that others give up are free for those that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum StepRank {
+    CheckVersion,
     Delete,
     Unlink,
     Change,
@@ -170,7 +172,7 @@ impl<'a> StepPlanner<'a> {
         let item = StepItem { path: path.clone(), key: Some(key.clone()), ..StepItem::default() };
         let action = match is_changed {
             true => StepAction::Change { values: RowValues::new(&self.new_ids, values, keys), owner },
-            false => StepAction::Check { owner },
+            false => StepAction::Check { owner, expected_version: None },
         };
         self.push(level, StepRank::Change, record, action, vec![item]);
         let placed = PlacedRecord { record, key, level, is_new: false };
@@ -268,9 +270,10 @@ impl<'a> StepPlanner<'a> {
         (target, reference): (RecordTypeId, FieldId),
         path: &InputPath,
     ) {
-        let RelatedInput { create, update, delete, connect, disconnect, set, .. } = list;
+        let RelatedInput { create, update, delete, connect, disconnect, set, expected_versions, .. } = list;
         let belongs = || RecordOwner::ByReference { field: reference, key: owner.key.clone() };
         let next = owner.level + 1;
+        self.check_versions(target, expected_versions, &belongs(), owner.level, path);
         self.add_deletions(target, delete, &belongs(), owner.level, path);
         if !disconnect.is_empty() && self.may_be_released(target, reference, path, "disconnect") {
             let values = self.released_values(target, reference);
@@ -310,9 +313,11 @@ impl<'a> StepPlanner<'a> {
         path: &InputPath,
         min_level: usize,
     ) {
-        let RelatedInput { relation, create, update, delete, connect, disconnect, set } = list;
+        let RelatedInput { relation, create, update, delete, connect, disconnect, set, expected_versions } =
+            list;
         let belongs =
             || RecordOwner::ByLink { record: owner.record, field: relation, key: owner.key.clone() };
+        self.check_versions(target, expected_versions, &belongs(), owner.level, path);
         self.add_deletions(target, delete, &belongs(), owner.level, path);
         let items: Vec<StepItem> = { self.id_items(disconnect, path, "disconnect") }
             .into_iter()
@@ -343,6 +348,19 @@ impl<'a> StepPlanner<'a> {
             let item = StepItem { other: Some(placed.key), ..owner.item(path) };
             let level = owner.level.max(placed.level) + 1;
             self.push(level, StepRank::Link, owner.record, StepAction::Link(relation), vec![item]);
+        }
+    }
+
+    fn check_versions(
+        &mut self,
+        target: RecordTypeId,
+        versions: Vec<(RecordId, i64)>,
+        owner: &RecordOwner,
+        level: usize,
+        path: &InputPath,
+    ) {
+        for (action, items) in version_checks(versions, owner, path) {
+            self.push(level, StepRank::CheckVersion, target, action, items);
         }
     }
 
@@ -464,10 +482,6 @@ impl PlacedRecord {
     }
 }
 
-fn joined(path: &InputPath, rest: &[PathSegment]) -> InputPath {
-    path.iter().chain(rest).cloned().collect()
-}
-
 /// The error if a write has more records than the limit.
 fn check_record_count(limits: &PlanLimits, count: usize) -> Result<()> {
     let max = limits.bulk;
@@ -477,12 +491,4 @@ fn check_record_count(limits: &PlanLimits, count: usize) -> Result<()> {
     Err(Error::Limit(format!(
         "{count} records are too many for one operation: limits.bulk allows at most {max}; split them"
     )))
-}
-
-/// Violations at a path of the input.
-fn under_path(path: &[PathSegment], violations: Vec<Violation>) -> impl Iterator<Item = Violation> {
-    violations.into_iter().map(move |mut violation| {
-        violation.path.splice(0..0, path.iter().cloned());
-        violation
-    })
 }

@@ -1,5 +1,6 @@
 //! The steps of a nested write, each of which is one statement if possible.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trefoil_model::error::PathSegment;
@@ -53,8 +54,8 @@ pub enum StepAction {
     Insert { fields: Vec<FieldId>, has_id: bool },
     /// Sets the same values in every record. All must exist, and belong to their owner if there is one.
     Change { values: RowValues, owner: Option<RecordOwner> },
-    /// The records must exist, and belong to their owner if there is one.
-    Check { owner: Option<RecordOwner> },
+    /// The records must exist, belong to their owner if there is one, and be at the version if one is expected.
+    Check { owner: Option<RecordOwner>, expected_version: Option<i64> },
     /// The records must belong to their owner.
     Delete { owner: RecordOwner },
     /// Sets the values in the records of an owner, except the kept ones. It has one item without a record.
@@ -157,4 +158,21 @@ impl RowValues {
         let new_keys = new_fields.into_iter().filter_map(|(field, number)| Some((position(field)?, number)));
         RowValues { new_keys: new_keys.collect(), values }
     }
+}
+
+/// The checks that records of an owner are still at their expected versions: one for each version.
+pub(super) fn version_checks(
+    versions: Vec<(RecordId, i64)>,
+    owner: &RecordOwner,
+    path: &[PathSegment],
+) -> impl Iterator<Item = (StepAction, Vec<StepItem>)> {
+    let mut by_version: BTreeMap<i64, Vec<StepItem>> = BTreeMap::new();
+    for (id, version) in versions {
+        let item = StepItem { path: path.to_vec(), key: Some(RecordKey::Known(id)), ..StepItem::default() };
+        by_version.entry(version).or_default().push(item);
+    }
+    by_version.into_iter().map(|(version, items)| {
+        let action = StepAction::Check { owner: Some(owner.clone()), expected_version: Some(version) };
+        (action, items)
+    })
 }
