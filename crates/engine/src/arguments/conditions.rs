@@ -285,12 +285,12 @@ impl<'m> ConditionParser<'m> {
             let mut names = members.iter().map(|(name, _)| name.as_str());
             !members.is_empty() && names.all(|name| is_quantifier(name) && related.find_key(name).is_none())
         };
-        match value {
-            Value::Object(members) if is_quantified(&members) => {
-                self.parse_quantified(owner, field, &related, members)
-            }
-            value => Ok(quantifier.apply(field, self.parse_object(&related, value)?)),
+        if let Value::Object(members) = &value
+            && is_quantified(members)
+        {
+            return self.parse_quantified(owner, field, &related, value);
         }
+        Ok(quantifier.apply(field, self.parse_object(&related, value)?))
     }
 
     /// `lines: { some: {…} }` and `user: { is: {…} }`, as Prisma writes them.
@@ -299,8 +299,9 @@ impl<'m> ConditionParser<'m> {
         owner: &ConditionOwner<'m>,
         field: FieldId,
         related: &ConditionOwner<'m>,
-        members: Vec<(String, Value)>,
+        value: Value,
     ) -> Result<Condition, Vec<Violation>> {
+        let members = value.into_fields().unwrap_or_default();
         let is_reference = owner.field(field).kind.is_reference();
         let mut conditions = Vec::with_capacity(members.len());
         for (name, value) in members {
