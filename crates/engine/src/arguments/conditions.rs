@@ -2,12 +2,10 @@
 
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names;
-use trefoil_model::{
-    Argument, ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, TextPart, Value,
-};
+use trefoil_model::{Argument, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Value};
 
 use crate::arguments::digit_texts::number_for_field;
-use crate::arguments::operator_members::{OperatorMember, any_case_operator, ignores_case};
+use crate::arguments::operator_members::OperatorMember;
 use crate::arguments::roles;
 use crate::operation::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 
@@ -23,7 +21,7 @@ pub(super) fn parse_conditions(
 }
 
 /// The type whose fields an object of conditions names.
-enum ConditionOwner<'m> {
+pub(super) enum ConditionOwner<'m> {
     Record(&'m RecordType),
     /// An embedded value of a record and where it is.
     Embedded(&'m EmbeddedType, ValuePath),
@@ -51,7 +49,7 @@ enum RelationQuantifier {
     None,
 }
 
-struct ConditionParser<'m> {
+pub(super) struct ConditionParser<'m> {
     model: &'m Model,
     /// Where the current value is in the request.
     path: Vec<PathSegment>,
@@ -146,94 +144,8 @@ impl<'m> ConditionParser<'m> {
         }
     }
 
-    /// `{ gte: 3, lt: 5 }`: the value of the field meets all of them. `None` without any: it says nothing.
-    fn parse_operators(
-        &mut self,
-        owner: &ConditionOwner<'m>,
-        field: FieldId,
-        members: Vec<(String, Value)>,
-        any_case: bool,
-    ) -> Result<Option<Condition>, Vec<Violation>> {
-        let definition = owner.field(field);
-        let any_case = any_case || ignores_case(&members);
-        let mut conditions = Vec::with_capacity(members.len());
-        let mut violations = Vec::new();
-        for (name, value) in members {
-            let member = OperatorMember::for_field(&name, definition, &value);
-            let condition = match (member, value) {
-                (None, _) => {
-                    let message = format!("`{}` cannot be compared by `{name}`", definition.name);
-                    Err(self.violation("UNKNOWN_FIELD", message))
-                }
-                (Some(OperatorMember::CaseMode), _) => continue,
-                (Some(OperatorMember::Not), Value::Object(inner)) => {
-                    let parse = |parser: &mut Self| parser.parse_operators(owner, field, inner, any_case);
-                    self.parse_inside(&name, parse).map(|inner| inner.map(Condition::negated))
-                }
-                (Some(OperatorMember::Not), value) => {
-                    let operator = FilterOperator::Compare(ComparisonOp::Ne);
-                    self.compare(owner, field, operator, value, any_case).map(Some)
-                }
-                (Some(OperatorMember::Compare(operator)), value) => {
-                    self.compare(owner, field, operator, value, any_case).map(Some)
-                }
-            };
-            match condition {
-                Ok(condition) => conditions.extend(condition),
-                Err(found) => violations.extend(found),
-            }
-        }
-        if !violations.is_empty() {
-            return Err(violations);
-        }
-        Ok(match conditions.len() {
-            0 | 1 => conditions.pop(),
-            _ => Some(Condition::All(conditions)),
-        })
-    }
-
-    /// A comparison of a field, perhaps without the case of letters.
-    fn compare(
-        &self,
-        owner: &ConditionOwner<'m>,
-        field: FieldId,
-        operator: FilterOperator,
-        value: Value,
-        any_case: bool,
-    ) -> Result<Condition, Vec<Violation>> {
-        let definition = owner.field(field);
-        let comparison = |operator: FilterOperator, value: Value| {
-            let (path, operand) = (owner.value_path(field), number_for_field(definition, value));
-            Condition::Compare(FieldComparison { path, operator, operand })
-        };
-        if !any_case || value.is_null() {
-            return Ok(comparison(operator, value));
-        }
-        let any_of = |values: Vec<Value>| {
-            let equal = |value: Value| match value.is_null() {
-                true => comparison(FilterOperator::EQUAL, value),
-                false => comparison(any_case_operator(TextPart::Whole), value),
-            };
-            Condition::Any(values.into_iter().map(equal).collect())
-        };
-        match (operator, value) {
-            (FilterOperator::EQUAL, value) => Ok(comparison(any_case_operator(TextPart::Whole), value)),
-            (FilterOperator::Compare(ComparisonOp::Ne), value) => {
-                Ok(comparison(any_case_operator(TextPart::Whole), value).negated())
-            }
-            (FilterOperator::In, Value::List(values)) => Ok(any_of(values)),
-            (FilterOperator::NotIn, Value::List(values)) => Ok(any_of(values).negated()),
-            (FilterOperator::Text(text), value) => Ok(comparison(any_case_operator(text.part), value)),
-            (FilterOperator::IsNull, value) => Ok(comparison(FilterOperator::IsNull, value)),
-            (operator, _) => {
-                let message = format!("`{}` cannot be combined with `mode: insensitive`", operator.name());
-                Err(self.violation("OPERATOR", message))
-            }
-        }
-    }
-
     /// Parses what is inside the member `name`, unless that is too deep.
-    fn parse_inside<T>(
+    pub(super) fn parse_inside<T>(
         &mut self,
         name: &str,
         parse: impl FnOnce(&mut Self) -> Result<T, Vec<Violation>>,
@@ -318,7 +230,7 @@ impl<'m> ConditionParser<'m> {
         Ok(Condition::All(conditions))
     }
 
-    fn violation(&self, code: &'static str, message: String) -> Vec<Violation> {
+    pub(super) fn violation(&self, code: &'static str, message: String) -> Vec<Violation> {
         vec![Violation { path: self.path.clone(), code, message }]
     }
 }
@@ -350,7 +262,7 @@ impl RelationQuantifier {
 }
 
 impl<'m> ConditionOwner<'m> {
-    fn field(&self, id: FieldId) -> &'m Field {
+    pub(super) fn field(&self, id: FieldId) -> &'m Field {
         match self {
             ConditionOwner::Record(record) => record.field(id),
             ConditionOwner::Embedded(embedded, _) => &embedded.fields[id.0],
@@ -401,7 +313,7 @@ impl<'m> ConditionOwner<'m> {
         operators.chain(quantifiers).next()
     }
 
-    fn value_path(&self, field: FieldId) -> ValuePath {
+    pub(super) fn value_path(&self, field: FieldId) -> ValuePath {
         match self {
             ConditionOwner::Record(_) => field.into(),
             ConditionOwner::Embedded(_, outer) => {

@@ -8,6 +8,7 @@ pub mod warnings;
 pub mod aggregates;
 mod conditions;
 mod digit_texts;
+mod operator_conditions;
 pub(crate) mod operator_members;
 mod parse;
 mod parsed_arguments;
