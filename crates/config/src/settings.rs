@@ -164,7 +164,7 @@ pub static SETTINGS: &[Setting] = &[
         "limit-conditions",
         CountSyntax,
         limits.conditions,
-        "Maximum number of filter conditions on one list"
+        "Maximum number of filter conditions on one list or subscription"
     ),
     setting!(
         "limit-bulk",

@@ -168,7 +168,10 @@ impl GraphqlService {
             gate: state.engine.feed().gate().clone(),
             state: Arc::new(ArcSwap::from_pointee(state)),
             graphiql_enabled: config.graphiql,
-            subscriptions: Arc::new(SubscriptionRegistry::new(config.limits.event_cache / 2)),
+            subscriptions: Arc::new(SubscriptionRegistry::new(
+                config.limits.event_cache / 2,
+                config.limits.request_timeout,
+            )),
             stream_context: Arc::new(StreamContext::new(config, &Metrics::new(), &Shutdown::new())),
         }
     }

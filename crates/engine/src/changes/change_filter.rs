@@ -38,16 +38,13 @@ impl BuiltinOperation {
             return Err(Error::internal("only a subscription follows changes"));
         }
         let record = model.record(self.record);
-        let conditions = self.subscription_conditions(model, arguments)?;
+        let conditions = limited_conditions(limits, self.subscription_conditions(model, arguments)?)?;
         // Finds all mistakes, not only the first.
         plan_predicates(model, record, &conditions)?;
         let mut relation_tests = RelationTests::new(self.record);
         let tests = conditions.iter().map(|condition| image_test(model, condition, &mut relation_tests));
         let test = ImagePredicate::All(tests.collect::<Result<_>>()?);
         let relation_tests = (!relation_tests.is_empty()).then(|| Arc::new(relation_tests));
-        if relation_tests.is_some() {
-            limited_conditions(limits, conditions)?;
-        }
         let (record, type_name, verb) = (self.record, record.name.clone(), self.verb);
         Ok(ChangeFilter { record, type_name, verb, test, relation_tests })
     }

@@ -12,7 +12,7 @@ use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 
 use crate::changes::record_image::image_cell;
 use crate::changes::{ChangeBatch, ChangeKind, MemorySize, RecordChange, SharedComputation};
-use crate::operation::{Condition, Listing, Operation, Selection};
+use crate::operation::{Condition, ListSlice, Listing, Operation, Selection};
 use crate::plan::PreparedSelection;
 
 /// Bytes of results kept for subscriptions that come to the same changes a little later.
@@ -82,9 +82,11 @@ impl RelationTests {
             if ids.is_empty() {
                 return None;
             }
+            // No more are found than are asked for; a short list does not need a connection of its own.
+            let slice = ListSlice::First { first: ids.len() as i64, after: None };
             let has_id = Condition::HasId(ids.into_iter().collect());
             let conditions = [has_id].into_iter().chain(test.conditions.iter().cloned()).collect();
-            let listing = Listing { conditions, ..Listing::default() };
+            let listing = Listing { conditions, slice, ..Listing::default() };
             let selection = test.selection.clone();
             Some((position, Operation::List { record: test.record, listing, selection }))
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use trefoil_engine::changes::ComputationItem;
 use trefoil_engine::{ChangeBatch, ChangeFeed, Engine, RecordChange};
@@ -163,10 +163,18 @@ impl SubscriptionChannel {
 
     /// The changes of a batch that the filter matches. Retries while the store is unavailable, so that none is lost.
     async fn matching_changes<'b>(&self, batch: &'b ChangeBatch) -> Result<Vec<&'b RecordChange>> {
+        let limit = self.registry.filter_timeout;
         loop {
-            match self.engine.matching_changes(&self.planned.filter, batch).await {
-                Err(error) if may_pass(&error) => tokio::time::sleep(RETRY_PAUSE).await,
-                result => return result,
+            let matching = self.engine.matching_changes(&self.planned.filter, batch);
+            match timeout(limit, matching).await {
+                Ok(Err(error)) if may_pass(&error) => tokio::time::sleep(RETRY_PAUSE).await,
+                Ok(result) => return result,
+                Err(_) => {
+                    let text = format!(
+                        "the filter read related records for more than {limit:?} (limits.request-timeout)"
+                    );
+                    return Err(Error::Limit(text));
+                }
             }
         }
     }

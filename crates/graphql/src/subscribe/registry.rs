@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
@@ -19,16 +20,19 @@ pub struct SubscriptionRegistry {
     /// Events encoded, each once for all subscribers of its channel.
     pub encoded_events: Counter,
     channel_count: AtomicU64,
+    /// How long a filter may read related records: `limits.request-timeout`.
+    pub(crate) filter_timeout: Duration,
 }
 
 impl SubscriptionRegistry {
     /// Caches up to `cache_bytes` of events for late subscribers.
-    pub fn new(cache_bytes: usize) -> SubscriptionRegistry {
+    pub fn new(cache_bytes: usize, filter_timeout: Duration) -> SubscriptionRegistry {
         SubscriptionRegistry {
             event_cache: SharedComputation::new(cache_bytes),
             schema_swaps: watch::Sender::new(()),
             encoded_events: Counter::default(),
             channel_count: AtomicU64::new(0),
+            filter_timeout,
         }
     }
 

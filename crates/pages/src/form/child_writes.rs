@@ -45,8 +45,7 @@ impl<'m> ChildWrites<'m> {
         input: &FormInput,
         stored: Option<&EditableRecord>,
     ) -> ChildWrites<'m> {
-        let mut writes =
-            ChildWrites { violations: input.row_mistakes.clone(), ..ChildWrites::none(model, record) };
+        let mut writes = ChildWrites::none(model, record);
         for list in edited_lists(model, record) {
             let stored = stored.map(|stored| {
                 let of_list = stored.lists.iter().find(|known| known.list.field == list.field);

@@ -1,6 +1,6 @@
 //! The records that the references and links of a form offer: the first few, the chosen ones and search results.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use trefoil_engine::{
@@ -147,8 +147,10 @@ impl Pages {
         let mut options: Vec<(RecordId, String)> = Vec::new();
         let listed = first.rows.iter().take(MAX_OPTIONS).filter_map(|row| self.row_title(target, row));
         let others = by_id.rows.iter().filter_map(|row| self.row_title(target, row));
+        let chosen: HashSet<&RecordId> = chosen.iter().collect();
+        let mut known = HashSet::new();
         for (id, title) in listed.chain(others.filter(|(id, _)| chosen.contains(id))) {
-            if !options.iter().any(|(known, _)| *known == id) {
+            if known.insert(id.clone()) {
                 options.push((id, title));
             }
         }

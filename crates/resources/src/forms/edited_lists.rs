@@ -23,16 +23,11 @@ pub fn edited_lists(model: &Model, record: &RecordType) -> impl Iterator<Item = 
     })
 }
 
-/// The pairs of the rows of one list.
-#[derive(Debug, Default)]
-pub struct RowPairs {
-    /// By the number of the row, with the names that controls have in a form of their own.
-    pub rows: BTreeMap<u64, FormPairs>,
-    /// Names that do not say which row they are in.
-    pub malformed_names: Vec<String>,
-}
+/// The pairs of the rows of one list, by the number of the row, with the names that controls have in a form of their own.
+pub type RowPairs = BTreeMap<u64, FormPairs>;
 
-/// The pairs of the record itself, and those of each list. `prefixes` come before the name of a control: `-find.lines.0.productId`.
+/// The pairs of the record itself, and those of each list. Names that do not say which row they are in are left out.
+/// `prefixes` come before the name of a control: `-find.lines.0.productId`.
 pub fn split_rows(
     record: &RecordType,
     lists: &[NestedCollection],
@@ -52,12 +47,10 @@ pub fn split_rows(
             own_pairs.push((name.clone(), text.clone()));
             continue;
         };
-        match rest.split_once('.').and_then(|(number, control)| Some((child_number(number)?, control))) {
-            Some((number, control)) => {
-                let name = prefix.map_or(control.to_owned(), |prefix| format!("{prefix}.{control}"));
-                list.rows.entry(number).or_default().push((name, text.clone()));
-            }
-            None => list.malformed_names.push(name.clone()),
+        let row = rest.split_once('.').and_then(|(number, control)| Some((child_number(number)?, control)));
+        if let Some((number, control)) = row {
+            let name = prefix.map_or(control.to_owned(), |prefix| format!("{prefix}.{control}"));
+            list.entry(number).or_default().push((name, text.clone()));
         }
     }
     (own_pairs, by_list)

@@ -4,8 +4,6 @@ use indexmap::IndexMap;
 
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::naming::names::display_label;
-use trefoil_model::values::coerce::MAX_VIOLATIONS;
 use trefoil_model::{FieldId, Model, RecordType, ValueType};
 
 use crate::collection::NestedCollection;
@@ -27,9 +25,6 @@ const FOUND_CONTROL: &str = "-found";
 pub const ROW_ID_CONTROL: &str = "-id";
 pub const ROW_DELETE_CONTROL: &str = "-delete";
 
-/// Longer names are cut in messages.
-const MAX_NAME_LENGTH: usize = 60;
-
 /// The input of a form by field.
 #[derive(Debug, Clone, Default)]
 pub struct FormInput {
@@ -46,8 +41,6 @@ pub struct FormInput {
     pub hidden_fields: Vec<FieldId>,
     /// The records that belong to this one, by list.
     pub child_rows: IndexMap<FieldId, Vec<ChildRow>>,
-    /// Violations of the names of rows and their controls.
-    pub row_mistakes: Vec<Violation>,
     /// The name of the row or list that a button has changed.
     pub changed_part: Option<String>,
 }
@@ -110,7 +103,6 @@ impl FormInput {
         for (list, found) in lists.iter().zip(by_list) {
             input.add_rows(model, record, list, found)?;
         }
-        input.row_mistakes.truncate(MAX_VIOLATIONS);
         input.find_by_enter(pairs.iter().any(|(name, _)| name == ENTER_CONTROL));
         Ok(input)
     }
@@ -123,25 +115,12 @@ impl FormInput {
         found: RowPairs,
     ) -> Result<()> {
         let (list_name, child) = (&record.field(list.field).input_name, model.record(list.record));
-        let count = found.rows.len();
+        let rows = found.into_values().filter_map(|pairs| ChildRow::from_pairs(child, list, pairs));
+        let rows: Vec<ChildRow> = rows.collect();
+        let count = rows.len();
         if count > MAX_ROWS {
             let text = format!("{count} rows of `{list_name}` are too many for one form: at most {MAX_ROWS}");
             return Err(Error::Limit(text));
-        }
-        for name in found.malformed_names {
-            let message = format!("`{}` has no row: write `{list_name}.0` and so on", cut_name(&name));
-            self.row_mistakes.push(Violation::new(list_name, "UNKNOWN", message));
-        }
-        let mut rows = Vec::with_capacity(count);
-        for pairs in found.rows.into_values() {
-            let (row, unknown) = ChildRow::from_pairs(child, list, pairs);
-            for name in unknown {
-                let label = display_label(&child.name).to_lowercase();
-                let message = format!("a {label} has no control `{}`", cut_name(&name));
-                let mistake = Violation { path: row_path(list_name, rows.len()), code: "UNKNOWN", message };
-                self.row_mistakes.push(mistake);
-            }
-            rows.push(row);
         }
         if !rows.is_empty() {
             self.child_rows.insert(list.field, rows);
@@ -278,9 +257,9 @@ impl FormInput {
 }
 
 impl ChildRow {
-    /// The row, and the names of controls that it does not have.
-    fn from_pairs(child: &RecordType, list: &NestedCollection, pairs: FormPairs) -> (ChildRow, Vec<String>) {
-        let (mut row, mut own_pairs, mut unknown) = (ChildRow::default(), FormPairs::new(), Vec::new());
+    /// The row; `None` if no name is one of its controls. Other names are ignored, as in the form of a record alone.
+    fn from_pairs(child: &RecordType, list: &NestedCollection, pairs: FormPairs) -> Option<ChildRow> {
+        let (mut row, mut own_pairs, mut is_row) = (ChildRow::default(), FormPairs::new(), false);
         for (name, text) in pairs {
             let prefix = name.split_once('.').map_or(name.as_str(), |(first, _)| first);
             match prefix {
@@ -291,11 +270,12 @@ impl ChildRow {
                 _ if control_field(child, &name).is_some_and(|id| Some(id) != list.reference()) => {
                     own_pairs.push((name, text));
                 }
-                _ => unknown.push(name),
+                _ => continue,
             }
+            is_row = true;
         }
         row.input = FormInput { button: None, ..FormInput::from_pairs(child, &own_pairs) };
-        (row, unknown)
+        is_row.then_some(row)
     }
 
     /// Turns the row into a new one.
@@ -308,10 +288,6 @@ impl ChildRow {
 /// The place of a row.
 pub fn row_path(list_name: &str, row: usize) -> Vec<PathSegment> {
     vec![PathSegment::Field(list_name.to_owned()), PathSegment::Index(row)]
-}
-
-fn cut_name(name: &str) -> String {
-    name.chars().take(MAX_NAME_LENGTH).collect()
 }
 
 fn drop_blank_groups(node: &mut ControlNode) {
