@@ -173,8 +173,7 @@ impl Pages {
         mut input: FormInput,
     ) -> Result<Response, Problem> {
         input.apply_button(request.resources.engine.model(), request.record());
-        let edited = self.edited_record(request, id).await?;
-        self.form_page(request, FormPage { edited, input, error: FormError::None }).await
+        self.form_again(request, id, input, FormError::None).await
     }
 
     /// The form with its errors; an error that the form did not cause becomes an error page.
@@ -201,20 +200,27 @@ impl Pages {
             | Error::EventId { .. }
             | Error::Resolver { .. }) => return Err(write_problem(error)),
         };
-        let edited = self.edited_record(request, id).await?;
-        self.form_page(request, FormPage { edited, input: input.without_blank_groups(), error }).await
+        self.form_again(request, id, input.without_blank_groups(), error).await
     }
 
-    /// The record that a form edits.
-    async fn edited_record(
+    /// The form with what was typed. If someone deleted the record that it edits, it becomes a form for a new one.
+    async fn form_again(
         &self,
         request: &ResourceRequest<'_>,
         id: Option<&RecordId>,
-    ) -> Result<Option<(RecordId, EditableRecord)>, Problem> {
-        let Some(id) = id else { return Ok(None) };
-        let stored = self.editable_record(request, id, ReadRows::All).await?;
-        let stored = stored.ok_or_else(|| request.not_found(request.collection.record, id))?;
-        Ok(Some((id.clone(), stored)))
+        input: FormInput,
+        error: FormError,
+    ) -> Result<Response, Problem> {
+        let Some(id) = id else {
+            return self.form_page(request, FormPage { edited: None, input, error }).await;
+        };
+        match self.editable_record(request, id, ReadRows::All).await? {
+            Some(stored) => {
+                self.form_page(request, FormPage { edited: Some((id.clone(), stored)), input, error }).await
+            }
+            None if input.version.is_some() => self.form_for_deleted(request, input).await,
+            None => Err(request.not_found(request.collection.record, id)),
+        }
     }
 
     async fn form_with_conflict(

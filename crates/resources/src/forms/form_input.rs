@@ -9,7 +9,7 @@ use trefoil_model::{FieldId, Model, RecordType, ValueType};
 use crate::collection::NestedCollection;
 use crate::field_values::FieldValues;
 use crate::forms::edited_lists::{MAX_ROWS, RowPairs, edited_lists, split_rows};
-use crate::forms::form_tree::ControlNode;
+use crate::forms::form_tree::{ControlNode, child_number};
 use crate::forms::typed_values::ControlReader;
 
 /// Names of controls that no field can have. `-find.NAME` and `-found.NAME` are the new and former search texts of NAME.
@@ -71,7 +71,7 @@ pub enum FormButton {
 /// The typed values of a form.
 pub struct FormValues {
     pub fields: FieldValues,
-    /// Violations of fields without a value, because their text is not one.
+    /// Violations of fields whose text could not be read as a value.
     pub violations: Vec<Violation>,
 }
 
@@ -115,8 +115,11 @@ impl FormInput {
         found: RowPairs,
     ) -> Result<()> {
         let (list_name, child) = (&record.field(list.field).input_name, model.record(list.record));
-        let rows = found.into_values().filter_map(|pairs| ChildRow::from_pairs(child, list, pairs));
-        let rows: Vec<ChildRow> = rows.collect();
+        let rows = found.into_iter();
+        let rows =
+            rows.filter_map(|(number, pairs)| Some((number, ChildRow::from_pairs(child, list, pairs)?)));
+        let (numbers, rows): (Vec<u64>, Vec<ChildRow>) = rows.unzip();
+        self.place_button(list_name, &numbers);
         let count = rows.len();
         if count > MAX_ROWS {
             let text = format!("{count} rows of `{list_name}` are too many for one form: at most {MAX_ROWS}");
@@ -126,6 +129,21 @@ impl FormInput {
             self.child_rows.insert(list.field, rows);
         }
         Ok(())
+    }
+
+    /// Rows have numbers in a form, which may have gaps, and positions here: a button is to name the position.
+    fn place_button(&mut self, list_name: &str, numbers: &[u64]) {
+        let Some(FormButton::Add(name) | FormButton::Remove(name)) = &mut self.button else { return };
+        let in_list = name.strip_prefix(list_name).and_then(|rest| rest.strip_prefix('.'));
+        let Some((number, group)) = in_list.map(|rest| rest.split_once('.').unwrap_or((rest, ""))) else {
+            return;
+        };
+        let position =
+            child_number(number).and_then(|number| numbers.iter().position(|known| *known == number));
+        // No row has the position after the last one.
+        let position = position.unwrap_or(numbers.len());
+        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        *name = format!("{list_name}.{position}{group}");
     }
 
     /// If Enter was pressed and a search text differs from the shown one, it was most likely pressed there.
