@@ -5,7 +5,7 @@ mod errors;
 mod generated;
 mod links;
 mod metrics;
-mod operation_words;
+mod operation_verbs;
 mod tutorial;
 mod whole;
 

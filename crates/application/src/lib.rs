@@ -200,7 +200,7 @@ fn missing_schema(origin: &AppOrigin) -> Diagnostic {
     diagnostic
 }
 
-/// Texts without a plain list, and records where a plain list is.
+/// Reports seeds of texts whose plain list does not exist, and seeds of records in the place of a plain list.
 fn misplaced_seed_rows(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
     let is_list = |name: &str| manifest.plain_lists.iter().any(|list| list.name() == name);
     let diagnose = |file: &SeedFile| {

@@ -4,15 +4,15 @@ use trefoil_data::progress_line::{ProgressLine, ProgressTotal};
 use trefoil_sql::transfer;
 
 /// The progress line of a backup, restore or move.
-pub struct TransferProgress(ProgressLine);
+pub struct TransferProgressBar(ProgressLine);
 
-impl TransferProgress {
-    pub fn new() -> TransferProgress {
-        TransferProgress(ProgressLine::new(ProgressTotal::Unknown))
+impl TransferProgressBar {
+    pub fn new() -> TransferProgressBar {
+        TransferProgressBar(ProgressLine::new(ProgressTotal::Unknown))
     }
 }
 
-impl transfer::TransferProgress for TransferProgress {
+impl transfer::TransferProgress for TransferProgressBar {
     fn begin(&mut self, task: &'static str, unit: &'static str, total: u64) {
         let progress_total = if total == 0 { ProgressTotal::Unknown } else { ProgressTotal::Rows(total) };
         self.0.begin(task, unit, progress_total);

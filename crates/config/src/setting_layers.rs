@@ -121,7 +121,7 @@ fn setting_of_variable(name: &str) -> Result<Option<&'static Setting>, String> {
     Err(format!("{name}: unknown setting; {hint}"))
 }
 
-/// SQLite allows expressions of 1000 levels, and each condition is one.
+/// SQLite allows expressions of 1,000 levels. Each condition is one; half are left for the rest of the statement.
 const MAX_CONDITIONS: usize = 500;
 
 /// Values that are valid on their own but not together, or beyond what databases support.

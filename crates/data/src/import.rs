@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use trefoil_engine::{
-    BulkStep, BulkWrite, Engine, ImportRecord, Operation, Outcome, PlainListAction, PlainListOperation,
+    BulkStep, BulkWrite, Engine, ImportedRecord, Operation, Outcome, PlainListAction, PlainListOperation,
     PreparedSelection, Selection,
 };
 use trefoil_model::error::Error;
@@ -299,12 +299,12 @@ impl<'a> ImportPass<'a> {
         Ok(())
     }
 
-    fn import_record(&self, record: RecordTypeId, content: RowContent) -> ImportRecord {
+    fn import_record(&self, record: RecordTypeId, content: RowContent) -> ImportedRecord {
         let (id, fields) = match content {
             RowContent::Record { id, fields } => (id, fields),
             RowContent::Value(_) => (None, Vec::new()),
         };
-        ImportRecord { record, id, fields, selection: self.empty_selections[record.0].clone() }
+        ImportedRecord { record, id, fields, selection: self.empty_selections[record.0].clone() }
     }
 
     async fn run_steps(

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use trefoil_engine::{
-    BulkStep, BulkWrite, Condition, ImportRecord, Listing, MissingFields, Operation, OwnedRow,
+    BulkStep, BulkWrite, Condition, ImportedRecord, Listing, MissingFields, Operation, OwnedRow,
     PreparedSelection, Selection,
 };
 use trefoil_model::values::coerce;
@@ -114,14 +114,14 @@ impl UpsertKey {
         self,
         model: &Model,
         existing: &HashMap<String, RecordId>,
-        row: ImportRecord,
+        row: ImportedRecord,
     ) -> Result<BulkStep, String> {
         let content = RowContent::Record { id: row.id.clone(), fields: row.fields };
         let found = self
             .row_key(model, &content)
             .and_then(|(_, key)| existing.get(&self.comparison_text(model, &key)).cloned());
         let RowContent::Record { id, fields } = content else { return Err("expected a record".to_owned()) };
-        let Some(existing_id) = found else { return Ok(BulkStep::Import(ImportRecord { fields, ..row })) };
+        let Some(existing_id) = found else { return Ok(BulkStep::Import(ImportedRecord { fields, ..row })) };
         if let Some(id) = id.filter(|id| *id != existing_id) {
             return Err(format!(
                 "this record exists with the id {existing_id}, and its id cannot be changed to {id}"

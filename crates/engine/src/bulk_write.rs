@@ -8,7 +8,7 @@ use trefoil_model::{Model, RecordId, RecordTypeId};
 use crate::engine::{Engine, downcast_sink};
 use crate::operation::{Operation, Outcome};
 use crate::owned_records::OwnedRow;
-use crate::plan::{ImportRecord, Plan, PreparedSelection};
+use crate::plan::{ImportedRecord, Plan, PreparedSelection};
 use crate::row::{Row, RowSink};
 use crate::store::{BulkTransaction, CancelFlag, DanglingReference, StoreJob};
 
@@ -22,7 +22,7 @@ pub struct BulkWrite<'e> {
 /// One step of a bulk write.
 #[derive(Debug, Clone)]
 pub enum BulkStep {
-    Import(ImportRecord),
+    Import(ImportedRecord),
     Run(Operation),
 }
 

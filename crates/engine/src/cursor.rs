@@ -33,9 +33,9 @@ pub struct CursorPosition {
 pub enum CursorKey {
     /// Those with a greater id.
     After(RecordId),
-    /// All: the position is that of a record of an earlier type of the list.
+    /// All of them: the position is at a record of an earlier type of the list.
     All,
-    /// None: it is that of a record of a later type.
+    /// None of them: the position is at a record of a later type.
     None,
 }
 

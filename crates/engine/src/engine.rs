@@ -194,6 +194,18 @@ impl EngineRequest {
     }
 }
 
+impl JobResult {
+    /// The sink of a request without an idempotency key.
+    pub fn into_sink<T: RowSink>(self) -> Result<Box<T>> {
+        match self {
+            JobResult::Completed(sink) => downcast_sink(sink),
+            JobResult::Replayed(_) => {
+                Err(Error::internal("a request without an idempotency key was replayed"))
+            }
+        }
+    }
+}
+
 /// Downcasts a sink to the type that was passed in.
 pub fn downcast_sink<T: RowSink>(sink: Box<dyn RowSink>) -> Result<Box<T>> {
     let any: Box<dyn std::any::Any> = sink;

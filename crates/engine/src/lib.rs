@@ -62,7 +62,7 @@ pub use crate::operation::{
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};
-pub use crate::plan::{ImportRecord, Plan, PlanLimits, PreparedSelection, RelationLengths};
+pub use crate::plan::{ImportedRecord, Plan, PlanLimits, PreparedSelection, RelationLengths};
 pub use crate::record_merge::{MergedCells, MergedOrder, RecordMerge};
 pub use crate::row::{Row, RowSink};
 pub use crate::schema_swap_gate::{ClosedGate, SchemaGate, SchemaLease};

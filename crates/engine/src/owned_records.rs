@@ -6,11 +6,10 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value};
 
 use crate::arguments::fields_from_object;
-use crate::engine::{Engine, EngineRequest, downcast_sink};
+use crate::engine::{Engine, EngineRequest};
 use crate::operation::{AggregateQuery, Listing, MissingFields, Operation, Outcome, Selection};
 use crate::plan::PreparedSelection;
 use crate::row::{Row, RowSink};
-use crate::store::JobResult;
 
 /// A row that outlives the query that read it.
 #[derive(Debug, Clone, Default)]
@@ -139,17 +138,11 @@ impl Engine {
         selection: Arc<PreparedSelection>,
     ) -> Result<RowCollector> {
         let sink = Box::new(RowCollector::new(selection));
-        match self.run(vec![Ok(operation)], EngineRequest::new(sink)).await? {
-            JobResult::Completed(sink) => {
-                let mut collected = downcast_sink::<RowCollector>(sink)?;
-                match collected.outcome.take() {
-                    Some(Err(error)) => Err(error),
-                    outcome => Ok(RowCollector { outcome, ..*collected }),
-                }
-            }
-            JobResult::Replayed(_) => {
-                Err(Error::internal("a request without an idempotency key was replayed"))
-            }
+        let finished = self.run(vec![Ok(operation)], EngineRequest::new(sink)).await?;
+        let mut collected = finished.into_sink::<RowCollector>()?;
+        match collected.outcome.take() {
+            Some(Err(error)) => Err(error),
+            outcome => Ok(RowCollector { outcome, ..*collected }),
         }
     }
 

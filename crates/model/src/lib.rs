@@ -84,6 +84,7 @@ pub struct Model {
 /// Names of title fields, best first.
 const TITLE_NAMES: [&str; 6] = ["title", "name", "label", "subject", "item", "email"];
 
+/// A type whose values are records with a key.
 #[derive(Debug)]
 pub struct RecordType {
     pub name: String,
@@ -104,6 +105,7 @@ pub struct RecordType {
     pub renamed_from: Option<String>,
 }
 
+/// A field of a record type or an embedded type.
 #[derive(Debug)]
 pub struct Field {
     pub name: String,

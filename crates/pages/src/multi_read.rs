@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use trefoil_engine::{
-    Engine, EngineRequest, JobResult, Operation, Outcome, OwnedRow, PreparedSelection, Row, RowSink,
-    Selection, downcast_sink,
+    Engine, EngineRequest, Operation, Outcome, OwnedRow, PreparedSelection, Row, RowSink, Selection,
 };
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::Result;
 use trefoil_model::{CellValue, StoredValue};
 
 /// The rows and the outcome of one operation.
@@ -29,10 +28,8 @@ pub async fn read_snapshot(
     let rows = operations.iter().map(|_| Vec::new()).collect();
     let sink = MultiReadSink { row_layouts, max_text_bytes, rows, outcomes: Vec::new(), early_outcomes: 0 };
     let operations = operations.into_iter().map(Ok).collect();
-    match engine.run(operations, EngineRequest::new(Box::new(sink))).await? {
-        JobResult::Completed(sink) => downcast_sink::<MultiReadSink>(sink)?.finish(),
-        JobResult::Replayed(_) => Err(Error::internal("a request without an idempotency key was replayed")),
-    }
+    let finished = engine.run(operations, EngineRequest::new(Box::new(sink))).await?;
+    finished.into_sink::<MultiReadSink>()?.finish()
 }
 
 /// The selection of an operation, and the number of cells after its columns: the version and the cells of a cursor.

@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-use trefoil_engine::arguments::aggregates::AggregateReader;
+use trefoil_engine::arguments::aggregates::AggregateParser;
 use trefoil_engine::{AggregateQuery, GroupCondition, PlanLimits, list_window};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::{self, FormPairs};
@@ -124,12 +124,12 @@ fn refuse_list_params(params: &QueryParams) -> Result<(), Violation> {
 /// Reads the texts of group parameters.
 struct GroupParts<'m> {
     model: &'m Model,
-    reader: AggregateReader<'m>,
+    reader: AggregateParser<'m>,
 }
 
 impl<'m> GroupParts<'m> {
     fn new(model: &'m Model, record: RecordTypeId) -> GroupParts<'m> {
-        GroupParts { model, reader: AggregateReader { model, record } }
+        GroupParts { model, reader: AggregateParser { model, record } }
     }
 
     /// Adds the parts to the query; the columns of the answer.

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CACHE_CONTROL, VARY};
 use http::request::Parts;
 
-use trefoil_engine::{Engine, EngineRequest, IdempotencyKey, JobResult, Operation, Outcome, downcast_sink};
+use trefoil_engine::{Engine, EngineRequest, IdempotencyKey, JobResult, Operation, Outcome};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format::{self, FormatChoice};
 use trefoil_model::error::{Error, MissingItem, Result};
@@ -152,12 +152,8 @@ pub async fn read_rows(
     rows: RowWriter,
 ) -> Result<(EncodedRows, Vec<Outcome>)> {
     let request = EngineRequest::new(Box::new(rows));
-    match engine.run(operations.into_iter().map(Ok).collect(), request).await? {
-        JobResult::Completed(sink) => {
-            let (encoded, outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
-            let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect::<Result<_>>()?;
-            Ok((encoded, outcomes))
-        }
-        JobResult::Replayed(_) => Err(Error::internal("a request without an idempotency key was replayed")),
-    }
+    let finished = engine.run(operations.into_iter().map(Ok).collect(), request).await?;
+    let (encoded, outcomes) = finished.into_sink::<RowWriter>()?.finish();
+    let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect::<Result<_>>()?;
+    Ok((encoded, outcomes))
 }

@@ -28,7 +28,7 @@ use trefoil_resources::list_query::{ListQuery, ParamSet};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::ResourceRequest;
 
-use crate::snapshot::ListSnapshot;
+use crate::stream_snapshot::ListSnapshot;
 
 /// Settings and services shared by all change streams.
 #[derive(Clone)]

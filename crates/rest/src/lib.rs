@@ -26,7 +26,7 @@ mod merge_patch;
 mod event_stream;
 
 // The list that an event stream can begin with.
-mod snapshot;
+mod stream_snapshot;
 
 // Several requests in one.
 pub mod batch;

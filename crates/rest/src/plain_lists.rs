@@ -9,9 +9,7 @@ use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, I
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use trefoil_engine::{
-    Engine, EngineRequest, JobResult, Outcome, PlainListAction, PlainListPosition, RowSink, downcast_sink,
-};
+use trefoil_engine::{Engine, EngineRequest, Outcome, PlainListAction, PlainListPosition, RowSink};
 use trefoil_http::compression::MIN_COMPRESSED_BYTES;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
 use trefoil_http::etags;
@@ -206,23 +204,19 @@ async fn run_list_operation(
 ) -> Result<ListPart, Error> {
     let sink: Box<dyn RowSink> = Box::new(sink);
     let request = EngineRequest::new(sink);
-    match engine.run(vec![Ok(list.operation(action))], request).await? {
-        JobResult::Completed(sink) => {
-            let (bytes, outcome) = downcast_sink::<ListSink>(sink)?.finish()?;
-            match outcome {
-                Outcome::PlainList { version, remaining: rest, .. } => Ok(ListPart { bytes, version, rest }),
-                other @ (Outcome::Found
-                | Outcome::NotFound
-                | Outcome::Listed { .. }
-                | Outcome::ChangedMany { .. }
-                | Outcome::Created { .. }
-                | Outcome::Updated { .. }
-                | Outcome::Deleted { .. }) => {
-                    Err(Error::internal(format!("unexpected outcome of a list: {other:?}")))
-                }
-            }
+    let finished = engine.run(vec![Ok(list.operation(action))], request).await?;
+    let (bytes, outcome) = finished.into_sink::<ListSink>()?.finish()?;
+    match outcome {
+        Outcome::PlainList { version, remaining: rest, .. } => Ok(ListPart { bytes, version, rest }),
+        other @ (Outcome::Found
+        | Outcome::NotFound
+        | Outcome::Listed { .. }
+        | Outcome::ChangedMany { .. }
+        | Outcome::Created { .. }
+        | Outcome::Updated { .. }
+        | Outcome::Deleted { .. }) => {
+            Err(Error::internal(format!("unexpected outcome of a list: {other:?}")))
         }
-        JobResult::Replayed(_) => Err(Error::internal("a request without an idempotency key was replayed")),
     }
 }
 

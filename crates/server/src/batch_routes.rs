@@ -66,7 +66,8 @@ impl ResourceState {
         Ok(results_json(&results))
     }
 
-    /// The results of all requests, of which each stands for itself. An idempotency key holds for each with its number.
+    /// The results of all requests; each succeeds or fails on its own. The idempotency key of each is that of the batch
+    /// with its number.
     async fn run_each(&self, batch_head: &Parts, batch: &BatchRequest, client: &ClientInfo) -> Vec<u8> {
         let (mut results, mut budget) = (Vec::with_capacity(batch.items.len()), ResultBudget::default());
         let request_id = client.request.as_ref().map(|id| id.as_str()).unwrap_or_default();

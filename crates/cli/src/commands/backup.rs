@@ -10,7 +10,7 @@ use trefoil_sql::transfer;
 
 use crate::application_argument::folder_argument;
 use crate::command_error::CommandError;
-use crate::progress_bar::TransferProgress;
+use crate::progress_bar::TransferProgressBar;
 use crate::store_arguments;
 use crate::terminal_output::print_output;
 
@@ -55,7 +55,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
         to.clone()
     };
     let backup = store_arguments::block_on(async {
-        transfer::back_up_store(&from, &path, &mut TransferProgress::new()).await
+        transfer::back_up_store(&from, &path, &mut TransferProgressBar::new()).await
     })?;
     let backup = backup.map_err(CommandError::failed)?;
     let mut output =

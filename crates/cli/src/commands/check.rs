@@ -58,7 +58,7 @@ struct CheckReport {
 struct OperationReport {
     name: String,
     resolver: Result<String, String>,
-    /// The required fields that it fills, because no argument sets them, and what with.
+    /// The required fields that no argument sets, each with the value that it gets.
     filled: Vec<(String, &'static str)>,
     location: SourceLocation,
 }
@@ -97,7 +97,7 @@ impl CheckReport {
         self.with_severity(Severity::Error).count()
     }
 
-    /// True without a mistake, a warning and an operation that nothing answers.
+    /// True if there are no errors, no warnings and no unbound operations.
     fn is_flawless(&self) -> bool {
         self.diagnostics.is_empty() && self.operations.iter().all(|operation| operation.resolver.is_ok())
     }

@@ -9,7 +9,7 @@ use trefoil_sql::transfer;
 
 use crate::application_argument::folder_argument;
 use crate::command_error::CommandError;
-use crate::progress_bar::TransferProgress;
+use crate::progress_bar::TransferProgressBar;
 use crate::store_arguments;
 use crate::terminal_output::print_output;
 
@@ -48,7 +48,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     store_arguments::create_store_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
     let moved = store_arguments::block_on(async {
-        transfer::move_store(&from, &to, &application, overwrite, &mut TransferProgress::new()).await
+        transfer::move_store(&from, &to, &application, overwrite, &mut TransferProgressBar::new()).await
     })?;
     let moved = moved.map_err(CommandError::failed)?;
     let flags = match &to {

@@ -11,7 +11,7 @@ use trefoil_sql::transfer;
 
 use crate::application_argument::folder_argument;
 use crate::command_error::CommandError;
-use crate::progress_bar::TransferProgress;
+use crate::progress_bar::TransferProgressBar;
 use crate::store_arguments;
 use crate::terminal_output::print_output;
 
@@ -51,7 +51,7 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     store_arguments::create_store_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
     let restored = store_arguments::block_on(async {
-        transfer::restore_store(file, &to, &application, overwrite, &mut TransferProgress::new()).await
+        transfer::restore_store(file, &to, &application, overwrite, &mut TransferProgressBar::new()).await
     })?;
     let restored = restored.map_err(CommandError::failed)?;
     let time_note = restored.at.map(|at| format!(", as of {at}")).unwrap_or_default();

@@ -95,7 +95,7 @@ async fn create_fake_records(
     Ok(total)
 }
 
-/// The keys of all records of a type that does not count them up.
+/// The keys of all records of a type whose keys the store does not number.
 async fn existing_keys(engine: &Engine, record: RecordTypeId) -> Result<ExistingKeys, Error> {
     let key = engine.model().record(record).id_field();
     let selection = PreparedSelection::new(Selection::new(vec![key], Vec::new()));

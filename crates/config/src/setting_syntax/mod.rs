@@ -1,7 +1,7 @@
 //! Reads and shows the values of settings: the trait, and switches, folders, databases and log formats.
 
 // Counts, sizes, times and rates.
-pub(crate) mod amounts;
+pub(crate) mod quantities;
 
 // Hosts, ports, networks and origins.
 pub(crate) mod network;
@@ -13,12 +13,12 @@ use trefoil_model::ZoneOffsets;
 
 use crate::{DatabaseLocation, LogFormat, PostgresUrl};
 
-pub use crate::setting_syntax::amounts::{
-    CountOrZeroSyntax, CountSyntax, DurationOrOffSyntax, DurationSyntax, RateLimitSyntax, SizeOrZeroSyntax,
-    SizeSyntax,
-};
 pub use crate::setting_syntax::network::{
     HostListSyntax, HostSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
+};
+pub use crate::setting_syntax::quantities::{
+    CountOrZeroSyntax, CountSyntax, DurationOrOffSyntax, DurationSyntax, RateLimitSyntax, SizeOrZeroSyntax,
+    SizeSyntax,
 };
 
 /// The text form of a type of value: `read` accepts what `show` writes, as flag, variable and file key.

@@ -19,12 +19,12 @@ const MAX_TEXTS: usize = 100;
 
 /// Reads the parts of an aggregate over the records of a type.
 #[derive(Clone, Copy)]
-pub struct AggregateReader<'m> {
+pub struct AggregateParser<'m> {
     pub model: &'m Model,
     pub record: RecordTypeId,
 }
 
-impl AggregateReader<'_> {
+impl AggregateParser<'_> {
     /// `status`, `patient.city`, `month(issuedOn)`.
     pub fn group_key(self, text: &str) -> Result<GroupKey, String> {
         let (period, path) = match split_call(text) {

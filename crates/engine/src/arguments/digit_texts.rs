@@ -4,13 +4,13 @@ use trefoil_model::{Field, RecordType, Scalar, Value};
 
 use crate::builtin_operation::ArgumentRole;
 
-/// The value of an argument; of one that is about a field, as [`number_for_field`] says.
+/// The value of an argument. If the argument belongs to a field, [`number_for_field`] converts it.
 pub(super) fn number_for_role(record: &RecordType, role: &ArgumentRole, value: Value) -> Value {
     let (ArgumentRole::Field(field) | ArgumentRole::Compare(field, _)) = role else { return value };
     number_for_field(record.field(*field), value)
 }
 
-/// An `ID` that is compared with a number, or set as one, is its digits.
+/// Turns text into a number where the field is an `Int`: an argument of type `ID` holds digits as text.
 pub(super) fn number_for_field(field: &Field, value: Value) -> Value {
     if field.kind.scalar() != Some(Scalar::Int) {
         return value;

@@ -3,7 +3,7 @@
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::{FieldId, Model, RecordId, RecordType, RecordTypeId, RootKind, Value};
 
-use crate::arguments::aggregates::AggregateReader;
+use crate::arguments::aggregates::AggregateParser;
 use crate::arguments::conditions::parse_conditions;
 use crate::arguments::digit_texts::number_for_role;
 use crate::arguments::plain_keys;
@@ -264,7 +264,7 @@ impl ParsedArguments {
         limits: &PlanLimits,
         measures: Vec<GroupMeasure>,
     ) -> Result<AggregateQuery> {
-        let reader = AggregateReader { model, record };
+        let reader = AggregateParser { model, record };
         let conditions = list_window::limited_conditions(limits, self.conditions)?;
         let search = self.search.map(|(name, text)| list_window::limited_search(limits, &name, text));
         let search = search.transpose()?;
@@ -314,7 +314,7 @@ impl ParsedArguments {
     }
 }
 
-/// `ASC` or `DESC`, in any case and length.
+/// `ASC` or `DESC`, in any case, short or in full.
 fn is_descending(name: &str, value: Value) -> Result<bool, Vec<Violation>> {
     let text = expect_text(name, value)?;
     sort_keys::direction_from_word(&text)

@@ -1,4 +1,4 @@
-//! Plain keys in place of the global ids that arguments may give, for records and for those that they refer to.
+//! Replaces global ids in arguments by plain keys, for the record itself and for its references.
 
 use trefoil_model::error::Violation;
 use trefoil_model::{FieldId, Model, RecordType, Value};

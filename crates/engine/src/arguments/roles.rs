@@ -1,7 +1,7 @@
 //! The role of each argument of a built-in operation, by its name.
 
 use trefoil_model::naming::names;
-use trefoil_model::naming::operation_words::TypeNoun;
+use trefoil_model::naming::operation_verbs::TypeNoun;
 use trefoil_model::{Argument, ComparisonOp, FieldId, FilterOperator, RecordType, ValueSource};
 
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};

@@ -7,7 +7,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use trefoil_model::naming::names::{self, snake_words};
-use trefoil_model::naming::operation_words::{
+use trefoil_model::naming::operation_verbs::{
     NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name,
 };
 use trefoil_model::{KeySource, Model, RecordTypeId, RootField, RootKind};

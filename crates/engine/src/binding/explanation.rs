@@ -1,13 +1,13 @@
 //! Why a root field has no resolver, and the line that would bind it.
 
 use trefoil_model::naming::names;
-use trefoil_model::naming::operation_words::{NameReading, NamedVerb, read_operation_name};
+use trefoil_model::naming::operation_verbs::{NameReading, NamedVerb, read_operation_name};
 use trefoil_model::{Argument, Model, RecordTypeId, RootField};
 
 use crate::arguments::roles::argument_roles;
 use crate::binding::named_arguments::NamedArguments;
+use crate::binding::resolver_names::VERB_NAMES;
 use crate::binding::result_type::{declared_record, find_result_shape};
-use crate::binding::verb_names::VERB_NAMES;
 use crate::binding::word_binding::WordBinder;
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 use crate::changes::ChangeKind;

@@ -2,7 +2,7 @@
 
 // By the exact names, and the entry point.
 mod exact_names;
-mod verb_names;
+mod resolver_names;
 
 // By the words of a name and the declared type.
 mod named_arguments;

@@ -1,7 +1,7 @@
 //! The arguments of a root field for one reading of its name: the role of each, and whether they say enough.
 
 use trefoil_model::naming::names::{is_key_name, snake_words};
-use trefoil_model::naming::operation_words::{NameReading, NamedVerb, TypeNoun};
+use trefoil_model::naming::operation_verbs::{NameReading, NamedVerb, TypeNoun};
 use trefoil_model::{Argument, Field, FieldId, FilterOperator, Model, RecordType, RecordTypeId, RootKind};
 
 use crate::arguments::roles::{argument_roles, member_role};

@@ -4,14 +4,14 @@
 
 use std::collections::HashSet;
 
-use trefoil_model::naming::operation_words::{
+use trefoil_model::naming::operation_verbs::{
     NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name, type_words,
 };
 use trefoil_model::{Model, PagePart, RecordType, RecordTypeId, RootField};
 
 use crate::binding::named_arguments::NamedArguments;
+use crate::binding::resolver_names::VERB_NAMES;
 use crate::binding::result_type::{declared_record, find_result_shape};
-use crate::binding::verb_names::VERB_NAMES;
 use crate::builtin_operation::{ArgumentRole, OperationVerb, ResultShape};
 use crate::changes::ChangeKind;
 

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use trefoil_model::error::{Error, Result};
 
+use crate::changes::retry_backoff::RetryBackoff;
 use crate::changes::{ChangeBatch, ChangeLog, RecordChange, SharedComputation};
 use crate::schema_swap_gate::SchemaGate;
 use crate::store::{LogReadLimits, Store};
@@ -23,9 +24,6 @@ const DEFAULT_CACHE_BYTES: usize = 8 << 20;
 
 /// Rounds without a follower after which watching stops: a follower that is delivering asks again soon.
 const MAX_IDLE_ROUNDS: u32 = 3;
-
-/// Delays between retries of an unreachable store, from the first failure on.
-const RETRY_DELAYS_MS: [u64; 5] = [50, 100, 200, 400, 800];
 
 /// The change feed of a store; cheap to clone.
 #[derive(Clone)]
@@ -194,7 +192,7 @@ impl FeedInner {
     async fn read_batch(self: Arc<Self>, number: i64) -> Result<Arc<ChangeBatch>> {
         let head = self.wait_for_head_beyond(number).await;
         let until = head.min((number.div_euclid(BATCH_ALIGNMENT) + 1) * BATCH_ALIGNMENT);
-        let mut backoff = RetryBackoff::default();
+        let mut backoff = RetryBackoff::new("the change log");
         loop {
             match self.fetch_batch(number, until).await {
                 Ok(batch) => return Ok(Arc::new(batch)),
@@ -287,7 +285,7 @@ impl Drop for WatchGuard {
 }
 
 async fn watch_log(mut guard: WatchGuard, mut commits: watch::Receiver<()>, interval: Duration) {
-    let mut backoff = RetryBackoff::default();
+    let mut backoff = RetryBackoff::new("the change log");
     loop {
         let Some(feed) = guard.feed.upgrade() else { return };
         match feed.read_log().await {
@@ -307,27 +305,6 @@ async fn watch_log(mut guard: WatchGuard, mut commits: watch::Receiver<()>, inte
                 }
             }
             () = sleep(interval) => {}
-        }
-    }
-}
-
-/// Waits between retries of an unreachable store, longer each time, and logs the failure once.
-#[derive(Default)]
-struct RetryBackoff(usize);
-
-impl RetryBackoff {
-    async fn wait(&mut self, error: &Error) {
-        if self.0 == 0 {
-            tracing::warn!(cause = error.full_text(), "cannot read the change log; retrying");
-        }
-        let delay = RETRY_DELAYS_MS[self.0.min(RETRY_DELAYS_MS.len() - 1)];
-        self.0 += 1;
-        sleep(Duration::from_millis(delay)).await;
-    }
-
-    fn recovered(&mut self) {
-        if std::mem::take(&mut self.0) > 0 {
-            tracing::info!("reading the change log works again");
         }
     }
 }

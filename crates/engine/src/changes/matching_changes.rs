@@ -8,10 +8,9 @@ use trefoil_model::{RecordId, Value};
 
 use crate::builtin_operation::BuiltinOperation;
 use crate::changes::{ChangeBatch, ChangeFilter, RecordChange, RelationMatches, RelationTests};
-use crate::engine::{Engine, EngineRequest, downcast_sink};
+use crate::engine::{Engine, EngineRequest};
 use crate::operation::Outcome;
 use crate::row::{Row, RowSink};
-use crate::store::JobResult;
 
 impl Engine {
     /// The filter for the arguments of a subscription field, given by position; absent arguments are not in the list.
@@ -58,12 +57,8 @@ impl Engine {
                 operations.map(|(position, operation)| (position, Ok(operation))).unzip();
             async move {
                 let sink = Box::new(IdSink { positions, matches, failure: None });
-                match engine.run(operations, EngineRequest::new(sink)).await? {
-                    JobResult::Completed(sink) => downcast_sink::<IdSink>(sink)?.into_result().map(Arc::new),
-                    JobResult::Replayed(_) => {
-                        Err(Error::internal("a request without an idempotency key was replayed"))
-                    }
-                }
+                let finished = engine.run(operations, EngineRequest::new(sink)).await?;
+                finished.into_sink::<IdSink>()?.into_result().map(Arc::new)
             }
         };
         tests.results.join((first.number, batch.until), run).wait().await

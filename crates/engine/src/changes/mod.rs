@@ -6,6 +6,7 @@
 
 // Following the log.
 pub(crate) mod change_feed;
+pub(crate) mod retry_backoff;
 pub(crate) mod shared_computation;
 
 // The changes that one subscription receives, and where it continues.
@@ -28,6 +29,7 @@ pub use crate::changes::change_filter::ChangeFilter;
 pub(crate) use crate::changes::image_row::ImageRow;
 pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};
 pub(crate) use crate::changes::relation_tests::{RelationMatches, RelationTestMap, RelationTests};
+pub use crate::changes::retry_backoff::RetryBackoff;
 pub use crate::changes::shared_computation::{
     ComputationFuture, ComputationItem, MemorySize, SharedComputation, SharedResult,
 };

@@ -21,7 +21,7 @@ use crate::{
 
 /// The operation that a document runs.
 #[derive(Debug)]
-pub struct DocumentRequest<'w> {
+pub struct DocumentTemplate<'w> {
     pub record: RecordTypeId,
     pub verb: OperationVerb,
     /// The record, for operations on one.
@@ -32,7 +32,7 @@ pub struct DocumentRequest<'w> {
     pub listing: Option<&'w Listing>,
 }
 
-impl DocumentRequest<'_> {
+impl DocumentTemplate<'_> {
     /// The document, or `None` if the schema has no such operation or a required argument cannot be written.
     /// `selection` is selected of the record.
     pub fn render(&self, engine: &Engine, selection: &str) -> Option<String> {

@@ -2,8 +2,8 @@
 
 use trefoil_model::{Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, Value};
 
-/// Conditions are nested at most this deep. SQLite allows expressions of depth 1,000; each relation takes about 20 of it,
-/// and each of the conditions on one level one.
+/// Conditions are nested at most this deep. SQLite allows expressions of depth 1,000; a relation takes about 20
+/// levels, and each condition beside it one more.
 pub const MAX_CONDITION_DEPTH: usize = 20;
 
 /// A test of a record.
@@ -12,9 +12,9 @@ pub enum Condition {
     Compare(FieldComparison),
     /// True if the record has one of these ids. They are from the store, and valid whatever they are.
     HasId(Vec<RecordId>),
-    /// True if all are.
+    /// True if all of the conditions are true.
     All(Vec<Condition>),
-    /// True if at least one is.
+    /// True if at least one of the conditions is true.
     Any(Vec<Condition>),
     Not(Box<Condition>),
     /// True if at least one record that the relation leads to meets all conditions.

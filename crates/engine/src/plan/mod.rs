@@ -124,7 +124,7 @@ pub enum PlanAction {
 
 /// A record of an import.
 #[derive(Debug, Clone)]
-pub struct ImportRecord {
+pub struct ImportedRecord {
     pub record: RecordTypeId,
     /// Assigned by the store if `None`.
     pub id: Option<RecordId>,
@@ -153,8 +153,8 @@ impl Plan {
     }
 
     /// Plans an imported record: validated like a creation, but timestamps that the server fills may be given.
-    pub fn prove_import(model: &Model, import: ImportRecord, now: jiff::Timestamp) -> Result<Plan> {
-        let ImportRecord { record, id, fields, selection } = import;
+    pub fn prove_import(model: &Model, import: ImportedRecord, now: jiff::Timestamp) -> Result<Plan> {
+        let ImportedRecord { record, id, fields, selection } = import;
         let PlannedValues { id, values, links } =
             WritePlanner::new(model, record, now).plan_import(id, fields)?;
         let selection = selection.plan(model, &PlanLimits::default(), record)?;

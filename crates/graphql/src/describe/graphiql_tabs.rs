@@ -4,7 +4,7 @@ use apollo_compiler::ast;
 use serde_json::{Value as Json, json};
 
 use trefoil_engine::abstract_document::abstract_document;
-use trefoil_engine::graphql_document::{DocumentRequest, selection_text};
+use trefoil_engine::graphql_document::{DocumentTemplate, selection_text};
 use trefoil_engine::{
     ChangeKind, Condition, Engine, FieldComparison, Listing, OperationVerb, ResolverBinding, SortKey,
 };
@@ -53,8 +53,13 @@ fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let selection = selection_text(model, record_type, &|_| None);
     let values = example_values::example_input(model, record_type);
     let values = values.unwrap_or_default();
-    let request =
-        |verb: OperationVerb| DocumentRequest { record, verb, id: Some(&id), values: &values, listing: None };
+    let request = |verb: OperationVerb| DocumentTemplate {
+        record,
+        verb,
+        id: Some(&id),
+        values: &values,
+        listing: None,
+    };
     let list = request(OperationVerb::List).render(engine, &selection);
     let others = TAB_VERBS.iter().filter_map(|verb| request(*verb).render(engine, &selection));
     let more_lists = [filtered_list(engine, record, &selection), groups(engine, record)];
@@ -71,7 +76,7 @@ fn filtered_list(engine: &Engine, record: RecordTypeId, selection: &str) -> Opti
     let sort_keys = vec![SortKey::by_field(title, true)];
     let listing = Listing { conditions: vec![condition], sort_keys, ..Listing::default() };
     let (verb, values) = (OperationVerb::List, Json::Null);
-    let request = DocumentRequest { record, verb, id: None, values: &values, listing: Some(&listing) };
+    let request = DocumentTemplate { record, verb, id: None, values: &values, listing: Some(&listing) };
     let is_whole = request.unexpressed_parts(engine).is_empty();
     request.render_named(engine, selection, "Filtered").filter(|_| is_whole)
 }
@@ -85,7 +90,7 @@ fn groups(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let field = kinds.iter().find_map(|is_kind| fields.iter().find(|field| is_kind(field)));
     let values = field.map_or(Json::Null, |field| json!({ "groupBy": [field.name] }));
     let verb = OperationVerb::Aggregate;
-    DocumentRequest { record, verb, id: None, values: &values, listing: None }.render(engine, "")
+    DocumentTemplate { record, verb, id: None, values: &values, listing: None }.render(engine, "")
 }
 
 /// One field per line, because GraphiQL cuts long lines off at its edge.

@@ -6,7 +6,7 @@ use apollo_compiler::executable::Operation;
 use trefoil_config::ServerLimits;
 use trefoil_engine::{Engine, RelationLengths};
 
-use crate::document::dearest_field::{DearestField, find_dearest_field};
+use crate::document::costliest_field::{CostliestField, find_costliest_field};
 use crate::document::operation_weight::{OperationWeight, WeightCalculator};
 use crate::document::tokens::tokens;
 use crate::plan::variable_values::VariableValues;
@@ -86,7 +86,8 @@ pub fn check_cost(
     }
     let mut error = limit_exceeded("the cost of the operation", found, limits.cost, "cost");
     let calculator = WeightCalculator::new(model, document, operation, limits, &lengths);
-    if let Some(DearestField { path, percentage }) = find_dearest_field(calculator, operation, variables) {
+    if let Some(CostliestField { path, percentage }) = find_costliest_field(calculator, operation, variables)
+    {
         error.message +=
             &format!("; {percentage} % of it is `{path}`: ask for fewer records there, or less of each");
     }

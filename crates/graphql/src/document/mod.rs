@@ -10,6 +10,6 @@ pub(crate) mod rules;
 pub(crate) mod suggest;
 
 // Depth, cost and size.
-mod dearest_field;
+mod costliest_field;
 pub(crate) mod limits;
 mod operation_weight;

@@ -11,7 +11,7 @@ use crate::execute::payload::ChangeSummary;
 use crate::execute::pending_root::{PendingRoot, list_page_id};
 use crate::execute::response::ResponseBuilder;
 use crate::plan::abstract_root::{AbstractRoot, MemberShape};
-use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
+use crate::plan::roots::{BuiltinRootField, OperationPlan, RootAction, RootShape};
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::ResponseError;
 
@@ -45,7 +45,7 @@ impl From<Error> for ExecutionError {
 }
 
 /// The operations for the store, and what is needed to write their results.
-pub struct StoreCalls {
+pub struct StoreOperations {
     pub operations: Vec<Result<Operation>>,
     /// By operation.
     pub pending: Vec<PendingRoot>,
@@ -78,9 +78,9 @@ impl OperationExecution<'_> {
     }
 
     /// The store operations of the root fields that `include` selects.
-    pub fn store_operations(&self, include: impl Fn(usize) -> bool) -> StoreCalls {
+    pub fn store_operations(&self, include: impl Fn(usize) -> bool) -> StoreOperations {
         let count = self.plan.roots.len();
-        let mut calls = StoreCalls {
+        let mut calls = StoreOperations {
             operations: Vec::with_capacity(count),
             pending: Vec::with_capacity(count),
             abstracts: Vec::new(),
@@ -116,7 +116,7 @@ impl OperationExecution<'_> {
     }
 
     /// Adds an operation for each record type of a root field over several.
-    fn add_abstract(&self, position: usize, root: &AbstractRoot, calls: &mut StoreCalls) {
+    fn add_abstract(&self, position: usize, root: &AbstractRoot, calls: &mut StoreOperations) {
         let (model, limits) = (self.engine.model(), self.engine.limits());
         let values = root.arguments.values_by_position(&self.variables);
         let request = values
@@ -143,14 +143,14 @@ impl OperationExecution<'_> {
         calls.abstracts.push(results);
     }
 
-    fn client_mutation_id(&self, root: &BuiltinRoot) -> Option<String> {
+    fn client_mutation_id(&self, root: &BuiltinRootField) -> Option<String> {
         let RootShape::Payload(payload) = &root.shape else { return None };
         let values = || root.arguments.values_by_position(&self.variables).ok();
         let values = payload.has_client_mutation_id().then(values).flatten()?;
         root.builtin.client_mutation_id(&values)
     }
 
-    fn store_operation(&self, root: &BuiltinRoot) -> Result<Operation> {
+    fn store_operation(&self, root: &BuiltinRootField) -> Result<Operation> {
         if let Some(change) = self.change {
             let (record, selection) = (root.builtin.record, root.selection.clone());
             return Ok(Operation::ReadImage { record, image: change.image.clone(), selection });

@@ -11,7 +11,7 @@ use crate::execute::path::FieldPosition;
 use crate::execute::payload::{PayloadContext, PayloadWriter, write_id};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
-use crate::plan::roots::{BuiltinRoot, PlannedRoot, RootShape};
+use crate::plan::roots::{BuiltinRootField, PlannedRoot, RootShape};
 use crate::registered_resolvers::tree::ResolvedFields;
 
 pub const RESPONSE_START: &[u8] = b"{\"data\":{";
@@ -72,14 +72,14 @@ fn is_nothing(outcome: &Outcome, rows: usize) -> bool {
 }
 
 /// What is needed to write the rest of a root field.
-pub struct RootFinish<'a> {
+pub struct RootFieldEnd<'a> {
     pub root: &'a PlannedRoot,
-    pub builtin: &'a BuiltinRoot,
+    pub builtin: &'a BuiltinRootField,
     pub pending: &'a PendingRoot,
     pub resolved: &'a ResolvedFields,
 }
 
-impl RootFinish<'_> {
+impl RootFieldEnd<'_> {
     /// Writes the rest of a root field, once its outcome is known.
     pub fn write(
         &self,
@@ -88,7 +88,7 @@ impl RootFinish<'_> {
         outcome: Outcome,
         at: FieldPosition,
     ) -> WriteResult {
-        let RootFinish { root, builtin, pending, resolved } = self;
+        let RootFieldEnd { root, builtin, pending, resolved } = self;
         let result = std::mem::replace(&mut open.result, Ok(()));
         match (&builtin.shape, outcome) {
             (RootShape::Boolean, outcome) => {

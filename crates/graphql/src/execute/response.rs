@@ -11,7 +11,7 @@ use trefoil_model::error::{Error, Result};
 
 use crate::execute::abstract_results::AbstractResults;
 use crate::execute::connection::NodeWriter;
-use crate::execute::open_root::{OpenRoot, RESPONSE_START, RootFinish, begin_field};
+use crate::execute::open_root::{OpenRoot, RESPONSE_START, RootFieldEnd, begin_field};
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
@@ -163,7 +163,7 @@ impl ResponseBuilder {
         let result = match outcome {
             Ok(outcome) => {
                 self.changed |= is_write(&outcome);
-                let finish = RootFinish { root, builtin, pending, resolved: &self.resolved };
+                let finish = RootFieldEnd { root, builtin, pending, resolved: &self.resolved };
                 finish.write(&mut self.writer, &mut open, outcome, at)
             }
             Err(error) => {

@@ -6,7 +6,7 @@ use apollo_compiler::executable::OperationType;
 
 use trefoil_engine::{EngineRequest, JobResult, downcast_sink};
 
-use crate::execute::execution::{ExecutionError, OperationExecution, StoreCalls};
+use crate::execute::execution::{ExecutionError, OperationExecution, StoreOperations};
 use crate::execute::response::ResponseBuilder;
 use crate::plan::roots::RootAction;
 use crate::registered_resolvers::run::ResolverExecution;
@@ -39,7 +39,7 @@ impl OperationExecution<'_> {
         if self.plan.uses_resolvers {
             return self.run_with_resolvers(builder).await;
         }
-        let StoreCalls { operations, pending, abstracts } = self.store_operations(|_| true);
+        let StoreOperations { operations, pending, abstracts } = self.store_operations(|_| true);
         builder.set_pending(pending, abstracts);
         if operations.is_empty() {
             return Ok(builder.finish());

@@ -31,7 +31,7 @@ use crate::reply::{GraphqlReply, RequestContext};
 use crate::service::{GraphqlService, GraphqlState};
 use crate::subscribe::handshake::OptionalHandshake;
 use crate::subscribe::stream_response;
-use crate::subscribe::websocket::{self, SocketClient};
+use crate::subscribe::websocket_session::{self, SocketClient};
 
 impl GraphqlService {
     /// The handler of `POST /graphql`, which is called without going through the router.
@@ -147,7 +147,7 @@ async fn handle_get(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if let Some(handshake) = handshake {
-        return websocket::open(&service, handshake, &headers, client);
+        return websocket_session::open(&service, handshake, &headers, client);
     }
     // A browser that follows a link with a query shows the query in GraphiQL, ready to run.
     if service.graphiql_enabled && AcceptHeader::from_headers(&headers).prefers_html() {

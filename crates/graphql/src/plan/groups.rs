@@ -12,8 +12,8 @@ use trefoil_model::{Model, RecordId, RecordType, RecordTypeId, Relation, Relatio
 use crate::plan::collect::FieldGroup;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    ChildContent, ChildRead, FieldSource, GroupKeyType, GroupKeyTypes, GroupsShape, MeasureField,
-    ObjectShape, OutputShape, RecordReads, ValueSlot,
+    ChildContent, FieldSource, GroupKeyType, GroupKeyTypes, GroupsShape, MeasureField, ObjectShape,
+    OutputShape, RecordReads, RelatedRead, ValueSlot,
 };
 
 pub fn group_key_types(model: &Model, record: RecordTypeId, query: &AggregateQuery) -> GroupKeyTypes {
@@ -160,7 +160,7 @@ impl<'a> OperationPlanner<'a> {
             Err(error) => return (slot, FieldSource::Invalid(Arc::new(error))),
         };
         let keys = group_key_types(&model, target, &query);
-        let position = reads.add_child(ChildRead { field, content: ChildContent::Groups(query) });
+        let position = reads.add_child(RelatedRead { field, content: ChildContent::Groups(query) });
         let source = match groups {
             None => FieldSource::RelatedCount(position),
             Some(groups) => FieldSource::RelatedGroups { position, groups, keys },

@@ -16,9 +16,9 @@ use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::input::FieldArguments;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    AbstractShape, ChildContent, ChildRead, ConnectionEntries, ConnectionEntry, ConnectionField,
-    ConnectionShape, EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField,
-    PayloadField, PayloadShape, RecordReads, ValueSlot,
+    AbstractShape, ChildContent, ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape,
+    EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, PayloadField,
+    PayloadShape, RecordReads, RelatedRead, ValueSlot,
 };
 
 impl<'a> OperationPlanner<'a> {
@@ -171,7 +171,7 @@ impl<'a> OperationPlanner<'a> {
         object: Arc<ObjectShape>,
         reads: &mut RecordReads,
     ) -> (ValueSlot, FieldSource) {
-        let position = reads.add_child(ChildRead {
+        let position = reads.add_child(RelatedRead {
             field,
             content: ChildContent::Records { listing, object: object.clone() },
         });

@@ -13,8 +13,8 @@ use trefoil_model::{FieldId, PagePart, RecordTypeId};
 use crate::plan::collect::FieldGroup;
 use crate::plan::planner::OperationPlanner;
 use crate::plan::shape::{
-    ChildContent, ChildRead, ConnectionShape, FieldSource, LeafType, OutputShape, RecordReads,
-    RelatedConnection, ValueSlot,
+    ChildContent, ConnectionShape, FieldSource, LeafType, OutputShape, RecordReads, RelatedConnection,
+    RelatedRead, ValueSlot,
 };
 
 impl<'a> OperationPlanner<'a> {
@@ -45,7 +45,7 @@ impl<'a> OperationPlanner<'a> {
                 measures: vec![GroupMeasure::Count],
                 ..AggregateQuery::default()
             };
-            reads.add_child(ChildRead { field, content: ChildContent::Groups(query) })
+            reads.add_child(RelatedRead { field, content: ChildContent::Groups(query) })
         });
         let slice = listing.slice.clone();
         // A list without a limit ends where it ends.
@@ -59,7 +59,7 @@ impl<'a> OperationPlanner<'a> {
             listing.with_cursors.then(|| CursorFormat::of(model, model.record(target), &listing.sort_keys));
         let records = (connection.needs_records || needs_extent).then(|| {
             let content = ChildContent::Connection { listing, connection: connection.clone() };
-            reads.add_child(ChildRead { field, content })
+            reads.add_child(RelatedRead { field, content })
         });
         let related = RelatedConnection { connection, records, total, slice, cursors };
         (slot, FieldSource::Connection(Arc::new(related)))

@@ -59,7 +59,7 @@ pub enum RootAction {
         arguments: FieldArguments,
         slot: ValueSlot,
     },
-    Builtin(BuiltinRoot),
+    Builtin(BuiltinRootField),
     Abstract(AbstractRoot),
     Registered {
         resolver: ResolverFn,
@@ -69,7 +69,8 @@ pub enum RootAction {
     Missing(String),
 }
 
-pub struct BuiltinRoot {
+/// A root field that a built-in operation answers.
+pub struct BuiltinRootField {
     pub builtin: Arc<BuiltinOperation>,
     pub record_name: String,
     /// Its ids are global.
@@ -79,7 +80,7 @@ pub struct BuiltinRoot {
     pub selection: Arc<PreparedSelection>,
 }
 
-impl BuiltinRoot {
+impl BuiltinRootField {
     /// The record type, if its ids are global.
     pub fn global_type(&self) -> Option<&str> {
         self.has_global_ids.then_some(self.record_name.as_str())
@@ -234,7 +235,7 @@ impl<'a> OperationPlanner<'a> {
         builtin: Arc<BuiltinOperation>,
         first: &Field,
         group: &FieldGroup<'a>,
-    ) -> BuiltinRoot {
+    ) -> BuiltinRootField {
         let model = self.engine.model().clone();
         let record_name = model.record(builtin.record).name.clone();
         let result_type = model.success_type(first.ty().inner_named_type());
@@ -285,7 +286,7 @@ impl<'a> OperationPlanner<'a> {
         let arguments = self.read_arguments(first);
         let has_global_ids = self.engine.model().record(builtin.record).has_global_ids;
         let selection = PreparedSelection::new(selection);
-        BuiltinRoot { builtin, record_name, has_global_ids, arguments, shape, selection }
+        BuiltinRootField { builtin, record_name, has_global_ids, arguments, shape, selection }
     }
 
     pub fn read_arguments(&self, field: &Field) -> FieldArguments {

@@ -134,11 +134,11 @@ pub enum FieldSource {
 #[derive(Default)]
 pub struct RecordReads {
     pub columns: Vec<FieldId>,
-    pub children: Vec<ChildRead>,
+    pub children: Vec<RelatedRead>,
 }
 
 /// Related records, or groups of them.
-pub struct ChildRead {
+pub struct RelatedRead {
     pub field: FieldId,
     pub content: ChildContent,
 }
@@ -158,7 +158,7 @@ impl RecordReads {
         })
     }
 
-    pub fn add_child(&mut self, child: ChildRead) -> usize {
+    pub fn add_child(&mut self, child: RelatedRead) -> usize {
         self.children.push(child);
         self.children.len() - 1
     }
@@ -322,6 +322,7 @@ pub struct ConnectionEntry<T> {
     pub field: T,
 }
 
+/// A field of a Relay connection.
 pub enum ConnectionField {
     Typename(Vec<u8>),
     Resolver(Arc<FieldShape>),

@@ -10,15 +10,15 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 
 use trefoil_engine::{
-    Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow, PreparedSelection,
-    ResolverCall, ResolverFn, ResolverResult, Row, RowSink, downcast_sink,
+    Condition, EngineRequest, Listing, Operation, Outcome, OwnedRow, PreparedSelection, ResolverCall,
+    ResolverFn, ResolverResult, Row, RowSink,
 };
 use trefoil_model::error::{Error, Result, panic_text};
 use trefoil_model::values::json_text;
 use trefoil_model::{RecordId, Value};
 
 use crate::execute::abstract_results::AbstractResults;
-use crate::execute::execution::{OperationExecution, StoreCalls};
+use crate::execute::execution::{OperationExecution, StoreOperations};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::response::ResponseBuilder;
 use crate::plan::groups::related_count;
@@ -121,18 +121,14 @@ impl<'a> ResolverExecution<'a> {
         &self,
         positions: &[usize],
     ) -> Result<(Vec<PendingRoot>, Vec<AbstractResults>, Vec<ResolvedRecords>)> {
-        let StoreCalls { operations, pending, abstracts } =
+        let StoreOperations { operations, pending, abstracts } =
             self.execution.store_operations(|position| positions.contains(&position));
         if operations.is_empty() {
             return Ok((pending, abstracts, Vec::new()));
         }
         let sink = Box::new(RootRowCollector::new(&operations));
-        let collector = match self.execution.engine.run(operations, EngineRequest::new(sink)).await? {
-            JobResult::Completed(sink) => downcast_sink::<RootRowCollector>(sink)?,
-            JobResult::Replayed(_) => {
-                return Err(Error::internal("a request without an idempotency key was replayed"));
-            }
-        };
+        let finished = self.execution.engine.run(operations, EngineRequest::new(sink)).await?;
+        let collector = finished.into_sink::<RootRowCollector>()?;
         let mut all = Vec::new();
         for (pending, collected) in pending.iter().zip(collector.operations) {
             let shapes = self.record_shapes(pending);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use trefoil_engine::changes::ComputationItem;
+use trefoil_engine::changes::{ComputationItem, RetryBackoff};
 use trefoil_engine::{ChangeBatch, ChangeFeed, Engine, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
 use trefoil_model::values::json_text;
@@ -27,9 +27,6 @@ const MAX_BATCH_BYTES: usize = 1 << 20;
 const MAX_SKIPPED_CHANGES: i64 = 1_024;
 /// … or for this long, so that the positions in heartbeats stay recent.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
-
-/// Pause before retrying when the store is unavailable.
-const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 pub struct SubscriptionChannel {
     number: u64,
@@ -164,11 +161,15 @@ impl SubscriptionChannel {
     /// The changes of a batch that the filter matches. Retries while the store is unavailable, so that none is lost.
     async fn matching_changes<'b>(&self, batch: &'b ChangeBatch) -> Result<Vec<&'b RecordChange>> {
         let limit = self.registry.filter_timeout;
+        let mut backoff = RetryBackoff::new("related records for the filter of a subscription");
         loop {
             let matching = self.engine.matching_changes(&self.planned.filter, batch);
             match timeout(limit, matching).await {
-                Ok(Err(error)) if may_pass(&error) => tokio::time::sleep(RETRY_PAUSE).await,
-                Ok(result) => return result,
+                Ok(Err(error)) if may_pass(&error) => backoff.wait(&error).await,
+                Ok(result) => {
+                    backoff.recovered();
+                    return result;
+                }
                 Err(_) => {
                     let text = format!(
                         "the filter read related records for more than {limit:?} (limits.request-timeout)"
@@ -195,6 +196,7 @@ impl SubscriptionChannel {
 
     /// The response to one change, and the causes of its errors. Retries while the store is unavailable.
     async fn execute_change(&self, change: &RecordChange) -> (Vec<u8>, Vec<Cause>) {
+        let mut backoff = RetryBackoff::new("records for an event");
         loop {
             let execution = OperationExecution {
                 engine: &self.engine,
@@ -205,9 +207,12 @@ impl SubscriptionChannel {
                 change: Some(change),
             };
             let failures = match execution.run().await {
-                Ok(ExecutedResponse { body, causes, .. }) => return (body, causes),
+                Ok(ExecutedResponse { body, causes, .. }) => {
+                    backoff.recovered();
+                    return (body, causes);
+                }
                 Err(ExecutionError::Engine(error)) if may_pass(&error) => {
-                    tokio::time::sleep(RETRY_PAUSE).await;
+                    backoff.wait(&error).await;
                     continue;
                 }
                 Err(error) => Vec::from(error),

@@ -19,8 +19,8 @@ pub(crate) mod stream_response;
 pub(crate) mod handshake;
 pub(crate) mod operations;
 pub(crate) mod protocol;
-pub(crate) mod socket;
-pub(crate) mod websocket;
+pub(crate) mod websocket_messages;
+pub(crate) mod websocket_session;
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::document::cache::DocumentCache;
 use crate::document::parse::{GraphqlSettings, ParsedDocument};
 use crate::execute::execution::ExecutionError;
 use crate::over_http::request::GraphqlRequest;
-use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
+use crate::plan::roots::{BuiltinRootField, OperationPlan, PlannedRoot, RootAction};
 use crate::plan::variable_values::VariableValues;
 use crate::plan::variables;
 use crate::response_error::ResponseError;
@@ -127,7 +127,7 @@ fn change_filter(
 
 fn builtin_filter(
     engine: &Engine,
-    root: &BuiltinRoot,
+    root: &BuiltinRootField,
     variables: &VariableValues,
 ) -> Result<ChangeFilter, ResponseError> {
     let arguments = root.arguments.values_by_position(variables);

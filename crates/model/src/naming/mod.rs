@@ -3,7 +3,7 @@
 // The derived names, and suggestions for misspelt ones.
 pub mod names;
 mod nearest_name;
-pub mod operation_words;
+pub mod operation_verbs;
 
 // Plural and singular of English nouns.
 pub mod inflection;

@@ -18,7 +18,8 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         .map(|(_, candidate)| candidate)
 }
 
-/// True if one of the words of a name is misspelt, or the words are not told apart. `undelete` is no misspelt `delete`.
+/// True if one of the words of a name is misspelt, or the words are run together. `undelete` is not a misspelt
+/// `delete`.
 pub fn is_misspelling(one: &str, other: &str) -> bool {
     let (one_words, other_words) = (one.to_snake_case(), other.to_snake_case());
     let letters = |words: &str| words.replace('_', "");

@@ -10,7 +10,7 @@ use crate::aggregate_wrapper::is_group_type;
 use crate::change_wrapper::changed_type;
 use crate::list_wrapper::is_page_with_id;
 use crate::naming::names::{is_key_name, snake_words};
-use crate::naming::operation_words::{NamedVerb, TypeNoun, read_operation_name, type_words};
+use crate::naming::operation_verbs::{NamedVerb, TypeNoun, read_operation_name, type_words};
 use crate::sdl::directives::directive_argument;
 use crate::sdl::root_fields::root_types;
 use crate::{KeyForm, KeySource, RootKind, Scalar};
@@ -18,8 +18,8 @@ use crate::{KeyForm, KeySource, RootKind, Scalar};
 /// The key of a record type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeclaredKey<'a> {
-    /// `None` if the type has no key, but operations list or create its records: the store keeps one that the schema
-    /// has not.
+    /// `None` if the type has no key, but operations list or create its records: the store adds one that is
+    /// not in the schema.
     pub field: Option<&'a str>,
     pub form: KeyForm,
     pub source: KeySource,

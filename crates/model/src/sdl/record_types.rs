@@ -57,6 +57,7 @@ pub(crate) enum FieldOwner {
     EmbeddedValue,
 }
 
+/// Reads the object types of a schema as record types and embedded types.
 pub(crate) struct RecordTypeReader<'a> {
     schema: &'a Schema,
     roots: HashSet<&'a str>,

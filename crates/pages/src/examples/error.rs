@@ -3,7 +3,7 @@
 use http::{Method, StatusCode, Uri};
 use serde_json::Value as Json;
 
-use trefoil_engine::graphql_document::DocumentRequest;
+use trefoil_engine::graphql_document::DocumentTemplate;
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::errors::render::ErrorContext;
@@ -84,7 +84,7 @@ impl ExampleBuilder<'_> {
 
     pub fn list_operation(&self, record: RecordTypeId) -> Option<String> {
         let (values, listing) = (Json::Null, Listing::default());
-        let document = DocumentRequest {
+        let document = DocumentTemplate {
             record,
             verb: OperationVerb::List,
             id: None,
@@ -97,7 +97,7 @@ impl ExampleBuilder<'_> {
     pub fn get_operation(&self, record: RecordTypeId, id: &RecordId) -> Option<String> {
         let values = Json::Null;
         let (verb, id) = (OperationVerb::Get, Some(id));
-        self.operation_text(&DocumentRequest { record, verb, id, values: &values, listing: None })
+        self.operation_text(&DocumentTemplate { record, verb, id, values: &values, listing: None })
     }
 
     /// The operation for the id of a path. A malformed id cannot be an argument: then the list instead.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use trefoil_engine::OperationVerb;
-use trefoil_engine::graphql_document::{DocumentRequest, is_expressible};
+use trefoil_engine::graphql_document::{DocumentTemplate, is_expressible};
 use trefoil_fake::fake_value;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::Violation;
@@ -237,7 +237,7 @@ impl ExampleBuilder<'_> {
             .map(|(name, value)| (name.clone(), value.clone()))
             .partition(|(_, value)| is_expressible(value));
         let expressible = Json::Object(expressible);
-        let document = DocumentRequest { record, verb, id, values: &expressible, listing: None };
+        let document = DocumentTemplate { record, verb, id, values: &expressible, listing: None };
         let Some(text) = self.operation_text(&document) else {
             return self.fallback_operation(record, id);
         };

@@ -5,7 +5,7 @@ use http::request::Parts;
 use http::{StatusCode, Uri};
 use serde_json::{Value as Json, json};
 
-use trefoil_engine::graphql_document::{self, DocumentRequest, selection_text};
+use trefoil_engine::graphql_document::{self, DocumentTemplate, selection_text};
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
@@ -109,7 +109,7 @@ impl ExampleBuilder<'_> {
         selection_text(self.model(), self.model().record(record), &related)
     }
 
-    pub fn operation_text(&self, document: &DocumentRequest<'_>) -> Option<String> {
+    pub fn operation_text(&self, document: &DocumentTemplate<'_>) -> Option<String> {
         document.render(&self.resources.engine, &self.selection_text(document.record))
     }
 
@@ -141,7 +141,7 @@ impl ExampleBuilder<'_> {
             }
             Some(_) | None => {
                 let values = Json::Null;
-                let document = DocumentRequest {
+                let document = DocumentTemplate {
                     record,
                     verb: OperationVerb::List,
                     id: None,
@@ -169,7 +169,7 @@ impl ExampleBuilder<'_> {
         listing: &Listing,
     ) -> Option<String> {
         let (values, verb) = (json!({ "groupBy": group_keys }), OperationVerb::Aggregate);
-        let document = DocumentRequest { record, verb, id: None, values: &values, listing: Some(listing) };
+        let document = DocumentTemplate { record, verb, id: None, values: &values, listing: Some(listing) };
         let text = self.operation_text(&document)?;
         // Every such operation has the number of records; other measures are for the reader to select.
         let others = measures.iter().filter(|measure| *measure != "count").cloned();
@@ -214,7 +214,7 @@ impl ExampleBuilder<'_> {
         let (values, id) = (Json::Null, id_from_segment(owner.key_form(), id).ok()?);
         let id = Some(&id);
         let document =
-            DocumentRequest { record: parent, verb: OperationVerb::Get, id, values: &values, listing: None };
+            DocumentTemplate { record: parent, verb: OperationVerb::Get, id, values: &values, listing: None };
         let text = document.render(&self.resources.engine, &selection)?;
         Some(with_missing_arguments(
             &graphql_document::unexpressed_listing_parts(self.model().record(nested.record), listing, |_| {
@@ -226,7 +226,7 @@ impl ExampleBuilder<'_> {
 
     fn record_examples(&self, record: RecordTypeId, id: &RecordId, address: &str) -> ApiExamples {
         let values = Json::Null;
-        let document = DocumentRequest {
+        let document = DocumentTemplate {
             record,
             verb: OperationVerb::Get,
             id: Some(id),
@@ -256,7 +256,7 @@ impl ExampleBuilder<'_> {
 
     pub fn delete_examples(&self, record: RecordTypeId, id: &RecordId) -> ApiExamples {
         let values = Json::Null;
-        let document = DocumentRequest {
+        let document = DocumentTemplate {
             record,
             verb: OperationVerb::Delete,
             id: Some(id),

@@ -143,7 +143,7 @@ impl ListPage<'_> {
             None => None,
         };
         let filters = self.filters.query.filter_pairs().map(|(name, value)| {
-            // A field with the name of a parameter of groups is filtered with its operator.
+            // If a field has the name of a grouping parameter, its filter is written with an operator.
             let name = if is_group_param(name) { format!("{name}.eq") } else { name.clone() };
             (name, value.clone())
         });

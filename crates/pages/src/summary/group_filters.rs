@@ -98,7 +98,7 @@ fn null_filter(model: &Model, record: &RecordType, key: &GroupKey, name: &str) -
 mod tests {
     use super::*;
 
-    use trefoil_engine::arguments::aggregates::AggregateReader;
+    use trefoil_engine::arguments::aggregates::AggregateParser;
     use trefoil_model::{SourceFile, parse_schema};
 
     const SCHEMA: &str = r#"
@@ -118,7 +118,7 @@ mod tests {
         let files = [SourceFile { name: "t.graphqls".into(), text: SCHEMA.into() }];
         let model = parse_schema(&files, &[]).expect("the schema is right").0;
         let record = model.find_record("Invoice").expect("the type");
-        let key = AggregateReader { model: &model, record }.group_key(text).expect("a key");
+        let key = AggregateParser { model: &model, record }.group_key(text).expect("a key");
         let zone = ZoneOffsets::load(zone).expect("a zone");
         let pairs = key_filters(&model, &zone, model.record(record), &key, value.as_ref())?;
         let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_engine::arguments::aggregates::AggregateReader;
+use trefoil_engine::arguments::aggregates::AggregateParser;
 use trefoil_engine::{GroupKey, GroupMeasure, Listing, OrderTarget, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::FormPairs;
@@ -23,7 +23,7 @@ use crate::summary::chart::draw_chart;
 use crate::summary::choices::{GroupChoices, measure_label, period_label};
 use crate::summary::groups::{GroupReader, ShownGroup};
 use crate::summary::query::SummaryQuery;
-use crate::summary::view::{GroupRow, GroupTable, SummaryView};
+use crate::summary::view::{GroupRowView, GroupTable, SummaryView};
 use crate::template_data::{
     ApiExamples, ChoiceOption, ColumnView, ControlKind, ControlView, EmptyView, NameValue, PageHead,
     PageLink, SearchView, SortLink,
@@ -189,7 +189,7 @@ impl SummaryPage<'_> {
         let caption = format!("{label}: {}", counted_noun(shown.len() as u64, "group", "groups"));
         let row = |group: ShownGroup| {
             let keys = if group.keys.is_empty() { vec![all.clone()] } else { group.keys };
-            GroupRow { keys, values: group.values, href: group.href }
+            GroupRowView { keys, values: group.values, href: group.href }
         };
         GroupTable { caption, columns, rows: shown.into_iter().map(row).collect() }
     }
@@ -255,7 +255,7 @@ impl SummaryPage<'_> {
             messages
         };
         let group_errors = errors(&["group", "groupBy"]);
-        let reader = AggregateReader { model: self.model(), record: self.record() };
+        let reader = AggregateParser { model: self.model(), record: self.record() };
         let is_first_valid = first.iter().all(|text| reader.group_key(text).is_ok());
         let (first_errors, other_errors) = match is_first_valid && !others.is_empty() {
             true => (Vec::new(), group_errors),

@@ -32,11 +32,11 @@ pub struct GroupTable {
     pub caption: String,
     /// The group keys, then the measures.
     pub columns: Vec<ColumnView>,
-    pub rows: Vec<GroupRow>,
+    pub rows: Vec<GroupRowView>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GroupRow {
+pub struct GroupRowView {
     /// At least one.
     pub keys: Vec<String>,
     /// As many as there are measures.

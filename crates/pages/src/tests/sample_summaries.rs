@@ -24,8 +24,8 @@ fn bar(label: &str, value: &str, top: usize, href: Option<&str>) -> ChartBar {
     }
 }
 
-fn row(keys: &[&str], value: &str, href: Option<&str>) -> GroupRow {
-    GroupRow {
+fn row(keys: &[&str], value: &str, href: Option<&str>) -> GroupRowView {
+    GroupRowView {
         keys: keys.iter().map(|key| (*key).to_owned()).collect(),
         values: vec![value.to_owned()],
         href: href.map(str::to_owned),

@@ -57,12 +57,12 @@ pub fn check_cost(
     let costs: Vec<(&str, u64)> = costs.collect();
     let sum = costs.iter().fold(0u64, |sum, (_, cost)| sum.saturating_add(*cost));
     let total = parents.saturating_mul(sum);
-    let Some((dearest, _)) = costs.iter().max_by_key(|(_, cost)| *cost) else { return Ok(()) };
+    let Some((costliest, _)) = costs.iter().max_by_key(|(_, cost)| *cost) else { return Ok(()) };
     if total <= limits.cost {
         return Ok(());
     }
     Err(Error::Limit(format!(
-        "`include` may read {total} related records, more than the limit of {}, most of them by `{dearest}`: \
+        "`include` may read {total} related records, more than the limit of {}, most of them by `{costliest}`: \
          use a smaller `size`, or include less",
         limits.cost
     )))

@@ -2,7 +2,7 @@
 
 use trefoil_model::{Model, StoredValue};
 
-use crate::migrate::ddl::{self, quote_name};
+use crate::migrate::create_statements::{self, quote_name};
 use crate::migrate::diff::needs_link_rebuild;
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
@@ -146,7 +146,12 @@ fn create_tables(
     tables: &[&StoredTable],
 ) -> Result<(), MigrateError> {
     let create = |table: &&StoredTable| {
-        database.execute_batch(&ddl::create_table_sql(database.ddl_dialect(), model, table, &table.table))
+        database.execute_batch(&create_statements::create_table_sql(
+            database.ddl_dialect(),
+            model,
+            table,
+            &table.table,
+        ))
     };
     tables.iter().try_for_each(create)
 }
@@ -157,7 +162,12 @@ fn create_links(
     links: &[&LinkTable],
 ) -> Result<(), MigrateError> {
     let create = |link: &&LinkTable| {
-        database.execute_batch(&ddl::create_link_sql(database.ddl_dialect(), model, link, &link.table))
+        database.execute_batch(&create_statements::create_link_sql(
+            database.ddl_dialect(),
+            model,
+            link,
+            &link.table,
+        ))
     };
     links.iter().try_for_each(create)
 }

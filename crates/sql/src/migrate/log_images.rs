@@ -8,7 +8,7 @@ use trefoil_model::{Model, StoredValue, Value};
 
 use crate::migrate::MigrateError;
 use crate::migrate::column_rewrite::{ColumnRewrite, changes_values, default_value};
-use crate::migrate::ddl::quote_text;
+use crate::migrate::create_statements::quote_text;
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::{ModelPairs, TablePair};
 use crate::migrate::stored_model::StoredType;

@@ -16,7 +16,7 @@ pub(crate) mod diff;
 
 pub(crate) mod planned_step;
 
-pub(crate) mod step_planner;
+pub(crate) mod migration_planner;
 
 pub(crate) mod report;
 
@@ -26,7 +26,7 @@ pub(crate) mod phrases;
 // Applying the steps.
 pub(crate) mod apply;
 
-pub(crate) mod ddl;
+pub(crate) mod create_statements;
 
 pub(crate) mod type_converter;
 
@@ -47,13 +47,13 @@ use trefoil_model::naming::names;
 use trefoil_model::{Model, StoredValue};
 
 pub(crate) use crate::migrate::apply::MARK_SEEDED;
-pub(crate) use crate::migrate::ddl::{quote_name, quote_text};
+pub(crate) use crate::migrate::create_statements::{quote_name, quote_text};
 use crate::migrate::migration_database::MigrationDatabase;
+use crate::migrate::migration_planner::MigrationPlanner;
 use crate::migrate::model_pairs::ModelPairs;
 pub use crate::migrate::planned_step::{PlannedStep, StepSafety};
 pub use crate::migrate::report::{MigrateError, MigrationReport};
 pub use crate::migrate::sqlite::migrate_sqlite;
-use crate::migrate::step_planner::StepPlanner;
 pub(crate) use crate::migrate::stored_model::{LinkTable, StoredKey, StoredTable, StoredType};
 pub use crate::migrate::stored_model::{STORE_FORMAT, StoredModel};
 use crate::store_move::refuse_moved_store;
@@ -241,7 +241,7 @@ fn plan_steps(
     model: &Model,
     pairs: &ModelPairs<'_>,
 ) -> Result<Vec<PlannedStep>, MigrateError> {
-    StepPlanner { database, model, pairs }.plan_steps(&diff::diff_models(pairs))
+    MigrationPlanner { database, model, pairs }.plan_steps(&diff::diff_models(pairs))
 }
 
 fn is_step_allowed(step: &PlannedStep, allow_drop: &[String]) -> bool {

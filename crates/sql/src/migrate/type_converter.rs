@@ -6,7 +6,7 @@ use trefoil_model::values::{coerce, decimal};
 use trefoil_model::{Field, Model, RecordId, StoredValue, Value};
 
 use crate::migrate::MigrateError;
-use crate::migrate::ddl::quote_name;
+use crate::migrate::create_statements::quote_name;
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::stored_model::{StoredModel, StoredType};
 

@@ -137,7 +137,8 @@ impl<'m> WhereBuilder<'m> {
     /// A cursor holds only the beginning of a long text: this reads the whole value from the record itself. If the record
     /// is gone, not in the list or has another value by now, it is a bound that skips nothing; records with the same
     /// beginning are then listed again. The subquery repeats all terms so far, so that a forged cursor cannot reveal the
-    /// value of a record that the list does not contain. The bound also stands for a record of another type.
+    /// value of a record that the list does not contain. The bound is also used if the cursor is at a
+    /// record of another type.
     fn full_cursor_value(&self, key: &SortKey, prefix: &str, id: Option<&str>, side: CursorSide) -> String {
         let own = self.sort_writer("t").value(&key.value).sql;
         let end = self.dialect.prefix_upper_bound(prefix);

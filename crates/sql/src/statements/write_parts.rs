@@ -27,7 +27,7 @@ pub enum WriteKind {
     UpdateMany,
     Delete,
     DeleteMany,
-    /// Nothing, or what other plans say that this one consists of.
+    /// A read, or a plan that consists of other plans.
     Other,
 }
 

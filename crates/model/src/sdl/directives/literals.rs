@@ -2,6 +2,7 @@
 
 use apollo_compiler::ast;
 
+/// How a number may be written in the argument of a directive.
 #[derive(PartialEq)]
 pub(super) enum NumberSyntax {
     NumberOnly,

@@ -8,10 +8,10 @@ use apollo_compiler::schema::ExtendedType;
 
 use crate::RootKind;
 use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
+use crate::sdl::generate::generated_operations::GenerationRequest;
 use crate::sdl::generate::generated_type::{GeneratedType, inner_name};
 use crate::sdl::generate::input_types::FieldTypes;
 use crate::sdl::generate::operations::GeneratedOperation;
-use crate::sdl::generate::request::GenerationRequest;
 use crate::sdl::generate::{
     declared_types, input_types, nested_types, operations, result_types, where_types,
 };

@@ -3,7 +3,7 @@
 //! The result is SDL, read like a file of the application. So nothing else knows which operations are generated.
 
 // Which operations are wanted, and of which record types.
-mod request;
+mod generated_operations;
 
 // The operations of a record type, and the types of their arguments and results.
 mod aggregate_types;
@@ -21,7 +21,7 @@ mod declared_types;
 mod definitions;
 
 pub(crate) use crate::sdl::generate::definitions::generated_definitions;
-pub(crate) use crate::sdl::generate::request::read_request;
+pub(crate) use crate::sdl::generate::generated_operations::read_request;
 
 /// The name of the generated part among the files of a schema.
 pub(crate) const GENERATED_FILE: &str = "(generated)";

@@ -4,8 +4,8 @@ use apollo_compiler::Schema;
 
 use crate::naming::names::{operation_names, unique_get_name};
 use crate::sdl::generate::aggregate_types::{aggregate_name, having_name};
+use crate::sdl::generate::generated_operations::GenerationFlags;
 use crate::sdl::generate::input_types::{FieldTypes, create_name, update_name, writable_fields};
-use crate::sdl::generate::request::GenerationFlags;
 use crate::sdl::generate::result_types::{change_name, connection_name};
 use crate::sdl::generate::where_types::where_name;
 use crate::sdl::record_types::PartialModel;

@@ -5,7 +5,7 @@ use trefoil_model::{Model, StoredValue};
 use crate::migrate::MigrateError;
 use crate::migrate::apply::{rename_column, rename_table};
 use crate::migrate::column_rewrite::{ColumnRewrite, changes_values};
-use crate::migrate::ddl::{column_definition, quote_name};
+use crate::migrate::create_statements::{column_definition, quote_name};
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
 use crate::migrate::postgres::catalog::foreign_objects;

@@ -3,7 +3,7 @@
 //! Objects that are up to date are left alone, so that a start that changes nothing locks nothing.
 
 use crate::migrate::MigrateError;
-use crate::migrate::ddl::{quote_name, quote_text, references_clause};
+use crate::migrate::create_statements::{quote_name, quote_text, references_clause};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::postgres::database::PostgresMigration;
 use crate::migrate::postgres::indexes;

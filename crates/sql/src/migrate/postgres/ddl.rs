@@ -1,6 +1,6 @@
 //! PostgreSQL's definitions: column types, the bookkeeping tables, and the function that numbers changes.
 
-use crate::migrate::ddl::quote_text;
+use crate::migrate::create_statements::quote_text;
 use crate::migrate::migration_database::DdlDialect;
 use crate::migrate::postgres::sql_objects::SqlFunction;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredType};

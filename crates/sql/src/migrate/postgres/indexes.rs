@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use tokio_postgres::Client;
 
 use crate::migrate::MigrateError;
-use crate::migrate::ddl::{quote_name, quote_text};
+use crate::migrate::create_statements::{quote_name, quote_text};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::phrases;
 use crate::migrate::postgres::database::PostgresMigration;

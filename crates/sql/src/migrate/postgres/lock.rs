@@ -3,7 +3,7 @@
 use tokio_postgres::{Client, GenericClient};
 
 use crate::migrate::MigrateError;
-use crate::migrate::ddl::quote_name;
+use crate::migrate::create_statements::quote_name;
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{ModelPairs, TablePair, delete_action};
 use crate::migrate::postgres::database::PostgresMigration;

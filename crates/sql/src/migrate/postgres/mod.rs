@@ -19,7 +19,7 @@ use tokio_postgres::{Client, GenericClient, IsolationLevel};
 use trefoil_engine::ChangeKind;
 use trefoil_model::{Model, RecordTypeId, StoredValue};
 
-use crate::migrate::ddl::quote_name;
+use crate::migrate::create_statements::quote_name;
 use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
 use crate::migrate::postgres::blocking_client::client_channel;
@@ -119,7 +119,7 @@ pub(crate) fn read_expression(stored_type: &StoredType, column: &str) -> String 
     (POSTGRES_DDL.read_expression)(stored_type, column)
 }
 
-/// Sets what a migration relies on for this transaction; returns the quoted name of the schema.
+/// Applies the session settings that a migration needs, for this transaction; returns the quoted name of the schema.
 async fn configure_session(client: &impl GenericClient) -> Result<String, MigrateError> {
     let sql = "SET LOCAL standard_conforming_strings = on; SET LOCAL extra_float_digits = 1; \
                SET LOCAL client_min_messages = warning; SET LOCAL statement_timeout = 0; \

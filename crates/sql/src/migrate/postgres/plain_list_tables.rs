@@ -1,6 +1,6 @@
 //! The tables and triggers of plain lists on PostgreSQL, the same as `sqlite/plain_lists.rs` describes.
 
-use crate::migrate::ddl::quote_text;
+use crate::migrate::create_statements::quote_text;
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger};
 
 pub const LIST_TABLES: &str = r#"

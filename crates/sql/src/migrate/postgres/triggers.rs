@@ -2,7 +2,7 @@
 
 use trefoil_engine::changes::CHANGED_COLUMNS;
 
-use crate::migrate::ddl::{quote_name, quote_text};
+use crate::migrate::create_statements::{quote_name, quote_text};
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};

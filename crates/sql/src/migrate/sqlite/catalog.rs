@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use crate::migrate::ddl::{ObjectDefinition, quote_name, quote_text};
+use crate::migrate::create_statements::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::stored_model::StoredModel;
 
 /// A column of a table and its definition.

@@ -2,7 +2,7 @@
 
 use trefoil_engine::changes::CHANGED_COLUMNS;
 
-use crate::migrate::ddl::{ObjectDefinition, quote_name, quote_text};
+use crate::migrate::create_statements::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::migration_database::DdlDialect;
 use crate::migrate::sqlite::search_index::search_triggers;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};

@@ -13,7 +13,7 @@ use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
 use trefoil_engine::ChangeKind;
 use trefoil_model::{Model, RecordTypeId, StoredValue};
 
-use crate::migrate::ddl::{
+use crate::migrate::create_statements::{
     ObjectDefinition, column_definition, create_link_sql, index_definition, link_index_definition, quote_name,
 };
 use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};

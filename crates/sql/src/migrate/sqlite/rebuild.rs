@@ -9,7 +9,7 @@ use trefoil_model::Model;
 use crate::migrate::MigrateError;
 use crate::migrate::apply::{drop_table, rename_table};
 use crate::migrate::column_rewrite::ColumnRewrite;
-use crate::migrate::ddl::{self, ObjectDefinition, quote_name};
+use crate::migrate::create_statements::{self, ObjectDefinition, quote_name};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{ModelPairs, TablePair};
 use crate::migrate::sqlite::catalog::{self, FoundColumn};
@@ -31,7 +31,12 @@ pub fn rebuild_table(
     let highest = highest_id(connection, name)?;
     let ours: Vec<&str> = pair.old.indexes.iter().map(|index| index.name.as_str()).collect();
     let foreign = catalog::foreign_objects(connection, name, &ours)?;
-    database.execute_batch(&ddl::create_table_sql(&SQLITE_DDL, pairs.new, pair.new, REBUILD_TABLE))?;
+    database.execute_batch(&create_statements::create_table_sql(
+        &SQLITE_DDL,
+        pairs.new,
+        pair.new,
+        REBUILD_TABLE,
+    ))?;
     let extras = add_foreign_columns(connection, pair)?;
     // Records that are there stay, however their keys are spelt.
     connection.pragma_update(None, "ignore_check_constraints", true)?;

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::migrate::ddl::{ObjectDefinition, quote_name};
+use crate::migrate::create_statements::{ObjectDefinition, quote_name};
 use crate::migrate::stored_model::{StoredModel, StoredTable};
 use crate::statements::dialect::Dialect;
 use crate::statements::search::search_index::{index_table, indexed_texts};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use trefoil_model::naming::operation_words::{NamedVerb, VERB_TABLE, VerbRow};
+use trefoil_model::naming::operation_verbs::{NamedVerb, VERB_TABLE, VerbRow};
 
 const PAGE: &str = "docs/operations.md";
 const HEADER: &str = "| does | words before the noun | words after it | declared type |\n|---|---|---|---|\n";

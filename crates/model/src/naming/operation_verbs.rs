@@ -269,7 +269,7 @@ impl TypeNoun {
     }
 }
 
-/// True if the words are the same, perhaps not told apart: `pettype` for PetType.
+/// True if the words are the same, with or without breaks between them: `pettype` for PetType.
 fn has_same_letters(one: &str, other: &str) -> bool {
     one.bytes().filter(|byte| *byte != b'_').eq(other.bytes().filter(|byte| *byte != b'_'))
 }

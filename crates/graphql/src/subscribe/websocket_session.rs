@@ -29,8 +29,8 @@ use crate::service::GraphqlService;
 use crate::subscribe::handshake::{Subprotocol, WebSocketHandshake};
 use crate::subscribe::operations::{OutgoingMessage, SocketOperations, StartResult};
 use crate::subscribe::protocol::{self, IncomingMessage, SocketClose};
-use crate::subscribe::socket::{MessageSocket, ReceivedMessage, SocketError};
 use crate::subscribe::stream_context::StreamContext;
+use crate::subscribe::websocket_messages::{MessageSocket, ReceivedMessage, SocketError};
 
 /// The client of a socket.
 pub struct SocketClient {

@@ -14,7 +14,7 @@ use crate::plan::variable_values::VariableValues;
 const MAX_NAMES: usize = 20;
 
 /// A field as a path from the root, and its percentage of the cost.
-pub struct DearestField {
+pub struct CostliestField {
     pub path: String,
     pub percentage: u64,
 }
@@ -25,12 +25,12 @@ struct SelectedField<'a> {
     field: &'a Field,
 }
 
-/// Follows the dearest field of each level as long as it is at least half of the whole.
-pub fn find_dearest_field<'a>(
+/// Follows the costliest field of each level as long as it is at least half of the whole.
+pub fn find_costliest_field<'a>(
     mut calculator: WeightCalculator<'a>,
     operation: &'a Operation,
     variables: Option<&VariableValues>,
-) -> Option<DearestField> {
+) -> Option<CostliestField> {
     let root = calculator.weigh_set(&operation.selection_set, None).cost;
     let mut costs = Vec::new();
     let total = calculator.steps.next_value(&mut costs, root, variables) as f64;
@@ -39,17 +39,17 @@ pub fn find_dearest_field<'a>(
     while names.len() < MAX_NAMES {
         let mut fields = Vec::new();
         collect_fields(&calculator, set, &mut HashSet::new(), &mut fields);
-        let mut dearest: Option<(f64, SelectedField<'a>)> = None;
+        let mut costliest: Option<(f64, SelectedField<'a>)> = None;
         for selected in
             fields.into_iter().filter(|selected| !selected.field.selection_set.selections.is_empty())
         {
             let cost = calculator.weigh_field(selected.parent, selected.field, inherited).cost;
             let cost = calculator.steps.next_value(&mut costs, cost, variables) as f64 * copies;
-            if dearest.as_ref().is_none_or(|(most, _)| cost > *most) {
-                dearest = Some((cost, selected));
+            if costliest.as_ref().is_none_or(|(most, _)| cost > *most) {
+                costliest = Some((cost, selected));
             }
         }
-        let Some((cost, SelectedField { parent, field })) = dearest.filter(|(cost, _)| cost * 2.0 >= total)
+        let Some((cost, SelectedField { parent, field })) = costliest.filter(|(cost, _)| cost * 2.0 >= total)
         else {
             break;
         };
@@ -65,7 +65,7 @@ pub fn find_dearest_field<'a>(
         }
         (set, inherited) = (&field.selection_set, own_length.filter(|_| !field.ty().is_list()));
     }
-    (!names.is_empty()).then(|| DearestField { path: names.join("."), percentage })
+    (!names.is_empty()).then(|| CostliestField { path: names.join("."), percentage })
 }
 
 /// The fields of a selection, through its fragments, each of them once.

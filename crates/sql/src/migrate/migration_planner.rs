@@ -7,7 +7,7 @@ use trefoil_model::{Model, StoredValue};
 
 use crate::migrate::MigrateError;
 use crate::migrate::column_rewrite::model_field;
-use crate::migrate::ddl::{self, quote_name};
+use crate::migrate::create_statements::{self, quote_name};
 use crate::migrate::diff::{ChangeDetail, ModelChange};
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::ModelPairs;
@@ -19,13 +19,13 @@ use crate::migrate::stored_model::{
 use crate::migrate::type_converter::{ConvertedValue, TypeConverter, referenced_ids};
 
 /// Plans the steps of one migration.
-pub struct StepPlanner<'a> {
+pub struct MigrationPlanner<'a> {
     pub database: &'a dyn MigrationDatabase,
     pub model: &'a Model,
     pub pairs: &'a ModelPairs<'a>,
 }
 
-impl StepPlanner<'_> {
+impl MigrationPlanner<'_> {
     pub fn plan_steps(&self, changes: &[ModelChange<'_>]) -> Result<Vec<PlannedStep>, MigrateError> {
         changes.iter().map(|change| self.plan_step(change)).collect()
     }
@@ -277,7 +277,7 @@ impl StepPlanner<'_> {
         index: &StoredIndex,
         column: &StoredColumn,
     ) -> Result<i64, MigrateError> {
-        let term = ddl::index_term(self.database.ddl_dialect(), table, index, &column.column);
+        let term = create_statements::index_term(self.database.ddl_dialect(), table, index, &column.column);
         self.query_count(&format!(
             "SELECT count({term}) - count(DISTINCT {term}) FROM {}",
             quote_name(&table.table)
