@@ -218,6 +218,48 @@ fn check_reports_every_error_of_every_file() {
 }
 
 #[test]
+fn rules_are_shown_and_not_served() {
+    let folder = with_manifest("");
+    let schema = r#"
+enum Role { AUTHOR ADMIN }
+extend schema @allow(all: "role(ADMIN)")
+type User @account(login: "email", roles: "role") @allow(read: true, update: "this == me") {
+  id: ID!
+  email: String! @unique @allow(read: "this == me")
+  role: Role @allow(write: "role(ADMIN)")
+}
+type Post @allow(read: "published || author == me", create: "role(AUTHOR)", delete: false) {
+  id: ID!
+  author: User!
+  published: Boolean!
+}
+"#;
+    put(folder.path(), "app/graphql/a.graphqls", schema);
+    let shown = trefoil(&folder, &["check", "app", "--rules"], &[]);
+    let table = "
+  type  action  anonymous  no role  AUTHOR  ADMIN
+  User  read    yes        yes      yes     yes
+  User  create  no         no       no      yes
+  User  update  no         some     some    yes
+  User  delete  no         no       no      yes
+  Post  read    some       some     some    yes
+  Post  create  no         no       yes     yes
+  Post  update  no         no       no      yes
+  Post  delete  no         no       no      no
+";
+    assert_eq!(shown.code, 0, "{}", shown.out);
+    assert!(shown.out.contains(table.trim_start_matches('\n')), "{}", shown.out);
+    let json = trefoil(&folder, &["check", "app", "--rules", "--format", "json"], &[]);
+    let report: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(report["rules"][4]["allowed"]["anonymous"], "some", "{report:#}");
+
+    // Nothing would test a request by the rules.
+    let refused = trefoil(&folder, &["serve", "app", "--port", "0"], &[]);
+    let reason = "but requests are not tested by them yet, so the application is not served\n";
+    assert!(refused.code == 1 && refused.err.ends_with(reason), "{} {}", refused.code, refused.err);
+}
+
+#[test]
 fn check_tells_which_fields_an_operation_fills() {
     let folder = with_manifest("");
     let schema = "type Task { id: ID! title: String! done: Boolean! tags: [String!]! createdAt: String! updatedAt: String! }

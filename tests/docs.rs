@@ -457,6 +457,21 @@ fn guide_schemas_are_valid() {
     assert!(checked >= 4, "the guide shows {checked} schemas");
 }
 
+#[test]
+fn access_page_shows_the_table_of_its_schema() {
+    let page = blocks("docs/access.md");
+    let text_of =
+        |language: &str| page.iter().find(|block| block.language == language).expect(language).text.clone();
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir_all(folder.path().join("my-app/graphql")).expect("a folder");
+    fs::write(folder.path().join("my-app/graphql/a.graphqls"), text_of("graphqls")).expect("a schema");
+    let ran = command(folder.path(), &["check", "my-app", "--rules"]).output().expect("it runs");
+    let shown = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let table = text_of("text");
+    let table = table.split_once('\n').expect("a command and its output").1;
+    assert!(shown.contains(table), "{shown}\n{}", String::from_utf8_lossy(&ran.stderr));
+}
+
 /// Each command of the page in order, on an application that has records; its databases are those of the test.
 #[test]
 fn backup_page_commands_work() {

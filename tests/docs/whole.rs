@@ -8,6 +8,7 @@ use super::blocks;
 /// test of the library.
 const RUN: &[(&str, &[&str])] = &[
     ("README.md", &["console", "graphql"]),
+    ("docs/access.md", &["graphqls", "text"]),
     ("docs/backup.md", &["console"]),
     ("docs/cluster.md", &["console"]),
     ("docs/data.md", &["console"]),

@@ -1,6 +1,6 @@
 //! The operators of filters and their names, the same in GraphQL and REST.
 
-use crate::{Field, Scalar};
+use crate::{ComparisonOp, Field, Scalar};
 
 /// An operator in a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,17 +16,6 @@ pub enum FilterOperator {
     Has,
     /// A list has no items; the operand is true or false.
     IsEmpty,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ComparisonOp {
-    /// Null equals null.
-    Eq,
-    Ne,
-    Lt,
-    Lte,
-    Gt,
-    Gte,
 }
 
 /// How a text must contain another one.

@@ -11,10 +11,14 @@ mod source_file;
 // From SDL to the model.
 pub mod sdl;
 
+// Who may do what.
+pub mod access;
+
 // Table, column, path and operation names, derived from the names in the schema.
 pub mod naming;
 
 // What fields hold.
+mod comparison_op;
 mod field_kind;
 mod filter_operator;
 mod scalar;
@@ -41,20 +45,22 @@ use indexmap::IndexMap;
 
 use crate::naming::names;
 
+pub use crate::access::AccessModel;
 pub use crate::aggregate_wrapper::{MeasureFields, RelationSummary};
 pub use crate::change_wrapper::ChangePart;
+pub use crate::comparison_op::ComparisonOp;
 pub use crate::diagnostic::{Diagnostic, Severity};
 pub use crate::field_kind::{
     FieldId, FieldKind, Inverse, KeyForm, KeySource, Link, ListItem, OnDelete, RecordTypeId, Reference,
     Relation, ValueType,
 };
-pub use crate::filter_operator::{ComparisonOp, FilterOperator, TextMatch, TextPart};
+pub use crate::filter_operator::{FilterOperator, TextMatch, TextPart};
 pub use crate::list_wrapper::{PageField, PagePart};
 pub use crate::payload::PayloadPart;
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
 pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
-pub use crate::source_file::SourceFile;
+pub use crate::source_file::{SourceFile, SourceLocation};
 pub use crate::values::json_number::JsonNumber;
 pub use crate::values::periods::{PeriodBounds, TimePeriod, ZoneOffsets};
 pub use crate::values::record_id::{MAX_KEY_BYTES, RecordId};
@@ -79,6 +85,8 @@ pub struct Model {
     pub global_ids: bool,
     /// The part of the schema that was generated from its types, as a file of its own; empty without one.
     pub generated: String,
+    /// Who may do what; `None` for an open application.
+    pub access: Option<AccessModel>,
 }
 
 /// Names of title fields, best first.
@@ -241,14 +249,6 @@ pub enum TypeRef {
     Named(String),
     List(Box<TypeRef>),
     NonNull(Box<TypeRef>),
-}
-
-/// A position in a schema file; lines and columns count from 1.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SourceLocation {
-    pub file: String,
-    pub line: usize,
-    pub column: usize,
 }
 
 impl fmt::Display for TypeRef {

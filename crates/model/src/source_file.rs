@@ -1,8 +1,16 @@
-//! A file of the application folder, read into memory.
+//! A file of the application folder, read into memory, and positions in it.
 
 /// `name` is the path within the application folder, such as `graphql/users.graphqls`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     pub name: String,
     pub text: String,
+}
+
+/// A position in a schema file; lines and columns count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceLocation {
+    pub file: String,
+    pub line: usize,
+    pub column: usize,
 }

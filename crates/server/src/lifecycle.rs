@@ -86,6 +86,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     };
     let application = load_application(&app, &registry)
         .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
+    application.require_open()?;
     // Bind first: a port that is taken is reported before anything is written.
     let listeners = listen::bind_listeners(&config).await.map_err(StartError::Listen)?;
     let (lock, store) = open_store(&config).await?;
@@ -426,6 +427,7 @@ async fn read_application(
         let app = App::load(&folder).map_err(StartError::Application)?;
         let application = load_application(&app, &registry)
             .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
+        application.require_open()?;
         Ok((app, application))
     };
     let result = tokio::task::spawn_blocking(read).await;

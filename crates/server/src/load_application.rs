@@ -8,6 +8,8 @@ use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::{Model, ReservedPath, RootKind, parse_schema};
 
+use crate::start_error::StartError;
+
 /// An application that can be served.
 pub struct LoadedApplication {
     pub model: Arc<Model>,
@@ -86,6 +88,16 @@ fn reserved_paths(app: &App) -> Vec<ReservedPath> {
 }
 
 impl LoadedApplication {
+    /// Refuses to serve an application whose schema has rules: they are checked, and no request is tested by them yet.
+    pub fn require_open(&self) -> Result<(), StartError> {
+        if self.model.access.is_none() {
+            return Ok(());
+        }
+        let reason = "the schema restricts access with @allow, @account or @rule; `trefoil check --rules` shows what \
+                      they say, but requests are not tested by them yet, so the application is not served";
+        Err(StartError::Schema(reason.to_owned()))
+    }
+
     /// The application on a store: without global ids if the store was created without them and `trefoil.toml` does not
     /// ask for them.
     pub fn for_store(

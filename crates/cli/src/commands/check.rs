@@ -15,6 +15,7 @@ use trefoil_server::{StartError, lifecycle};
 
 use crate::application_argument::{AppSource, folder_argument};
 use crate::command_error::CommandError;
+use crate::commands::rules_table::RulesTable;
 use crate::terminal_output::print_output;
 
 pub fn command() -> Command {
@@ -28,18 +29,24 @@ pub fn command() -> Command {
         .long("strict")
         .action(ArgAction::SetTrue)
         .help("Exit with 1 for warnings and for operations without a resolver, too");
+    let rules = Arg::new("rules")
+        .long("rules")
+        .action(ArgAction::SetTrue)
+        .help("Show who may do what, by the rules of the schema, instead of the operations");
     Command::new("check")
         .about("Report the mistakes in an application folder, and what each operation does")
         .arg(folder_argument())
         .arg(format)
         .arg(strict)
+        .arg(rules)
 }
 
 pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     let source = AppSource::of(matches);
     let (app, mistakes) = source.read();
     source.print_source(&app);
-    let report = CheckReport::collect(app, mistakes, registry)?;
+    let mut report = CheckReport::collect(app, mistakes, registry)?;
+    report.shows_rules = matches.get_flag("rules");
     let is_json = matches.get_one::<String>("format").is_some_and(|format| format == "json");
     print_output(&if is_json { report.to_json_text() } else { report.to_text() })?;
     let is_accepted =
@@ -52,6 +59,9 @@ struct CheckReport {
     diagnostics: Vec<Diagnostic>,
     sources: Vec<SourceFile>,
     operations: Vec<OperationReport>,
+    /// Who may do what; `None` for an open application.
+    rules: Option<RulesTable>,
+    shows_rules: bool,
 }
 
 /// An operation and its resolver, or why there is none.
@@ -70,11 +80,13 @@ impl CheckReport {
         mut diagnostics: Vec<Diagnostic>,
         registry: &ResolverRegistry,
     ) -> Result<CheckReport, CommandError> {
-        let mut operations = Vec::new();
+        let (mut operations, mut rules) = (Vec::new(), None);
         if !app.schema.is_empty() {
             match load_application(&app, registry) {
                 Ok(application) => {
                     operations = report_operations(&application);
+                    let model = &application.model;
+                    rules = model.access.as_ref().map(|access| RulesTable::new(model, access));
                     diagnostics.extend(application.warnings.iter().cloned());
                     diagnostics.extend(check_seed(&app, &application, registry)?);
                 }
@@ -86,7 +98,7 @@ impl CheckReport {
         for source in sources.iter_mut().filter(|source| source.name.ends_with(".toml")) {
             source.text = mask_passwords(&source.text);
         }
-        Ok(CheckReport { diagnostics, sources, operations })
+        Ok(CheckReport { diagnostics, sources, operations, rules, shows_rules: false })
     }
 
     fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
@@ -107,6 +119,9 @@ impl CheckReport {
         if !text.is_empty() {
             text += "\n\n";
         }
+        if self.shows_rules {
+            return text + &self.rules_text() + &format!("\n{}\n", self.summary());
+        }
         let width = self.operations.iter().map(|operation| operation.name.len()).max().unwrap_or(0);
         for OperationReport { name, resolver, filled, .. } in &self.operations {
             let _ = match resolver {
@@ -116,6 +131,14 @@ impl CheckReport {
         }
         let gap = if self.operations.is_empty() { "" } else { "\n" };
         text + &format!("{gap}{}\n", self.summary())
+    }
+
+    fn rules_text(&self) -> String {
+        match &self.rules {
+            Some(table) => table.to_text(),
+            None if self.error_count() > 0 => String::new(),
+            None => "everybody may read and change everything: no @allow, no @account\n".to_owned(),
+        }
     }
 
     fn summary(&self) -> String {
@@ -139,7 +162,10 @@ impl CheckReport {
         let [mistakes, warnings] = [Severity::Error, Severity::Warning]
             .map(|severity| self.with_severity(severity).map(Diagnostic::to_json).collect::<Vec<_>>());
         let operations: Vec<Value> = self.operations.iter().map(operation_json).collect();
-        let report = json!({ "mistakes": mistakes, "warnings": warnings, "operations": operations });
+        let mut report = json!({ "mistakes": mistakes, "warnings": warnings, "operations": operations });
+        if self.shows_rules {
+            report["rules"] = self.rules.as_ref().map(RulesTable::to_json).into();
+        }
         format!("{report:#}\n")
     }
 }

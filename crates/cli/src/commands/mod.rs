@@ -10,6 +10,7 @@ pub(crate) mod new_app;
 pub(crate) mod reset;
 pub(crate) mod resolver_skeleton;
 pub(crate) mod restore;
+pub(crate) mod rules_table;
 pub(crate) mod schema;
 pub(crate) mod seed;
 pub(crate) mod serve;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use apollo_compiler::Schema;
 use apollo_compiler::parser::{FileId, SourceMap, SourceSpan};
 
+use crate::access::{RuleError, source_range};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::naming::names;
 use crate::{RecordType, SourceLocation};
@@ -61,6 +62,24 @@ impl DiagnosticLog {
         self.diagnostics.last_mut().expect("one was just pushed")
     }
 
+    /// An error in the text of a rule, which is written in a string literal.
+    pub fn rule_error(&mut self, literal: Option<SourceSpan>, error: RuleError) {
+        let RuleError { span, code, message, label, help } = error;
+        let within = literal.and_then(|literal| {
+            let text = self.sources.get(&literal.file_id())?.source_text();
+            let range = literal.offset()..literal.end_offset();
+            Some((literal.file_id(), source_range(text.get(range)?, literal.offset(), span)))
+        });
+        let diagnostic = self.error(literal, code, message);
+        diagnostic.label = label;
+        diagnostic.help = help;
+        let Some((location, span)) = within.and_then(|(file, range)| self.locate_bytes(file, range)) else {
+            return;
+        };
+        let diagnostic = self.diagnostics.last_mut().expect("one was just pushed");
+        (diagnostic.line, diagnostic.column, diagnostic.span) = (location.line, location.column, span);
+    }
+
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
@@ -86,12 +105,16 @@ impl DiagnosticLog {
     /// definition.
     fn locate(&self, span: Option<SourceSpan>) -> Option<(SourceLocation, Range<usize>)> {
         let span = span?;
-        let source = self.sources.get(&span.file_id())?;
+        self.locate_bytes(span.file_id(), span.offset()..span.end_offset())
+    }
+
+    fn locate_bytes(&self, file: FileId, bytes: Range<usize>) -> Option<(SourceLocation, Range<usize>)> {
+        let source = self.sources.get(&file)?;
         let text = source.source_text();
-        let start = text.floor_char_boundary(span.offset().min(text.len()));
-        let end = text.floor_char_boundary(span.end_offset().min(text.len())).max(start);
+        let start = text.floor_char_boundary(bytes.start.min(text.len()));
+        let end = text.floor_char_boundary(bytes.end.min(text.len())).max(start);
         let end = text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
-        let lines = self.line_starts.get(&span.file_id())?;
+        let lines = self.line_starts.get(&file)?;
         let line = lines.partition_point(|line| *line <= start);
         let before = text[lines[line - 1]..start].trim_start_matches('\u{feff}');
         let file = source.path().to_string_lossy().into_owned();

@@ -7,6 +7,7 @@ use apollo_compiler::ast::Document;
 use apollo_compiler::parser::{FileId, Parser, SourceMap};
 use apollo_compiler::validation::{DiagnosticList, Valid};
 
+use crate::access::{self, AccessModel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::directives::{self, foreign_directives};
@@ -40,7 +41,7 @@ pub fn parse_schema(
         }
         read.log.diagnostics.extend(log.diagnostics);
     }
-    let ReadSchema { schema, partial_model, root_fields, mut log, .. } = read;
+    let ReadSchema { schema, partial_model, root_fields, access, mut log, .. } = read;
     // A mistake in a type may be the reason why its operations are not generated.
     if schema.schema_definition.query.is_none() && parsed.errors.is_empty() && !log.has_errors() {
         schema_checks::report_missing_query(&schema, files, &mut log);
@@ -63,6 +64,7 @@ pub fn parse_schema(
                 hash,
                 global_ids: false,
                 generated,
+                access,
             };
             model.mark_global_ids();
             Ok((model, diagnostics))
@@ -76,6 +78,7 @@ struct ReadSchema {
     schema: Schema,
     partial_model: PartialModel,
     root_fields: Vec<RootField>,
+    access: Option<AccessModel>,
     redeclared: HashSet<String>,
     log: DiagnosticLog,
 }
@@ -93,7 +96,8 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);
     schema_checks::check_schema(&mut partial_model, &schema, &redeclared, reserved, &mut log);
     default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
-    ReadSchema { schema, partial_model, root_fields, redeclared, log }
+    let access = access::read_access(&schema, &partial_model, &mut log);
+    ReadSchema { schema, partial_model, root_fields, access, redeclared, log }
 }
 
 struct ParsedFiles {

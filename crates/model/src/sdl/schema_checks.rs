@@ -16,6 +16,9 @@ use crate::sdl::resource_paths::{self, ReservedPath};
 use crate::sdl::syntax_errors;
 use crate::{Field, FieldId, FieldKind, RecordType, SourceFile, ValueSource};
 
+/// Directives that are never left to another meaning: records would be open that someone meant to protect.
+const ACCESS_DIRECTIVES: [&str; 3] = ["allow", "account", "rule"];
+
 pub(crate) fn check_schema(
     partial_model: &mut PartialModel,
     schema: &Schema,
@@ -93,6 +96,14 @@ pub(crate) fn redeclared_directives(
     for definition in directives::BUILTIN_DIRECTIVES {
         let Some(declared) = schema.directive_definitions.get(definition.name) else { continue };
         if is_user_written(declared.location(), builtin_file) && !is_compatible(declared, definition) {
+            if ACCESS_DIRECTIVES.contains(&definition.name) {
+                let message =
+                    format!("`@{}` restricts access and cannot be declared otherwise", definition.name);
+                log.error(declared.name.location(), "DIRECTIVE_DECLARED", message)
+                    .label("declared in another sense")
+                    .help(format!("rename it; Trefoil's definition is `{}`", definition.sdl));
+                continue;
+            }
             log.warning(
                 declared.name.location(),
                 "DIRECTIVE_DECLARED",

@@ -54,6 +54,16 @@ pub fn coerce_comparable(model: &Model, field: &Field, value: &Value) -> Result<
     stored_value(model.into(), field, value)
 }
 
+/// Validates a literal that is compared with values of this type; the error explains why it is none.
+pub(crate) fn coerce_literal(
+    types: CoercionTypes<'_>,
+    value_type: &ValueType,
+    value: &Value,
+) -> Result<StoredValue, String> {
+    value_of_type(types, value_type, value, FieldLabel("value"))
+        .map_err(|violations| violations.into_iter().next().map(|first| first.message).unwrap_or_default())
+}
+
 /// Validates an item that a list may contain: only the type.
 pub fn coerce_item(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     let label = FieldLabel(&field.name);

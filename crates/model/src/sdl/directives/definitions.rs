@@ -113,6 +113,21 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         doc: "The previous name of a type or field, so that a migration keeps its data.",
     },
     BuiltinDirective {
+        name: "allow",
+        sdl: "directive @allow(read: _Rule, create: _Rule, update: _Rule, updateTo: _Rule, delete: _Rule, write: _Rule, all: _Rule) on SCHEMA | OBJECT | FIELD_DEFINITION",
+        doc: "Who may do what: true, false or an expression such as `\"owner == me\"`. What no rule allows is refused.",
+    },
+    BuiltinDirective {
+        name: "rule",
+        sdl: "directive @rule(name: String!, is: String!) repeatable on OBJECT",
+        doc: "Names an expression, for use in the rules of this type and of types that refer to it.",
+    },
+    BuiltinDirective {
+        name: "account",
+        sdl: "directive @account(login: String!, roles: String, if: String, manage: _Rule, signUp: Boolean = false) on OBJECT",
+        doc: "The records of this type are accounts, found by their login.",
+    },
+    BuiltinDirective {
         name: "resolver",
         sdl: "directive @resolver(name: String!) on FIELD_DEFINITION",
         doc: "Binds the field to the resolver with this name.",
@@ -148,6 +163,7 @@ pub(crate) fn add_atomic_directive(schema: Valid<Schema>) -> (Valid<Schema>, Str
 /// Types used only by the directives above, as name and SDL.
 pub const HELPER_TYPES: &[(&str, &str)] = &[
     ("_Value", "\"Any value.\"\nscalar _Value"),
+    ("_Rule", "\"True, false or an expression.\"\nscalar _Rule"),
     ("_KeyKind", "\"The keys of a record type.\"\nenum _KeyKind { COUNT UUID TEXT }"),
     (
         "_OnDelete",

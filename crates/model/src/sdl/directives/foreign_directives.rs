@@ -79,7 +79,8 @@ pub(crate) fn remove_foreign_directives(
         let name = directive.name.as_str();
         let is_foreign = is_foreign(origin(name), directive, location.name());
         has_foreign |= is_foreign;
-        if is_foreign || is_access_directive(name) {
+        let is_ours = directives::find_directive(name).is_some();
+        if is_foreign || (is_access_directive(name) && !is_ours) {
             let uses = found.entry(name.to_owned()).or_insert_with(|| DirectiveUses {
                 first: directive.location(),
                 count: 0,

@@ -23,6 +23,10 @@ impl RecordTypeReader<'_> {
         for directive in &directives.directives {
             let name = directive.name.as_str();
             let place = format!("`{}.{}`", ty.name, def.name);
+            if name == "allow" && kind.is_id() {
+                // Reported with the rules.
+                continue;
+            }
             if name == "search" {
                 if owner == FieldOwner::EmbeddedValue || !kind.is_text() {
                     self.warn_search(directive, &format!("{place} is no text field of a record"));
@@ -38,7 +42,14 @@ impl RecordTypeReader<'_> {
             let misplaced = owner == FieldOwner::EmbeddedValue
                 && matches!(
                     name,
-                    "key" | "unique" | "reference" | "renamedFrom" | "createdAt" | "updatedAt" | "version"
+                    "allow"
+                        | "key"
+                        | "unique"
+                        | "reference"
+                        | "renamedFrom"
+                        | "createdAt"
+                        | "updatedAt"
+                        | "version"
                 );
             let (message, help) = if misplaced {
                 (

@@ -1,0 +1,382 @@
+//! Reads `@allow`, `@account` and `@rule`.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use apollo_compiler::ast::{self, Directive};
+use apollo_compiler::{Node, Schema};
+
+use crate::access::access_model::{AccessModel, AccessRule, AccountType, FieldAccess, TypeAccess};
+use crate::access::access_rule::{AccessAction, RuleTest};
+use crate::access::access_warnings;
+use crate::access::rule_parser::parse_rule;
+use crate::access::rule_resolver::resolve_rule;
+use crate::access::rule_scope::{RuleFailure, RuleNames, RulePlace, WORDS};
+use crate::access::rule_sources::{AllowArguments, RuleSource, RuleSources, WrittenRule};
+use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
+use crate::sdl::directives::directive_argument;
+use crate::sdl::record_types::PartialModel;
+use crate::{Field, FieldId, RecordType, RecordTypeId, ValueType};
+
+/// The arguments of `@allow` on a type or the schema.
+const TYPE_ARGUMENTS: [&str; 7] = ["read", "create", "update", "updateTo", "delete", "write", "all"];
+/// The arguments of `@allow` on a field.
+const FIELD_ARGUMENTS: [&str; 4] = ["read", "create", "update", "write"];
+
+/// The rules of a schema; `None` if it has none, so that everything is allowed.
+pub(crate) fn read_access(
+    schema: &Schema,
+    partial_model: &PartialModel,
+    log: &mut DiagnosticLog,
+) -> Option<AccessModel> {
+    let records = &partial_model.records;
+    let is_used = |directives: &ast::DirectiveList| {
+        ["allow", "account", "rule"].iter().any(|name| directives.has(name))
+    };
+    let on_schema = schema.schema_definition.directives.has("allow");
+    let on_types = records.iter().filter_map(|record| schema.get_object(&record.name)).any(|ty| {
+        ["allow", "account", "rule"].iter().any(|name| ty.directives.has(name))
+            || ty.fields.values().any(|field| is_used(&field.directives))
+    });
+    if !on_schema && !on_types {
+        return None;
+    }
+    let mut reader = AccessReader { schema, partial_model, log, sources: RuleSources::default() };
+    reader.read_sources();
+    Some(reader.read_model())
+}
+
+struct AccessReader<'a> {
+    schema: &'a Schema,
+    partial_model: &'a PartialModel,
+    log: &'a mut DiagnosticLog,
+    sources: RuleSources,
+}
+
+impl<'a> AccessReader<'a> {
+    fn records(&self) -> impl Iterator<Item = (RecordTypeId, &'a RecordType)> + use<'a> {
+        self.partial_model
+            .records
+            .iter()
+            .enumerate()
+            .map(|(position, record)| (RecordTypeId(position), record))
+    }
+
+    /// Reads the texts of all rules of types: they may use each other.
+    fn read_sources(&mut self) {
+        let schema = self.schema;
+        let of_schema =
+            schema.schema_definition.directives.iter().find(|directive| directive.name == "allow");
+        if let Some(directive) = of_schema {
+            self.sources.schema = self.read_allow(directive, &TYPE_ARGUMENTS);
+        }
+        for (id, record) in self.records() {
+            let Some(ty) = schema.get_object(&record.name) else { continue };
+            for directive in ty.directives.iter() {
+                match directive.name.as_str() {
+                    "allow" => {
+                        let arguments = self.read_allow(directive, &TYPE_ARGUMENTS);
+                        self.sources.types.insert(id, arguments);
+                    }
+                    "rule" => self.read_named_rule(id, record, directive),
+                    _ => {}
+                }
+            }
+            for (position, field) in record.fields.iter().enumerate() {
+                let directives = ty.fields.get(field.name.as_str()).map(|def| &def.directives);
+                let Some(directive) = directives.and_then(|directives| directives.get("allow")) else {
+                    continue;
+                };
+                if field.kind.is_id() {
+                    let message = "`@allow` is not allowed on the key of a record";
+                    let diagnostic = self.log.error(directive.location(), "DIRECTIVE_PLACE", message);
+                    diagnostic.label("who sees a record sees its key").help("put the rule on the type");
+                    continue;
+                }
+                let arguments = self.read_allow(directive, &FIELD_ARGUMENTS);
+                self.sources.fields.insert((id, FieldId(position)), arguments);
+            }
+        }
+    }
+
+    fn read_allow(&mut self, directive: &Node<Directive>, arguments: &[&'static str]) -> AllowArguments {
+        let mut allowed = AllowArguments::default();
+        for argument in &directive.arguments {
+            match arguments.iter().find(|name| argument.name == **name) {
+                Some(name) => {
+                    if let Some(rule) = self.read_source(&argument.value) {
+                        allowed.0.insert(name, Rc::new(rule));
+                    }
+                }
+                // What no `@allow` has is reported with all unknown arguments.
+                None if !TYPE_ARGUMENTS.contains(&argument.name.as_str()) => {}
+                None => {
+                    let message = format!("`@allow` has no argument `{}` here", argument.name);
+                    let known = format!("it has {}", arguments.join(", "));
+                    let help = suggest_or_else(&argument.name, arguments.iter().copied(), || known);
+                    self.log
+                        .error(argument.location(), "DIRECTIVE_ARGUMENT", message)
+                        .label("unknown argument")
+                        .help(help);
+                }
+            }
+        }
+        if directive.arguments.is_empty() {
+            self.log
+                .error(directive.location(), "DIRECTIVE_ARGUMENT", "`@allow` says nothing")
+                .label("no action is named")
+                .help("write `@allow(read: true)`, or an expression such as `@allow(read: \"owner == me\")`");
+        }
+        allowed
+    }
+
+    /// A rule: true, false or an expression in quotes.
+    fn read_source(&mut self, value: &Node<ast::Value>) -> Option<RuleSource> {
+        let literal = value.location();
+        let rule = match (value.to_bool(), value.as_str()) {
+            (Some(constant), _) => WrittenRule::Constant(constant),
+            (None, Some(text)) => match parse_rule(text) {
+                Ok(syntax) => WrittenRule::Expression(syntax),
+                Err(error) => {
+                    self.log.rule_error(literal, error);
+                    return None;
+                }
+            },
+            (None, None) => {
+                self.log
+                    .error(literal, "DIRECTIVE_ARGUMENT", "a rule is true, false or an expression in quotes")
+                    .label("no rule");
+                return None;
+            }
+        };
+        Some(RuleSource { rule, literal })
+    }
+
+    fn read_named_rule(&mut self, id: RecordTypeId, record: &RecordType, directive: &Node<Directive>) {
+        let name = directive_argument(directive, "name");
+        let (Some(name), Some(is)) = (name, directive_argument(directive, "is")) else { return };
+        let (Some(name_text), location) = (name.as_str(), name.location()) else { return };
+        let clash = if WORDS.contains(&name_text) {
+            Some(format!("`{name_text}` is a word of the language of rules"))
+        } else if record.find_field(name_text).is_some() {
+            Some(format!("`{}` has a field `{name_text}`", record.name))
+        } else if self.sources.named_rule(id, name_text).is_some() {
+            Some(format!("`{}` has two rules called `{name_text}`", record.name))
+        } else {
+            None
+        };
+        if let Some(message) = clash {
+            self.log
+                .error(location, "RULE_NAME", message)
+                .label("taken")
+                .help("choose another name for the rule");
+            return;
+        }
+        if let Some(source) = self.read_source(is) {
+            self.sources.named.insert((id, name_text.to_owned()), Rc::new(source));
+        }
+    }
+
+    fn read_model(mut self) -> AccessModel {
+        let account = self.read_account();
+        let account_id = account.as_ref().map(|found| found.record);
+        let roles = account.as_ref().and_then(|found| self.role_names(found));
+        let sources = std::mem::take(&mut self.sources);
+        let partial_model = self.partial_model;
+        let names = RuleNames {
+            records: &partial_model.records,
+            enums: &partial_model.enums,
+            embedded: &partial_model.embedded,
+            sources: &sources,
+            account: account_id,
+            roles: roles.as_deref(),
+        };
+        let mut resolver = ModelResolver { names, log: self.log, roles: BTreeSet::new() };
+        resolver.check_named_rules();
+        let mut types = Vec::new();
+        for (position, record) in partial_model.records.iter().enumerate() {
+            types.push(resolver.type_access(RecordTypeId(position), record));
+        }
+        let account = account.map(|found| resolver.account_type(found));
+        let found_roles = std::mem::take(&mut resolver.roles);
+        let roles = roles.unwrap_or_else(|| found_roles.into_iter().collect());
+        let model = AccessModel { account, types, roles };
+        access_warnings::warn_about_rules(self.schema, partial_model, &model, self.log);
+        model
+    }
+
+    /// The fields that `@account` names.
+    fn read_account(&mut self) -> Option<DeclaredAccount> {
+        let schema = self.schema;
+        let mut found: Option<DeclaredAccount> = None;
+        for (id, record) in self.records() {
+            let directive = schema.get_object(&record.name).and_then(|ty| ty.directives.get("account"));
+            let Some(directive) = directive else { continue };
+            if found.is_some() {
+                let message = "only one type of a schema can have `@account`";
+                self.log.error(directive.location(), "ACCOUNT", message).label("a second one");
+                continue;
+            }
+            let login = self.account_field(record, directive, "login", |field| {
+                (!(field.required && field.unique && field.kind.is_text()))
+                    .then_some("a required text with `@unique`")
+            });
+            let roles = self.account_field(record, directive, "roles", |field| {
+                (!is_role_field(field)).then_some("an enum, a text, or a list of either")
+            });
+            let rule = |reader: &mut Self, name: &str| {
+                directive_argument(directive, name).and_then(|value| reader.read_source(value)).map(Rc::new)
+            };
+            let usable = rule(self, "if");
+            let manage = rule(self, "manage");
+            let has_sign_up =
+                directive_argument(directive, "signUp").and_then(|value| value.to_bool()) == Some(true);
+            let Some(login) = login else { continue };
+            found = Some(DeclaredAccount { record: id, login, roles, usable, manage, has_sign_up });
+        }
+        found
+    }
+
+    fn account_field(
+        &mut self,
+        record: &RecordType,
+        directive: &Node<Directive>,
+        argument: &str,
+        misfit: impl Fn(&Field) -> Option<&'static str>,
+    ) -> Option<FieldId> {
+        let value = directive_argument(directive, argument)?;
+        let name = value.as_str()?;
+        let Some(found) = record.find_field(name) else {
+            let known = record.fields.iter().map(|field| field.name.as_str());
+            let help = suggest_or_else(name, known, || format!("name a field of `{}`", record.name));
+            let message = format!("`{}` has no field `{name}`", record.name);
+            self.log.error(value.location(), "ACCOUNT", message).label("unknown field").help(help);
+            return None;
+        };
+        if let Some(expected) = misfit(record.field(found)) {
+            let message = format!("`{argument}` of `@account` must name {expected}");
+            self.log.error(value.location(), "ACCOUNT", message).label(format!("`{name}` is something else"));
+            return None;
+        }
+        Some(found)
+    }
+
+    /// The values of the enum of roles.
+    fn role_names(&self, account: &DeclaredAccount) -> Option<Vec<String>> {
+        let record = &self.partial_model.records[account.record.0];
+        let value_type = record.field(account.roles?).kind.value_type()?.innermost();
+        Some(self.partial_model.enums.get(value_type.enum_name()?)?.values.clone())
+    }
+}
+
+/// `@account` before its rules are resolved.
+struct DeclaredAccount {
+    record: RecordTypeId,
+    login: FieldId,
+    roles: Option<FieldId>,
+    usable: Option<Rc<RuleSource>>,
+    manage: Option<Rc<RuleSource>>,
+    has_sign_up: bool,
+}
+
+fn is_role_field(field: &Field) -> bool {
+    let innermost = field.kind.value_type().map(ValueType::innermost);
+    innermost.is_some_and(|value_type| value_type.is_text() || value_type.enum_name().is_some())
+}
+
+/// Resolves the rules of all types.
+struct ModelResolver<'a, 'l> {
+    names: RuleNames<'a>,
+    log: &'l mut DiagnosticLog,
+    /// The roles that rules name.
+    roles: BTreeSet<String>,
+}
+
+impl ModelResolver<'_, '_> {
+    /// Mistakes in named rules are reported once, whoever uses them.
+    fn check_named_rules(&mut self) {
+        let sources = self.names.sources;
+        let mut named: Vec<_> = sources.named.iter().collect();
+        named.sort_by_key(|((record, name), _)| (*record, name.clone()));
+        for ((record, name), source) in named {
+            self.resolve(*record, source, RulePlace::Named(*record, name.clone()));
+        }
+    }
+
+    /// The test of a rule; one with a mistake allows nothing.
+    fn resolve(&mut self, record: RecordTypeId, source: &RuleSource, place: RulePlace) -> RuleTest {
+        match resolve_rule(self.names, Some(record), source, place) {
+            Ok(test) => {
+                collect_roles(&test, &mut self.roles);
+                test
+            }
+            Err(RuleFailure::Mistake(error)) => {
+                self.log.rule_error(source.literal, error);
+                RuleTest::Constant(false)
+            }
+            Err(RuleFailure::Elsewhere) => RuleTest::Constant(false),
+        }
+    }
+
+    fn type_access(&mut self, id: RecordTypeId, record: &RecordType) -> TypeAccess {
+        let sources = self.names.sources;
+        let [read, create, update, delete] =
+            [AccessAction::Read, AccessAction::Create, AccessAction::Update, AccessAction::Delete]
+                .map(|action| self.type_rule(id, action));
+        let own = sources.types.get(&id);
+        let has_update_to = own.is_some_and(|arguments| arguments.rule(AccessAction::UpdateTo).is_some());
+        let update_to = has_update_to.then(|| self.type_rule(id, AccessAction::UpdateTo));
+        let fields = (0..record.fields.len()).map(|position| {
+            let arguments = sources.fields.get(&(id, FieldId(position)));
+            arguments.map(|arguments| self.field_access(id, arguments)).unwrap_or_default()
+        });
+        TypeAccess { read, create, update, update_to, delete, fields: fields.collect() }
+    }
+
+    fn type_rule(&mut self, id: RecordTypeId, action: AccessAction) -> AccessRule {
+        let rules = self.names.sources.rules_for(id, action);
+        let location = rules.first().map(|first| self.log.location(first.literal)).unwrap_or_default();
+        let tests = rules.iter().map(|source| self.resolve(id, source, RulePlace::Action(id, action)));
+        AccessRule { test: RuleTest::Any(tests.collect()), location }
+    }
+
+    fn field_access(&mut self, id: RecordTypeId, arguments: &AllowArguments) -> FieldAccess {
+        let mut rule = |names: &[&str]| {
+            let source = names.iter().find_map(|name| arguments.0.get(name))?;
+            let location = self.log.location(source.literal);
+            Some(AccessRule { test: self.resolve(id, source, RulePlace::Alone), location })
+        };
+        FieldAccess {
+            read: rule(&["read"]),
+            create: rule(&["create", "write"]),
+            update: rule(&["update", "write"]),
+        }
+    }
+
+    fn account_type(&mut self, declared: DeclaredAccount) -> AccountType {
+        let DeclaredAccount { record, login, roles, usable, manage, has_sign_up } = declared;
+        let usable =
+            usable.map_or(RuleTest::Constant(true), |rule| self.resolve(record, &rule, RulePlace::Alone));
+        let manage =
+            manage.map_or(RuleTest::Constant(false), |rule| self.resolve(record, &rule, RulePlace::Alone));
+        AccountType { record, login, roles, usable, manage, has_sign_up }
+    }
+}
+
+fn collect_roles(test: &RuleTest, roles: &mut BTreeSet<String>) {
+    match test {
+        RuleTest::HasRole(names) => roles.extend(names.iter().cloned()),
+        RuleTest::All(tests) | RuleTest::Any(tests) => {
+            tests.iter().for_each(|test| collect_roles(test, roles))
+        }
+        RuleTest::Not(inner) => collect_roles(inner, roles),
+        RuleTest::Related { test, .. } => collect_roles(test, roles),
+        RuleTest::Constant(_)
+        | RuleTest::SignedIn
+        | RuleTest::Compare { .. }
+        | RuleTest::IsAbsent(_)
+        | RuleTest::IsTrue(_)
+        | RuleTest::OneOf { .. }
+        | RuleTest::HasItem { .. } => {}
+    }
+}

@@ -1,0 +1,70 @@
+//! The rules of a schema.
+
+use crate::access::access_rule::{AccessAction, RuleTest};
+use crate::field_kind::{FieldId, RecordTypeId};
+use crate::source_file::SourceLocation;
+
+/// What actors may do. An application without it is open: everybody may do everything.
+#[derive(Debug)]
+pub struct AccessModel {
+    pub account: Option<AccountType>,
+    /// By [`RecordTypeId`].
+    pub types: Vec<TypeAccess>,
+    /// The roles that the schema knows: those of the accounts, or else those that rules name.
+    pub roles: Vec<String>,
+}
+
+/// The type whose records are accounts: `@account`.
+#[derive(Debug)]
+pub struct AccountType {
+    pub record: RecordTypeId,
+    /// A required and unique text.
+    pub login: FieldId,
+    pub roles: Option<FieldId>,
+    /// While it does not hold, the account cannot be used.
+    pub usable: RuleTest,
+    /// Who may end sessions of an account and make links for it.
+    pub manage: RuleTest,
+    pub has_sign_up: bool,
+}
+
+/// A rule and where it is written.
+#[derive(Debug, Clone)]
+pub struct AccessRule {
+    pub test: RuleTest,
+    /// Of the rule of the type, or else of the schema; empty if none allows the action.
+    pub location: SourceLocation,
+}
+
+/// Who may do what with the records of a type.
+#[derive(Debug)]
+pub struct TypeAccess {
+    pub read: AccessRule,
+    pub create: AccessRule,
+    pub update: AccessRule,
+    /// On the record as it would be; without it `update` is tested again.
+    pub update_to: Option<AccessRule>,
+    pub delete: AccessRule,
+    /// By [`FieldId`].
+    pub fields: Vec<FieldAccess>,
+}
+
+/// The rules of a field, besides those of its type.
+#[derive(Debug, Default)]
+pub struct FieldAccess {
+    pub read: Option<AccessRule>,
+    pub create: Option<AccessRule>,
+    pub update: Option<AccessRule>,
+}
+
+impl TypeAccess {
+    pub fn rule(&self, action: AccessAction) -> &AccessRule {
+        match action {
+            AccessAction::Read => &self.read,
+            AccessAction::Create => &self.create,
+            AccessAction::Update => &self.update,
+            AccessAction::UpdateTo => self.update_to.as_ref().unwrap_or(&self.update),
+            AccessAction::Delete => &self.delete,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Rules with their names looked up: tests of an actor and a record.
+
+use crate::comparison_op::ComparisonOp;
+use crate::field_kind::FieldId;
+use crate::values::value::StoredValue;
+
+/// What an actor does with a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AccessAction {
+    Read,
+    Create,
+    /// On the record as it is.
+    Update,
+    /// On the record as it would be.
+    UpdateTo,
+    Delete,
+}
+
+impl AccessAction {
+    pub const ALL: [AccessAction; 5] = [
+        AccessAction::Read,
+        AccessAction::Create,
+        AccessAction::Update,
+        AccessAction::UpdateTo,
+        AccessAction::Delete,
+    ];
+
+    /// The argument of `@allow`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AccessAction::Read => "read",
+            AccessAction::Create => "create",
+            AccessAction::Update => "update",
+            AccessAction::UpdateTo => "updateTo",
+            AccessAction::Delete => "delete",
+        }
+    }
+}
+
+/// A test that is true or false, never unknown: a comparison with something absent is false.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RuleTest {
+    Constant(bool),
+    All(Vec<RuleTest>),
+    Any(Vec<RuleTest>),
+    Not(Box<RuleTest>),
+    /// The actor is not anonymous.
+    SignedIn,
+    /// The actor has one of these roles.
+    HasRole(Vec<String>),
+    Compare {
+        left: RuleValue,
+        op: ComparisonOp,
+        right: RuleValue,
+    },
+    IsAbsent(RuleValue),
+    /// A Boolean value that is true.
+    IsTrue(RuleValue),
+    OneOf {
+        value: RuleValue,
+        choices: Vec<RuleValue>,
+    },
+    /// A list of values has this item.
+    HasItem {
+        list: RuleValue,
+        item: RuleValue,
+    },
+    /// A record that the relation of `owner` leads to meets the test. In the test it is the next variable.
+    Related {
+        owner: RecordPath,
+        relation: FieldId,
+        test: Box<RuleTest>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum RuleValue {
+    /// Coerced to the type of the other side.
+    Literal(StoredValue),
+    /// A field of a record, or a value inside an embedded value of it. References are the ids of their targets.
+    Field {
+        record: RecordPath,
+        field: FieldId,
+        /// Positions in embedded types, from the outer one to the inner one.
+        members: Vec<FieldId>,
+    },
+    /// A field of the actor's account, or of a record that its references lead to.
+    Actor { references: Vec<FieldId>, field: FieldId },
+    /// A claim of the actor's token, by its path.
+    Claim(String),
+    /// The time of the request.
+    Now,
+    /// The day of the request in the application's time zone.
+    Today,
+    /// A field before an update.
+    Old(FieldId),
+}
+
+/// A record: a variable, or what the references of one lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordPath {
+    /// 0 is the record that the rule is about; each [`RuleTest::Related`] around a test adds one.
+    pub variable: usize,
+    pub references: Vec<FieldId>,
+}
+
+impl RuleTest {
+    pub fn negated(self) -> RuleTest {
+        match self {
+            RuleTest::Constant(value) => RuleTest::Constant(!value),
+            RuleTest::Not(inner) => *inner,
+            other @ (RuleTest::All(_)
+            | RuleTest::Any(_)
+            | RuleTest::SignedIn
+            | RuleTest::HasRole(_)
+            | RuleTest::Compare { .. }
+            | RuleTest::IsAbsent(_)
+            | RuleTest::IsTrue(_)
+            | RuleTest::OneOf { .. }
+            | RuleTest::HasItem { .. }
+            | RuleTest::Related { .. }) => RuleTest::Not(Box::new(other)),
+        }
+    }
+
+    pub fn as_constant(&self) -> Option<bool> {
+        if let RuleTest::Constant(value) = self { Some(*value) } else { None }
+    }
+}

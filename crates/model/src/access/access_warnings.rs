@@ -1,0 +1,136 @@
+//! What is suspicious in rules that have a meaning.
+
+use apollo_compiler::Schema;
+
+use crate::access::access_model::AccessModel;
+use crate::access::access_rule::{RuleTest, RuleValue};
+use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
+use crate::sdl::record_types::PartialModel;
+use crate::{FieldId, RecordType};
+
+pub(crate) fn warn_about_rules(
+    schema: &Schema,
+    partial_model: &PartialModel,
+    access: &AccessModel,
+    log: &mut DiagnosticLog,
+) {
+    check_role_field(schema, partial_model, access, log);
+    warn_about_actor_fields(schema, partial_model, access, log);
+    for (record, rules) in partial_model.records.iter().zip(&access.types) {
+        let definition = schema.get_object(&record.name).and_then(|ty| ty.location());
+        if is_never(&rules.read.test) && !log.has_error_within(definition) {
+            log.warning(
+                type_span(schema, record),
+                "RULE_UNREADABLE",
+                format!("nobody may read `{}`", record.name),
+            )
+            .label("no rule allows it")
+            .help("write `@allow(read: …)` on the type");
+        }
+    }
+}
+
+/// People would give themselves roles.
+fn check_role_field(
+    schema: &Schema,
+    partial_model: &PartialModel,
+    access: &AccessModel,
+    log: &mut DiagnosticLog,
+) {
+    let Some(account) = &access.account else { return };
+    let Some(roles) = account.roles else { return };
+    let record = &partial_model.records[account.record.0];
+    let rules = &access.types[account.record.0].fields[roles.0];
+    if rules.create.is_some() && rules.update.is_some() {
+        return;
+    }
+    let name = &record.field(roles).name;
+    log.error(
+        field_span(schema, record, roles),
+        "RULE_ROLES",
+        format!("`{name}` says which roles an account has, and has no rule for who may write it"),
+    )
+    .label("people would give themselves roles")
+    .help("write `@allow(write: …)` on the field, such as `@allow(write: \"role(ADMIN)\")`");
+}
+
+/// Fields of accounts that rules depend on, and that no rule of their own protects.
+fn warn_about_actor_fields(
+    schema: &Schema,
+    partial_model: &PartialModel,
+    access: &AccessModel,
+    log: &mut DiagnosticLog,
+) {
+    let Some(account) = &access.account else { return };
+    let record = &partial_model.records[account.record.0];
+    let mut used = Vec::new();
+    for rules in &access.types {
+        let of_fields = rules.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
+        let all =
+            [&rules.read, &rules.create, &rules.update, &rules.delete].into_iter().chain(&rules.update_to);
+        all.chain(of_fields.flatten()).for_each(|rule| actor_fields(&rule.test, &mut used));
+    }
+    used.sort_unstable();
+    used.dedup();
+    for field in used {
+        let rules = &access.types[account.record.0].fields[field.0];
+        let is_key = field == record.id_field();
+        if is_key || Some(field) == account.roles || (rules.create.is_some() && rules.update.is_some()) {
+            continue;
+        }
+        let name = &record.field(field).name;
+        log.warning(
+            field_span(schema, record, field),
+            "RULE_ACTOR_FIELD",
+            format!("rules use `me.{name}`, and everyone who may write a `{}` may change it", record.name),
+        )
+        .label("no rule of its own for writing")
+        .help("write `@allow(write: …)` on the field");
+    }
+}
+
+/// The fields of the account that a test uses.
+fn actor_fields(test: &RuleTest, found: &mut Vec<FieldId>) {
+    let mut add = |value: &RuleValue| {
+        if let RuleValue::Actor { references, field } = value {
+            found.push(*references.first().unwrap_or(field));
+        }
+    };
+    match test {
+        RuleTest::Compare { left, right, .. } => [left, right].into_iter().for_each(add),
+        RuleTest::IsAbsent(value) | RuleTest::IsTrue(value) => add(value),
+        RuleTest::OneOf { value, choices } => std::iter::once(value).chain(choices).for_each(add),
+        RuleTest::HasItem { list, item } => [list, item].into_iter().for_each(add),
+        RuleTest::All(tests) | RuleTest::Any(tests) => {
+            tests.iter().for_each(|test| actor_fields(test, found))
+        }
+        RuleTest::Not(inner) | RuleTest::Related { test: inner, .. } => actor_fields(inner, found),
+        RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
+    }
+}
+
+/// True if no actor and no record can meet the test, as far as its constants tell.
+fn is_never(test: &RuleTest) -> bool {
+    match test {
+        RuleTest::Constant(value) => !value,
+        RuleTest::Any(tests) => tests.iter().all(is_never),
+        RuleTest::All(tests) => tests.iter().any(is_never),
+        RuleTest::Related { test, .. } => is_never(test),
+        RuleTest::OneOf { choices, .. } => choices.is_empty(),
+        RuleTest::Not(_)
+        | RuleTest::SignedIn
+        | RuleTest::HasRole(_)
+        | RuleTest::Compare { .. }
+        | RuleTest::IsAbsent(_)
+        | RuleTest::IsTrue(_)
+        | RuleTest::HasItem { .. } => false,
+    }
+}
+
+fn field_span(
+    schema: &Schema,
+    record: &RecordType,
+    field: FieldId,
+) -> Option<apollo_compiler::parser::SourceSpan> {
+    schema.get_object(&record.name)?.fields.get(record.field(field).name.as_str())?.name.location()
+}

@@ -1,0 +1,130 @@
+//! Decides the parts of a rule that are about the actor alone.
+
+use crate::StoredValue;
+use crate::access::access_rule::{RuleTest, RuleValue};
+
+/// What is known of an actor.
+pub trait ActorFacts {
+    fn is_signed_in(&self) -> bool;
+
+    fn has_role(&self, role: &str) -> bool;
+
+    /// A field of the actor's account, a claim or a time.
+    fn value(&self, value: &RuleValue) -> ActorValue;
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ActorValue {
+    Known(StoredValue),
+    Absent,
+    /// Depends on who it is.
+    Unknown,
+}
+
+/// Whether an actor may do something with records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// With none, whatever they hold.
+    No,
+    /// With those that meet the rest of the rule.
+    Some,
+    /// With all.
+    Yes,
+}
+
+impl RuleTest {
+    pub fn verdict(&self, actor: &impl ActorFacts) -> Verdict {
+        match self.folded(actor).as_constant() {
+            Some(false) => Verdict::No,
+            Some(true) => Verdict::Yes,
+            None => Verdict::Some,
+        }
+    }
+
+    /// The rest of the test for this actor: a constant if the record does not matter.
+    pub fn folded(&self, actor: &impl ActorFacts) -> RuleTest {
+        match self {
+            RuleTest::Constant(value) => RuleTest::Constant(*value),
+            RuleTest::SignedIn => RuleTest::Constant(actor.is_signed_in()),
+            RuleTest::HasRole(roles) => RuleTest::Constant(roles.iter().any(|role| actor.has_role(role))),
+            RuleTest::All(tests) => folded_tests(tests, actor, false, RuleTest::All),
+            RuleTest::Any(tests) => folded_tests(tests, actor, true, RuleTest::Any),
+            RuleTest::Not(inner) => inner.folded(actor).negated(),
+            RuleTest::Compare { left, op, right } => {
+                match (folded_value(left, actor), folded_value(right, actor)) {
+                    (Some(left), Some(right)) => RuleTest::Compare { left, op: *op, right },
+                    (None, _) | (_, None) => RuleTest::Constant(false),
+                }
+            }
+            RuleTest::IsAbsent(value) => match folded_value(value, actor) {
+                Some(RuleValue::Literal(_)) => RuleTest::Constant(false),
+                Some(value) => RuleTest::IsAbsent(value),
+                None => RuleTest::Constant(true),
+            },
+            RuleTest::IsTrue(value) => match folded_value(value, actor) {
+                Some(RuleValue::Literal(value)) => RuleTest::Constant(value == StoredValue::Int(1)),
+                Some(value) => RuleTest::IsTrue(value),
+                None => RuleTest::Constant(false),
+            },
+            RuleTest::OneOf { value, choices } => {
+                let choices: Vec<RuleValue> =
+                    choices.iter().filter_map(|choice| folded_value(choice, actor)).collect();
+                match folded_value(value, actor) {
+                    Some(_) if choices.is_empty() => RuleTest::Constant(false),
+                    Some(value) => RuleTest::OneOf { value, choices },
+                    None => RuleTest::Constant(false),
+                }
+            }
+            RuleTest::HasItem { list, item } => {
+                match (folded_value(list, actor), folded_value(item, actor)) {
+                    (Some(list), Some(item)) => RuleTest::HasItem { list, item },
+                    (None, _) | (_, None) => RuleTest::Constant(false),
+                }
+            }
+            RuleTest::Related { owner, relation, test } => {
+                let test = test.folded(actor);
+                if test.as_constant() == Some(false) {
+                    return test;
+                }
+                RuleTest::Related { owner: owner.clone(), relation: *relation, test: Box::new(test) }
+            }
+        }
+    }
+}
+
+/// `decided` is the constant that decides the whole; the opposite one has no effect.
+fn folded_tests(
+    tests: &[RuleTest],
+    actor: &impl ActorFacts,
+    decided: bool,
+    join: fn(Vec<RuleTest>) -> RuleTest,
+) -> RuleTest {
+    let mut rest = Vec::new();
+    for test in tests {
+        let test = test.folded(actor);
+        match test.as_constant() {
+            Some(value) if value == decided => return test,
+            Some(_) => {}
+            None => rest.push(test),
+        }
+    }
+    match rest.len() {
+        0 => RuleTest::Constant(!decided),
+        1 => rest.remove(0),
+        _ => join(rest),
+    }
+}
+
+/// The value with what is known of the actor in it; `None` if it is absent.
+fn folded_value(value: &RuleValue, actor: &impl ActorFacts) -> Option<RuleValue> {
+    match value {
+        RuleValue::Actor { .. } | RuleValue::Claim(_) | RuleValue::Now | RuleValue::Today => {
+            match actor.value(value) {
+                ActorValue::Known(StoredValue::Null) | ActorValue::Absent => None,
+                ActorValue::Known(known) => Some(RuleValue::Literal(known)),
+                ActorValue::Unknown => Some(value.clone()),
+            }
+        }
+        RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => Some(value.clone()),
+    }
+}

@@ -1,0 +1,385 @@
+//! Looks up the names in a rule and checks its types.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::access::access_rule::{AccessAction, RecordPath, RuleTest, RuleValue};
+use crate::access::rule_error::RuleError;
+use crate::access::rule_mistakes::{
+    compared_condition, constant_comparison, list_misuse, no_condition, path_span,
+};
+use crate::access::rule_paths::PathMeaning;
+use crate::access::rule_scope::{
+    MAX_COMPARISONS, MAX_LIST_TESTS, Resolved, RuleFailure, RuleNames, RulePlace, RuleResolver, Variable,
+    WORDS,
+};
+use crate::access::rule_sources::{RuleSource, WrittenRule};
+use crate::access::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
+use crate::access::value_kind::{TypedOperand, TypedValue, ValueKind};
+use crate::naming::names;
+use crate::{ComparisonOp, RecordType, RecordTypeId, Scalar, StoredValue, Value, ValueType};
+
+/// Resolves a rule about a record of this type, or about the actor alone.
+pub fn resolve_rule(
+    names: RuleNames<'_>,
+    record: Option<RecordTypeId>,
+    rule: &RuleSource,
+    place: RulePlace,
+) -> Resolved<RuleTest> {
+    let allows_old = matches!(place, RulePlace::Action(_, AccessAction::UpdateTo));
+    let variables = record.map(|record| Variable { name: None, record }).into_iter().collect();
+    let mut resolver = RuleResolver {
+        names,
+        variables,
+        first_visible: 0,
+        expanding: vec![place],
+        list_tests: 0,
+        comparisons: 0,
+        allows_old,
+    };
+    resolver.resolve_source(rule)
+}
+
+impl<'a> RuleResolver<'a> {
+    fn resolve_source(&mut self, rule: &RuleSource) -> Resolved<RuleTest> {
+        match &rule.rule {
+            WrittenRule::Constant(value) => Ok(RuleTest::Constant(*value)),
+            WrittenRule::Expression(syntax) => self.resolve_test(syntax),
+        }
+    }
+
+    pub(super) fn record(&self, id: RecordTypeId) -> &'a RecordType {
+        &self.names.records[id.0]
+    }
+
+    fn resolve_test(&mut self, node: &SyntaxNode) -> Resolved<RuleTest> {
+        if !matches!(node.kind, SyntaxKind::Or(_) | SyntaxKind::And(_) | SyntaxKind::Not(_)) {
+            self.comparisons += 1;
+        }
+        if self.comparisons > MAX_COMPARISONS {
+            let message = format!(
+                "with those of the rules that it uses, this rule makes more than {MAX_COMPARISONS} comparisons"
+            );
+            return Err(RuleError::new(node.span.clone(), "RULE_LENGTH", message)
+                .label("one too many")
+                .into());
+        }
+        let all = |resolver: &mut Self, nodes: &[SyntaxNode]| -> Resolved<Vec<RuleTest>> {
+            nodes.iter().map(|node| resolver.resolve_test(node)).collect()
+        };
+        match &node.kind {
+            SyntaxKind::Or(nodes) => Ok(RuleTest::Any(all(self, nodes)?)),
+            SyntaxKind::And(nodes) => Ok(RuleTest::All(all(self, nodes)?)),
+            SyntaxKind::Not(inner) => Ok(self.resolve_test(inner)?.negated()),
+            SyntaxKind::Compare { left, op, right } => self.resolve_comparison(left, *op, right),
+            SyntaxKind::In { item, list } => self.resolve_membership(item, list),
+            SyntaxKind::Role(roles) => self.resolve_roles(roles),
+            SyntaxKind::Can { action, record } => self.resolve_can(action, record),
+            SyntaxKind::Exists { list, variable, test } => self.resolve_exists(list, variable, test),
+            SyntaxKind::Path(path) => match self.resolve_path(path)? {
+                PathMeaning::Test(test) => Ok(test),
+                PathMeaning::Value(TypedValue { value: TypedOperand::Value(value), kind })
+                    if kind.is_boolean() =>
+                {
+                    Ok(RuleTest::IsTrue(value))
+                }
+                PathMeaning::Value(typed) => Err(no_condition(node, &typed).into()),
+                PathMeaning::RecordList { .. } => Err(list_misuse(path).into()),
+            },
+            SyntaxKind::Claim(_) | SyntaxKind::Number(_) | SyntaxKind::Text(_) | SyntaxKind::List(_) => {
+                Err(RuleError::new(node.span.clone(), "RULE_TYPE", "this is a value, not a condition")
+                    .label("compared with nothing")
+                    .help("compare it with `==`, `!=`, `<` or `in`")
+                    .into())
+            }
+        }
+    }
+
+    fn resolve_comparison(
+        &mut self,
+        left: &SyntaxNode,
+        op: ComparisonOp,
+        right: &SyntaxNode,
+    ) -> Resolved<RuleTest> {
+        let [one, other] = [self.resolve_value(left)?, self.resolve_value(right)?];
+        let span = left.span.start..right.span.end;
+        let is_null = |typed: &TypedValue| matches!(typed.value, TypedOperand::Null);
+        if is_null(&one) || is_null(&other) {
+            let (typed, node) = if is_null(&one) { (other, right) } else { (one, left) };
+            let TypedOperand::Value(value) = typed.value else {
+                return Err(constant_comparison(span).into());
+            };
+            let absent = RuleTest::IsAbsent(value);
+            return match op {
+                ComparisonOp::Eq => Ok(absent),
+                ComparisonOp::Ne => Ok(absent.negated()),
+                ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte => {
+                    Err(RuleError::new(node.span.clone(), "RULE_TYPE", "null is neither less nor greater")
+                        .help("ask with `== null` or `!= null`")
+                        .into())
+                }
+            };
+        }
+        if !one.kind.fits(&other.kind) {
+            let message = format!("{} cannot be compared with {}", one.kind, other.kind);
+            return Err(RuleError::new(span, "RULE_TYPE", message).label("of different types").into());
+        }
+        let literal_kind = [&one.value, &other.value].into_iter().find_map(TypedOperand::literal_kind);
+        let kind = match (&one.kind, &other.kind) {
+            (ValueKind::Open, ValueKind::Open) => literal_kind.as_ref().unwrap_or(&ValueKind::Open),
+            (ValueKind::Open, kind) | (kind, _) => kind,
+        };
+        if !kind.allows(op) {
+            let message = format!("values of type {kind} have no order");
+            return Err(RuleError::new(span, "RULE_TYPE", message).help("compare with `==` or `!=`").into());
+        }
+        let kind = kind.clone();
+        if kind.value_type().is_some_and(ValueType::is_json) {
+            let message = format!("values of type {kind} cannot be compared");
+            return Err(RuleError::new(span, "RULE_TYPE", message).into());
+        }
+        let [one, other] =
+            [(one, left), (other, right)].map(|(typed, node)| self.typed_operand(typed, &kind, node));
+        Ok(RuleTest::Compare { left: one?, op, right: other? })
+    }
+
+    fn resolve_membership(&mut self, item: &SyntaxNode, list: &SyntaxNode) -> Resolved<RuleTest> {
+        let typed = self.resolve_value(item)?;
+        if let SyntaxKind::List(choices) = &list.kind {
+            let kind = typed.kind.clone();
+            let choices = choices.iter().map(|choice| {
+                let typed = self.resolve_value(choice)?;
+                if !typed.kind.fits(&kind) || matches!(typed.value, TypedOperand::Null) {
+                    let message = format!("{} is compared with values of type {}", kind, typed.kind);
+                    return Err(RuleError::new(choice.span.clone(), "RULE_TYPE", message).into());
+                }
+                self.typed_operand(typed, &kind, choice)
+            });
+            let choices = choices.collect::<Resolved<Vec<_>>>()?;
+            let value = self.typed_operand(typed, &kind, item)?;
+            return Ok(RuleTest::OneOf { value, choices });
+        }
+        let of_list = self.resolve_value(list)?;
+        let (ValueKind::Value(ValueType::List(list_item)), TypedOperand::Value(list_value)) =
+            (&of_list.kind, of_list.value)
+        else {
+            let message = "`in` needs a list: `[A, B]`, or a field with a list of values";
+            return Err(RuleError::new(list.span.clone(), "RULE_TYPE", message).label("no list").into());
+        };
+        let kind = ValueKind::Value(list_item.value_type.clone());
+        if !typed.kind.fits(&kind) {
+            let message = format!("the list has items of type {kind}, not {}", typed.kind);
+            return Err(RuleError::new(item.span.clone(), "RULE_TYPE", message).into());
+        }
+        let item = self.typed_operand(typed, &kind, item)?;
+        Ok(RuleTest::HasItem { list: list_value, item })
+    }
+
+    /// A value, with literals coerced to the type of the other side.
+    fn typed_operand(&self, typed: TypedValue, kind: &ValueKind, node: &SyntaxNode) -> Resolved<RuleValue> {
+        let mistake = |message: String| RuleError::new(node.span.clone(), "RULE_TYPE", message);
+        let unknown = |name: &str, known: Vec<&str>| {
+            let nearest = names::nearest_name(name, known.iter().copied());
+            let help = nearest.map(|near| format!("did you mean `{near}`?"));
+            let error = RuleError::new(node.span.clone(), "RULE_NAME", format!("there is no `{name}`"));
+            RuleError { help, ..error.label("unknown name") }
+        };
+        match typed.value {
+            TypedOperand::Value(value) => Ok(value),
+            TypedOperand::Null => Err(mistake("null is not a value here".to_owned()).into()),
+            TypedOperand::Name(name) => match kind.value_type() {
+                Some(ValueType::Enum(enum_name)) => {
+                    let values =
+                        self.names.enums.get(enum_name).map(|ty| ty.values.as_slice()).unwrap_or_default();
+                    if values.contains(&name) {
+                        return Ok(RuleValue::Literal(StoredValue::Text(name)));
+                    }
+                    let known = values.iter().map(String::as_str).chain(self.visible_names()).collect();
+                    Err(unknown(&name, known).into())
+                }
+                Some(_) | None => Err(unknown(&name, self.visible_names().collect()).into()),
+            },
+            TypedOperand::Literal(value) => {
+                let Some(value_type) = kind.value_type() else {
+                    let message =
+                        "the type of this comparison is unknown: compare a claim with a field or a literal";
+                    return Err(mistake(message.to_owned()).into());
+                };
+                let coerced = self.names.coerce(value_type, &value);
+                coerced.map(RuleValue::Literal).map_err(|message| mistake(message).into())
+            }
+        }
+    }
+
+    fn resolve_value(&mut self, node: &SyntaxNode) -> Resolved<TypedValue> {
+        let literal = |value, scalar: Scalar| TypedValue {
+            value: TypedOperand::Literal(value),
+            kind: if scalar == Scalar::Json {
+                ValueKind::Open
+            } else {
+                ValueKind::Value(ValueType::Scalar(scalar))
+            },
+        };
+        match &node.kind {
+            // The type of a literal is that of the other side.
+            SyntaxKind::Text(text) => Ok(literal(Value::String(text.clone()), Scalar::Json)),
+            SyntaxKind::Number(digits) => {
+                let value = Value::number(digits);
+                let value =
+                    value.ok_or_else(|| RuleError::syntax(node.span.clone(), "this is not a number"))?;
+                Ok(literal(value, Scalar::Json))
+            }
+            SyntaxKind::Claim(path) => Ok(TypedValue {
+                value: TypedOperand::Value(RuleValue::Claim(path.clone())),
+                kind: ValueKind::Open,
+            }),
+            SyntaxKind::Path(path) => match self.resolve_path(path)? {
+                PathMeaning::Value(typed) => Ok(typed),
+                PathMeaning::Test(RuleTest::Constant(value)) => {
+                    Ok(literal(Value::Bool(value), Scalar::Boolean))
+                }
+                PathMeaning::Test(_) => Err(compared_condition(node).into()),
+                PathMeaning::RecordList { .. } => Err(list_misuse(path).into()),
+            },
+            SyntaxKind::List(_) => {
+                Err(RuleError::new(node.span.clone(), "RULE_TYPE", "a list can only stand after `in`").into())
+            }
+            SyntaxKind::Or(_)
+            | SyntaxKind::And(_)
+            | SyntaxKind::Not(_)
+            | SyntaxKind::Compare { .. }
+            | SyntaxKind::In { .. }
+            | SyntaxKind::Exists { .. }
+            | SyntaxKind::Role(_)
+            | SyntaxKind::Can { .. } => Err(compared_condition(node).into()),
+        }
+    }
+
+    fn resolve_roles(&self, roles: &[PathName]) -> Resolved<RuleTest> {
+        for role in roles {
+            let Some(known) = self.names.roles else { break };
+            if known.contains(&role.name) {
+                continue;
+            }
+            let mut error =
+                RuleError::new(role.span.clone(), "RULE_ROLE", format!("there is no role `{}`", role.name))
+                    .label("unknown role");
+            let nearest = names::nearest_name(&role.name, known.iter().map(String::as_str));
+            error.help = Some(match nearest {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the roles are {}", known.join(", ")),
+            });
+            return Err(error.into());
+        }
+        Ok(RuleTest::HasRole(roles.iter().map(|role| role.name.clone()).collect()))
+    }
+
+    fn resolve_can(&mut self, action: &PathName, record: &[PathName]) -> Resolved<RuleTest> {
+        let known = AccessAction::ALL.into_iter().filter(|action| *action != AccessAction::UpdateTo);
+        let Some(found) = known.clone().find(|known| known.name() == action.name) else {
+            let message = format!("there is no action `{}`", action.name);
+            return Err(RuleError::new(action.span.clone(), "RULE_NAME", message)
+                .label("unknown action")
+                .help("the actions are read, create, update and delete")
+                .into());
+        };
+        let span = path_span(record);
+        let (path, target) = self.resolve_record(record)?;
+        let rules = self.names.sources.rules_for(target, found);
+        self.expand(path, target, RulePlace::Action(target, found), &rules, span)
+    }
+
+    /// Inserts rules about another record, of which one must hold.
+    pub(super) fn expand(
+        &mut self,
+        path: RecordPath,
+        target: RecordTypeId,
+        expanded: RulePlace,
+        rules: &[Rc<RuleSource>],
+        span: Range<usize>,
+    ) -> Resolved<RuleTest> {
+        if self.expanding.first() == Some(&expanded) {
+            return Err(RuleError::new(span, "RULE_CIRCLE", "this rule uses itself")
+                .label("in a circle")
+                .into());
+        }
+        // A circle of other rules is reported where they are written.
+        if self.expanding.contains(&expanded) || self.expanding.len() > MAX_COMPARISONS {
+            return Err(RuleFailure::Elsewhere);
+        }
+        self.expanding.push(expanded);
+        let owner = path.references.split_last();
+        let variable = match owner {
+            Some(_) => self.variables.len(),
+            None => path.variable,
+        };
+        if owner.is_some() {
+            self.variables.push(Variable { name: None, record: target });
+        }
+        let outside = (self.first_visible, self.allows_old);
+        (self.first_visible, self.allows_old) = (variable, false);
+        let hidden_names = self.hide_names(variable);
+        let tests: Resolved<Vec<RuleTest>> = rules.iter().map(|rule| self.resolve_source(rule)).collect();
+        self.restore_names(hidden_names);
+        (self.first_visible, self.allows_old) = outside;
+        if owner.is_some() {
+            self.variables.pop();
+        }
+        self.expanding.pop();
+        let tests = tests.map_err(|failure| match failure {
+            RuleFailure::Mistake(error) if ["RULE_CIRCLE", "RULE_LENGTH"].contains(&error.code) => {
+                RuleFailure::Mistake(RuleError { span: span.clone(), ..error })
+            }
+            RuleFailure::Mistake(_) | RuleFailure::Elsewhere => RuleFailure::Elsewhere,
+        })?;
+        let test = RuleTest::Any(tests);
+        Ok(match owner {
+            Some((relation, references)) => RuleTest::Related {
+                owner: RecordPath { variable: path.variable, references: references.to_vec() },
+                relation: *relation,
+                test: Box::new(test),
+            },
+            None => test,
+        })
+    }
+
+    /// A rule that is inserted cannot see the names that the rule around it gave to records.
+    fn hide_names(&mut self, from: usize) -> Vec<Option<String>> {
+        self.variables[from..].iter_mut().map(|variable| variable.name.take()).collect()
+    }
+
+    fn restore_names(&mut self, hidden: Vec<Option<String>>) {
+        let from = self.variables.len() - hidden.len();
+        self.variables[from..].iter_mut().zip(hidden).for_each(|(variable, name)| variable.name = name);
+    }
+
+    fn resolve_exists(
+        &mut self,
+        list: &[PathName],
+        variable: &PathName,
+        test: &SyntaxNode,
+    ) -> Resolved<RuleTest> {
+        let PathMeaning::RecordList { owner, relation, target } = self.resolve_path(list)? else {
+            let message = "`exists` is for lists of records";
+            return Err(RuleError::new(path_span(list), "RULE_TYPE", message)
+                .label("no list of records")
+                .into());
+        };
+        if self.list_tests == MAX_LIST_TESTS {
+            let message = format!("at most {MAX_LIST_TESTS} `exists` may be inside each other");
+            return Err(RuleError::new(path_span(list), "RULE_LENGTH", message).into());
+        }
+        if WORDS.contains(&variable.name.as_str()) {
+            let message = format!("`{}` is a word of the language", variable.name);
+            return Err(RuleError::new(variable.span.clone(), "RULE_NAME", message)
+                .help("choose another name")
+                .into());
+        }
+        self.list_tests += 1;
+        self.variables.push(Variable { name: Some(variable.name.clone()), record: target });
+        let test = self.resolve_test(test);
+        self.variables.pop();
+        self.list_tests -= 1;
+        Ok(RuleTest::Related { owner, relation, test: Box::new(test?) })
+    }
+}
