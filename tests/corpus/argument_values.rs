@@ -141,6 +141,7 @@ fn scalar_value(name: &str) -> Json {
         Some(Scalar::Long | Scalar::Decimal | Scalar::Id) => json!("1"),
         Some(Scalar::Date) => json!("2026-01-31"),
         Some(Scalar::DateTime) => json!("2026-01-31T09:30:00Z"),
+        Some(Scalar::LocalDateTime) => json!("2026-01-31T09:30:00"),
         Some(Scalar::Uuid) => json!("123e4567-e89b-12d3-a456-426614174000"),
         Some(Scalar::Url) => json!("https://example.com/"),
         Some(Scalar::Email) => json!("ada@example.com"),

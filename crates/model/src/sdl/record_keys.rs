@@ -137,6 +137,7 @@ fn field_key(field: &FieldDefinition) -> Option<DeclaredKey<'_>> {
         | Scalar::Decimal
         | Scalar::Date
         | Scalar::DateTime
+        | Scalar::LocalDateTime
         | Scalar::Url
         | Scalar::Email
         | Scalar::Json => return None,
