@@ -284,30 +284,42 @@ impl ParsedArguments {
     }
 
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {
-        let paged = self.page.is_some() || self.size.is_some();
         let is_backward = self.last.is_some() || self.before.is_some();
-        let cursored = self.first.is_some() || self.after.is_some() || is_backward;
+        let at_cursor = self.after.is_some() || is_backward;
+        // The first page, and an offset of 0, say nothing beside a cursor. The schema may require them.
+        let page = self.page.filter(|page| *page != 1 || !at_cursor);
+        let offset = self.offset.filter(|offset| *offset != 0 || !at_cursor);
+        // The size of the page, too.
+        let count = self.size.or(self.limit);
+        let is_counted = self.first.is_some() || self.last.is_some();
+        let paged = page.is_some() || (self.size.is_some() && (is_counted || !at_cursor));
+        let cursored = self.first.is_some() || at_cursor;
         match (paged, cursored) {
+            (true, true) if self.page == Some(1) && self.size.is_none() && !at_cursor => {
+                list_window::page_slice(limits, self.page, self.first)
+            }
             (true, true) if is_backward => {
                 Err(list_window::mixed_paging_error("`page` and `size` or `last` and `before`"))
             }
             (true, true) => Err(list_window::mixed_paging_error("`page` and `size` or `first` and `after`")),
-            (false, true) if is_backward && self.offset.is_some() => {
+            (false, true) if is_backward && offset.is_some() => {
                 Err(list_window::mixed_paging_error("`offset` or `last` and `before`"))
+            }
+            (false, true) if self.after.is_some() && offset.is_some() => {
+                Err(list_window::mixed_paging_error("`offset` or `after`"))
             }
             (false, true) if is_backward => list_window::between_slice(
                 limits,
                 (self.after.clone(), self.first),
-                (self.before.clone(), self.last),
+                (self.before.clone(), self.last.or(count.filter(|_| self.first.is_none()))),
             ),
-            // `limit` is the size of the page, too.
-            (true, false) => list_window::page_slice(limits, self.page, self.size.or(self.limit)),
-            (false, true) if self.offset.is_some() && self.after.is_none() => {
-                list_window::range_slice(limits, self.offset, self.first)
+            (true, false) => list_window::page_slice(limits, self.page, count),
+            (false, true) if offset.is_some() => list_window::range_slice(limits, offset, self.first),
+            (false, true) => {
+                list_window::cursor_slice(limits, "first", self.first.or(count), self.after.clone())
             }
-            (false, true) => list_window::cursor_slice(limits, "first", self.first, self.after.clone()),
-            (false, false) if self.limit.is_some() || self.offset.is_some() => {
-                list_window::range_slice(limits, self.offset, self.limit)
+            (false, false) if self.limit.is_some() || offset.is_some() => {
+                list_window::range_slice(limits, offset, self.limit)
             }
             (false, false) => Ok(ListSlice::All),
         }
