@@ -300,6 +300,7 @@ const WITH_CUSTOM_OPERATIONS: &str = r#"
 type Book { id: ID! title: String! }
 type Query { books: [Book!]! login(name: String!, password: String!): String motto: String! }
 type Mutation { createBook(title: String!): Book! publishBook(id: ID!): Book }
+type Subscription { bookCreated: Book! temperature: Int }
 "#;
 
 #[test]
@@ -319,6 +320,7 @@ fn new_resolvers_writes_a_function_for_each_unbound_operation() {
     ];
     assert_eq!(registered, expected);
     assert!(main.contains("/// `login(name: String!, password: String!): String`"), "{main}");
+    assert!(main.contains("these subscriptions stay without an answer: `temperature`.\n"), "{main}");
     trefoil(&folder, &["new", "app", "--resolvers"], &[])
         .refused_with("app/resolvers exists; rename it first, and take over what you have written there");
     if is_long() {
