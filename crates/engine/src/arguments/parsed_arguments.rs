@@ -12,7 +12,7 @@ use crate::arguments::related_records::{
 };
 use crate::arguments::roles::{inverse_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
-use crate::arguments::unique_fields::parse_unique_fields;
+use crate::arguments::unique_fields::{parse_unique_fields, parse_unique_where};
 use crate::arguments::unknown_names::unknown_argument_message;
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text, is_impossible_key};
 use crate::binding::missing_fields;
@@ -94,9 +94,19 @@ impl ParsedArguments {
                 }
                 RootKind::Mutation => self.accept_written(model, record, verb, *field, value)?,
             },
+            ArgumentRole::ReferencedField(reference, field) => {
+                let condition = Condition::equals(*field, value);
+                self.conditions.push(Condition::some_related(*reference, vec![condition]));
+            }
             ArgumentRole::Compare(field, operator) => {
                 self.conditions.push(Condition::compare(*field, *operator, value));
             }
+            ArgumentRole::UniqueWhere(fields) => match parse_unique_where(record, name, fields, value)? {
+                (field, value) if field == record.id_field() => {
+                    self.id = Some(expect_id(record, name, &value)?);
+                }
+                (field, value) => self.conditions.push(Condition::equals(field, value)),
+            },
             ArgumentRole::UniqueFields => self.unique_fields = parse_unique_fields(record, name, value)?,
             ArgumentRole::Input if verb == OperationVerb::CreateMany => {
                 self.items = parse_items(model, record, name, value)?;
