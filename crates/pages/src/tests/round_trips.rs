@@ -98,10 +98,10 @@ impl RandomValues {
                 Value::String(format!("{:04}-12-3{}", 1 + self.number_below(9999), self.number_below(2)))
             }
             Scalar::DateTime => self.moment(),
-            Scalar::LocalDateTime => match self.moment() {
-                Value::String(text) => Value::from(text.trim_end_matches('Z')),
-                other => other,
-            },
+            Scalar::LocalDateTime => {
+                let moment = self.moment();
+                Value::from(moment.as_str().unwrap_or_default().trim_end_matches('Z'))
+            }
             Scalar::Uuid => {
                 Value::String(format!("123e4567-e89b-12d3-a456-4266141740{:02}", self.number_below(100)))
             }
