@@ -33,6 +33,8 @@ impl RootRowCollector {
                     | Operation::Nested { selection, .. }
                     | Operation::Update { selection, .. }
                     | Operation::Delete { selection, .. }
+                    | Operation::UpdateMatch { selection, .. }
+                    | Operation::DeleteMatch { selection, .. }
                     | Operation::ReadImage { selection, .. },
                 ) => (selection.clone(), 0),
                 Ok(Operation::Aggregate { query, .. }) => (Arc::default(), query.cell_count()),

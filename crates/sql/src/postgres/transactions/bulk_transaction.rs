@@ -301,6 +301,7 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
         | PlanAction::UpdateMany { .. }
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
+        | PlanAction::WriteMatch { .. }
         | PlanAction::Nested(_)
         | PlanAction::ReadImage { .. }
         | PlanAction::Aggregate(_) => None,
