@@ -77,6 +77,16 @@ impl<'m> WhereBuilder<'m> {
         builder
     }
 
+    /// The parameter with the words that a full-text index finds, after the listing was added.
+    pub(super) fn indexed_words(&self) -> Option<String> {
+        self.words.filter(|_| self.is_indexed).map(|number| self.dialect.parameter_mark(number))
+    }
+
+    /// The records are met in the order of their ids, not by the full-text index.
+    pub(super) fn order_by_id(&mut self) {
+        self.is_indexed = false;
+    }
+
     /// Related records are looked up for each record; those at this place are found first, by lists of keys.
     pub(super) fn look_up_related(&mut self, key_place: Option<usize>) {
         (self.predicates.looks_up_related, self.predicates.key_place) = (true, key_place);

@@ -4,8 +4,10 @@
 use trefoil_engine::plan::{PlannedListing, Predicate};
 use trefoil_model::{ComparisonOp, FieldId, Model, RecordType};
 
+use crate::statements::dialect::Dialect;
 use crate::statements::indexed_predicate::{is_index_order, is_indexed_predicate};
 use crate::statements::related::selected_rows::{LimitMarks, RowLimits, SelectedRows};
+use crate::statements::search::search_walk::SearchedRows;
 use crate::statements::select::SelectBuilder;
 use crate::statements::where_clause::{WhereBuilder, chooses_ids};
 
@@ -44,13 +46,32 @@ impl SelectBuilder<'_> {
             },
         };
         if place.is_none() {
-            return rows(&filter).sql(None, &marks.clause());
+            let Some(words) = filter.indexed_words().filter(|_| is_walked_search(self.dialect, listing))
+            else {
+                return rows(&filter).sql(None, &marks.clause());
+            };
+            let mut walked = new_filter();
+            walked.order_by_id();
+            walked.add_listing(listing);
+            let search = SearchedRows {
+                owner,
+                indexed: rows(&filter),
+                walked: rows(&walked),
+                predicate_count: listing.predicates.len(),
+                words,
+            };
+            return search.sql(&marks);
         }
         let mut listed = new_filter();
         listed.look_up_related(place);
         listed.add_listing(listing);
         listed.key_lists().choose(&rows(&listed), &rows(&filter), &marks)
     }
+}
+
+/// True if a page of a search may be found in the order of the list.
+fn is_walked_search(dialect: Dialect, listing: &PlannedListing) -> bool {
+    dialect == Dialect::Postgres && listing.sort_keys.is_empty() && !listing.from_end
 }
 
 /// The related records that are found first, counted among those that a record must have. `None` if one statement serves
