@@ -79,12 +79,26 @@ fn coerce_variable(
 struct VariableCoercer<'a> {
     schema: &'a Schema,
     name: &'a str,
-    /// `.field` and `[index]`.
-    path: Vec<String>,
+    /// The place of the value in the variable.
+    path: Vec<InputStep<'a>>,
     messages: Vec<String>,
 }
 
-impl VariableCoercer<'_> {
+enum InputStep<'a> {
+    Field(&'a str),
+    Index(usize),
+}
+
+impl std::fmt::Display for InputStep<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            InputStep::Field(name) => write!(formatter, ".{name}"),
+            InputStep::Index(index) => write!(formatter, "[{index}]"),
+        }
+    }
+}
+
+impl<'a> VariableCoercer<'a> {
     fn coerce_value(&mut self, ty: &Type, value: Value) -> Value {
         if value.is_null() && ty.is_non_null() {
             return self.report(&value, format!("Expected non-nullable type \"{ty}\" not to be null."));
@@ -93,7 +107,8 @@ impl VariableCoercer<'_> {
             (_, Value::Null) => Value::Null,
             (true, Value::List(items)) => {
                 let items = items.into_iter().enumerate();
-                let items = items.map(|(i, item)| self.coerce_nested(format!("[{i}]"), ty.item_type(), item));
+                let items =
+                    items.map(|(i, item)| self.coerce_nested(InputStep::Index(i), ty.item_type(), item));
                 Value::List(items.collect())
             }
             // A single value is coerced to a list of one.
@@ -102,7 +117,7 @@ impl VariableCoercer<'_> {
         }
     }
 
-    fn coerce_nested(&mut self, step: String, ty: &Type, value: Value) -> Value {
+    fn coerce_nested(&mut self, step: InputStep<'a>, ty: &Type, value: Value) -> Value {
         self.path.push(step);
         let value = self.coerce_value(ty, value);
         self.path.pop();
@@ -118,7 +133,7 @@ impl VariableCoercer<'_> {
             "Boolean" if value.as_bool().is_some() => value,
             "Boolean" => self.report_type("Boolean", "a non boolean value", &value),
             "ID" => self.coerce_id(value),
-            _ => match self.schema.types.get(name) {
+            _ => match { self.schema }.types.get(name) {
                 Some(ExtendedType::Enum(definition)) => self.coerce_enum(definition, value),
                 Some(ExtendedType::InputObject(definition)) => self.coerce_object(definition, value),
                 _ => value,
@@ -175,7 +190,7 @@ impl VariableCoercer<'_> {
         self.report(&value, format!("Value \"{text}\" does not exist in \"{name}\" enum.{hint}"))
     }
 
-    fn coerce_object(&mut self, definition: &InputObjectType, value: Value) -> Value {
+    fn coerce_object(&mut self, definition: &'a InputObjectType, value: Value) -> Value {
         let Value::Object(mut properties) = value else {
             let message = format!("Expected type \"{}\" to be an object.", definition.name);
             return self.report(&value, message);
@@ -183,10 +198,10 @@ impl VariableCoercer<'_> {
         let mut fields = Vec::with_capacity(properties.len());
         for (name, field) in &definition.fields {
             let position = properties.iter().position(|(key, _)| key == name.as_str());
-            match position.map(|position| properties.remove(position).1) {
-                Some(value) => {
-                    let value = self.coerce_nested(format!(".{name}"), &field.ty, value);
-                    fields.push((name.to_string(), value));
+            match position.map(|position| properties.remove(position)) {
+                Some((key, value)) => {
+                    let value = self.coerce_nested(InputStep::Field(name), &field.ty, value);
+                    fields.push((key, value));
                 }
                 None => match &field.default_value {
                     Some(default) => fields
@@ -219,7 +234,10 @@ impl VariableCoercer<'_> {
     fn report(&mut self, value: &Value, message: String) -> Value {
         let at = match self.path.is_empty() {
             true => String::new(),
-            false => format!(" at \"{}{}\"", self.name, self.path.concat()),
+            false => {
+                let path: String = self.path.iter().map(InputStep::to_string).collect();
+                format!(" at \"{}{path}\"", self.name)
+            }
         };
         self.messages.push(format!("{}{at}; {message}", show_value(value)));
         Value::Null

@@ -7,7 +7,7 @@ use trefoil_engine::{PlainListAction, StoreJob};
 use trefoil_model::RecordType;
 
 use crate::statements::compile::Program;
-use crate::statements::indexed_predicate::{has_index, is_indexed_predicate};
+use crate::statements::indexed_predicate::{is_index_order, is_indexed_predicate};
 
 /// The longest list and the largest offset that count as short.
 const MAX_ROWS: i64 = 100;
@@ -38,15 +38,7 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
 
 fn is_short_list(owner: &RecordType, listing: &PlannedListing) -> bool {
     let is_small = listing.limit.is_some_and(|limit| limit <= MAX_ROWS) && listing.offset <= MAX_OFFSET;
-    let is_index_order = listing.sort_keys.first().is_none_or(|key| {
-        // Nulls come last in both directions, which an index provides in one only.
-        key.value.own_field().is_some_and(|id| {
-            let field = owner.field(id);
-            let may_be_null = !field.required && !field.kind.is_id();
-            has_index(owner, id) && !(key.descending && may_be_null)
-        })
-    });
     is_small
-        && is_index_order
+        && is_index_order(owner, listing)
         && listing.predicates.iter().all(|predicate| is_indexed_predicate(owner, predicate))
 }

@@ -57,6 +57,11 @@ impl<'c> SqliteSession<'c> {
         self.connection.prepare_cached(sql)
     }
 
+    /// Counts a statement that runs again.
+    pub fn count_repetition(&self) {
+        self.statement_count.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Runs a statement without rows, not counted: `BEGIN`, `COMMIT`, `SAVEPOINT` …
     pub fn execute_control(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.raw_execute().map(drop)

@@ -161,12 +161,15 @@ impl<'s> WriterThread<'s> {
         let session = self.shared.session(&self.connection);
         session.execute_control("BEGIN IMMEDIATE").map_err(TransactionError::NotBegun)?;
         let mut completions = Vec::with_capacity(batch.len());
+        let undo = if batch.len() == 1 { PlanUndo::Transaction } else { PlanUndo::Savepoint };
         for (i, queued) in batch.iter_mut().enumerate() {
-            let run = catch_panic(|| run_job(session, queued))
+            let run = catch_panic(|| run_job(session, queued, undo))
                 .map_err(|panic| TransactionError::Panicked(i, panic))?;
             completions.push(run.map_err(TransactionError::Store)?);
         }
-        session.execute_control("COMMIT").map_err(TransactionError::Store)?;
+        if !self.connection.is_autocommit() {
+            session.execute_control("COMMIT").map_err(TransactionError::Store)?;
+        }
         Ok(completions)
     }
 
@@ -187,8 +190,20 @@ impl<'s> WriterThread<'s> {
     }
 }
 
+/// What is rolled back if a plan fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PlanUndo {
+    Savepoint,
+    /// The plan is alone in it. A savepoint would copy each page that the plan changes: a seventh of a nested write.
+    Transaction,
+}
+
 /// Runs one job within the transaction, under its idempotency key if it has one.
-fn run_job(session: SqliteSession<'_>, queued: &mut QueuedJob) -> rusqlite::Result<JobCompletion> {
+fn run_job(
+    session: SqliteSession<'_>,
+    queued: &mut QueuedJob,
+    undo: PlanUndo,
+) -> rusqlite::Result<JobCompletion> {
     if let Some(key) = &queued.job.idempotency_key {
         match idempotency_keys::find_key(&session, key)? {
             KeyStatus::New => {}
@@ -196,7 +211,14 @@ fn run_job(session: SqliteSession<'_>, queued: &mut QueuedJob) -> rusqlite::Resu
             KeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
         }
     }
-    run_plans(session, &mut queued.job, &queued.programs)?;
+    match (queued.programs.as_slice(), undo) {
+        ([program], PlanUndo::Transaction) if !queued.job.atomic && queued.job.idempotency_key.is_none() => {
+            run_alone(session, &mut queued.job, program)?;
+        }
+        (programs, PlanUndo::Savepoint | PlanUndo::Transaction) => {
+            run_plans(session, &mut queued.job, programs)?;
+        }
+    }
     if let Some(key) = &queued.job.idempotency_key
         && let Some(bytes) = queued.job.sink.bytes_to_replay()
     {
@@ -231,6 +253,16 @@ pub fn run_each(
         }
         job.sink.finish_plan(job.plans[i].0, outcome);
     }
+    Ok(())
+}
+
+/// Runs the only plan of a transaction, which ends with it if the plan fails.
+fn run_alone(session: SqliteSession<'_>, job: &mut StoreJob, program: &Program) -> rusqlite::Result<()> {
+    let outcome = run_plan(session, job, 0, program)?;
+    if outcome.is_err() && !session.connection.is_autocommit() {
+        session.execute_control("ROLLBACK")?;
+    }
+    job.sink.finish_plan(job.plans[0].0, outcome);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! Which predicates an index answers.
+//! Which predicates and orders an index answers.
 
-use trefoil_engine::plan::Predicate;
+use trefoil_engine::plan::{PlannedListing, Predicate};
 use trefoil_model::{ComparisonOp, FieldId, RecordType, ValueType};
 
 /// True if an index finds the records that the predicate is true of.
@@ -30,6 +30,18 @@ pub fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
         }
         Predicate::Never => true,
     }
+}
+
+/// True if an index has the records in the order of the listing.
+pub fn is_index_order(owner: &RecordType, listing: &PlannedListing) -> bool {
+    listing.sort_keys.first().is_none_or(|key| {
+        // Nulls come last in both directions, which an index provides in one only.
+        key.value.own_field().is_some_and(|id| {
+            let field = owner.field(id);
+            let may_be_null = !field.required && !field.kind.is_id();
+            has_index(owner, id) && !(key.descending && may_be_null)
+        })
+    })
 }
 
 pub fn has_index(owner: &RecordType, field: FieldId) -> bool {

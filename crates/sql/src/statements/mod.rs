@@ -9,6 +9,7 @@ pub(crate) mod groups;
 pub(crate) mod indexed_predicate;
 pub(crate) mod nested_write;
 pub(crate) mod predicate_sql;
+pub(crate) mod related;
 pub(crate) mod search;
 pub mod select;
 mod sort_sql;

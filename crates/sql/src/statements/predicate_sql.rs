@@ -3,9 +3,12 @@
 use trefoil_engine::plan::{Predicate, searched_texts};
 use trefoil_engine::{ReferencePath, ValuePath};
 use trefoil_model::naming::names::VERSION_COLUMN;
-use trefoil_model::{ComparisonOp, Field, FieldId, Model, RecordType, Relation, TextPart, ValueType};
+use trefoil_model::{
+    ComparisonOp, Field, FieldId, Model, RecordType, RecordTypeId, Relation, TextPart, ValueType,
+};
 
 use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::related::key_lists::KeyLists;
 use crate::statements::search::search_index;
 use crate::statements::sql_parameter::SqlParameter;
 
@@ -90,8 +93,12 @@ pub(super) struct PredicateWriter<'m> {
     table_count: usize,
     /// Within a negation.
     is_negated: bool,
-    /// The records are chosen by their ids: related records are looked up for each of them.
-    pub(super) has_ids: bool,
+    /// Related records are looked up for each record, because only some records are met.
+    pub(super) looks_up_related: bool,
+    /// Counts those related records down that a record must have: at zero they are found first, by lists of their keys.
+    pub(super) key_place: Option<usize>,
+    pub(super) key_lists: KeyLists,
+    is_in_key_list: bool,
     /// The full-text index is joined.
     pub(super) has_index_join: bool,
 }
@@ -104,7 +111,10 @@ impl<'m> PredicateWriter<'m> {
             parameter_count: 0,
             table_count: 0,
             is_negated: false,
-            has_ids: false,
+            looks_up_related: false,
+            key_place: None,
+            key_lists: KeyLists::new(dialect),
+            is_in_key_list: false,
             has_index_join: false,
         }
     }
@@ -168,15 +178,28 @@ impl<'m> PredicateWriter<'m> {
             }
             Predicate::All(predicates) if predicates.is_empty() => "1 = 1".to_owned(),
             Predicate::All(predicates) => format!("({})", self.joined_sql(scope, predicates, " AND ")),
-            Predicate::Any(predicates) => format!("({})", self.joined_sql(scope, predicates, " OR ")),
+            Predicate::Any(predicates) => {
+                let key_place = self.key_place.take();
+                let terms = self.joined_sql(scope, predicates, " OR ");
+                self.key_place = key_place;
+                format!("({terms})")
+            }
             // A comparison with null is unknown in SQL.
             Predicate::Not(inner) => {
                 let was_negated = std::mem::replace(&mut self.is_negated, true);
+                let key_place = self.key_place.take();
                 let term = self.predicate_sql(scope, inner);
-                self.is_negated = was_negated;
+                (self.is_negated, self.key_place) = (was_negated, key_place);
                 format!("({term}) IS NOT TRUE")
             }
-            Predicate::Related { relation, predicates } => self.related_sql(scope, *relation, predicates),
+            Predicate::Related { relation, predicates } => match self.key_place.take() {
+                Some(0) => self.key_sql(scope, *relation, predicates),
+                place => {
+                    let term = self.related_sql(scope, *relation, predicates);
+                    self.key_place = place.map(|place| place - 1);
+                    term
+                }
+            },
             Predicate::LinkedFrom { owner, field, .. } => {
                 let link = self.model.record(*owner).field(*field).kind.link();
                 let Some(link) = link else { return "1 = 0".to_owned() };
@@ -212,13 +235,11 @@ impl<'m> PredicateWriter<'m> {
         };
         let field = scope.record.field(*reference);
         let Some(relation) = field.kind.relation() else { return "''".to_owned() };
-        self.table_count += 1;
-        let target = self.model.record(relation.target());
-        let inner = TableScope { record: target, alias: format!("r{}", self.table_count) };
+        let inner = self.next_scope(relation.target());
         format!(
             "(SELECT {} FROM {} AS {} WHERE {} = {})",
             self.tested_value(&inner, &path.value).sql,
-            self.dialect.quote_name(&target.table),
+            self.dialect.quote_name(&inner.record.table),
             inner.alias,
             inner.column(self.dialect, "id"),
             scope.column(self.dialect, &field.column)
@@ -246,22 +267,25 @@ impl<'m> PredicateWriter<'m> {
         }
     }
 
+    fn next_scope(&mut self, target: RecordTypeId) -> TableScope<'m> {
+        self.table_count += 1;
+        TableScope { record: self.model.record(target), alias: format!("r{}", self.table_count) }
+    }
+
     /// True if one of the related records meets all predicates.
     fn related_sql(&mut self, scope: &TableScope<'m>, relation: FieldId, predicates: &[Predicate]) -> String {
         let field = scope.record.field(relation);
         let Some(relation) = field.kind.relation() else { return "1 = 0".to_owned() };
-        self.table_count += 1;
-        let target = self.model.record(relation.target());
-        let inner = TableScope { record: target, alias: format!("r{}", self.table_count) };
+        let inner = self.next_scope(relation.target());
+        let (dialect, alias) = (self.dialect, &inner.alias);
         let link_alias = format!("l{}", self.table_count);
-        let dialect = self.dialect;
         let (own_id, other_id) = (scope.column(dialect, "id"), inner.column(dialect, "id"));
-        let mut from = format!("{} AS {}", dialect.quote_name(&target.table), inner.alias);
+        let mut from = format!("{} AS {alias}", dialect.quote_name(&inner.record.table));
         // A record is related if these are equal.
         let (own, other) = match relation {
             Relation::Reference(_) => (scope.column(dialect, &field.column), other_id),
             Relation::Inverse(inverse) => {
-                (own_id, inner.column(dialect, &target.field(inverse.field).column))
+                (own_id, inner.column(dialect, &inner.record.field(inverse.field).column))
             }
             Relation::Link(link) => {
                 let [table, own, other] =
@@ -272,7 +296,7 @@ impl<'m> PredicateWriter<'m> {
         };
         // SQLite starts from the inner records, which are few as a rule, only if they are a list. Without the few, most
         // records remain: it finds the first ones soon.
-        let is_list = dialect == Dialect::Sqlite && !self.is_negated && !self.has_ids;
+        let is_list = dialect == Dialect::Sqlite && !self.is_negated && !self.looks_up_related;
         let was_negated = std::mem::replace(&mut self.is_negated, false);
         let terms = predicates.iter().map(|predicate| self.predicate_sql(&inner, predicate));
         let mut terms: Vec<String> = terms.collect();
@@ -281,7 +305,71 @@ impl<'m> PredicateWriter<'m> {
             terms.push(format!("{other} IS NOT NULL"));
             return format!("{own} IN (SELECT {other} FROM {from} WHERE {})", terms.join(" AND "));
         }
-        terms.insert(0, format!("{other} = {own}"));
-        format!("EXISTS (SELECT 1 FROM {from} WHERE {})", terms.join(" AND "))
+        let is_related = format!("{other} = {own}");
+        match (dialect, relation) {
+            // PostgreSQL would join all related records, or combine their index with one of a term.
+            (Dialect::Postgres, Relation::Inverse(_)) if self.looks_up_related => {
+                let terms = if terms.is_empty() { "true".to_owned() } else { terms.join(" AND ") };
+                format!(
+                    "EXISTS (SELECT 1 FROM (SELECT * FROM {from} WHERE {is_related} OFFSET 0) AS {alias} WHERE {terms})"
+                )
+            }
+            (Dialect::Postgres | Dialect::Sqlite, _) => {
+                let is_alone = dialect == Dialect::Postgres && self.looks_up_related;
+                terms.insert(0, is_related);
+                let fence = if is_alone { " OFFSET 0" } else { "" };
+                format!("EXISTS (SELECT 1 FROM {from} WHERE {}{fence})", terms.join(" AND "))
+            }
+        }
+    }
+
+    /// The same by lists of keys, which begin with the innermost related records.
+    fn key_sql(&mut self, scope: &TableScope<'m>, relation: FieldId, predicates: &[Predicate]) -> String {
+        let field = scope.record.field(relation);
+        let Some(relation) = field.kind.relation() else { return "1 = 0".to_owned() };
+        let inner = self.next_scope(relation.target());
+        let dialect = self.dialect;
+        let is_outermost = !std::mem::replace(&mut self.is_in_key_list, true);
+        self.key_place = Some(0);
+        let terms = predicates.iter().map(|predicate| self.predicate_sql(&inner, predicate));
+        let mut terms: Vec<String> = terms.collect();
+        (self.key_place, self.is_in_key_list) = (None, !is_outermost);
+        let key = match relation {
+            Relation::Reference(_) | Relation::Link(_) => inner.column(dialect, "id"),
+            Relation::Inverse(inverse) => {
+                let reference = inner.record.field(inverse.field);
+                let key = inner.column(dialect, &reference.column);
+                if is_nullable(reference) {
+                    terms.push(format!("{key} IS NOT NULL"));
+                }
+                key
+            }
+        };
+        let clause = if terms.is_empty() { String::new() } else { format!(" WHERE {}", terms.join(" AND ")) };
+        let table = dialect.quote_name(&inner.record.table);
+        self.key_lists.add(&format!("SELECT {key} FROM {table} AS {}{clause}", inner.alias));
+        let (own_id, own_form) = (scope.column(dialect, "id"), scope.record.key_form());
+        match relation {
+            Relation::Reference(_) => {
+                let column = dialect.quote_name(&field.column);
+                let key_form = inner.record.key_form();
+                let term = self.key_lists.has_key(&format!("{}.{column}", scope.alias), key_form);
+                if is_outermost {
+                    // A few records may have many that refer to them.
+                    let refers = self.key_lists.has_key(&format!("o.{column}"), key_form);
+                    let owner = dialect.quote_name(&scope.record.table);
+                    self.key_lists.add(&format!("SELECT o.\"id\" FROM {owner} AS o WHERE {refers}"));
+                }
+                term
+            }
+            Relation::Inverse(_) => self.key_lists.has_key(&own_id, own_form),
+            Relation::Link(link) => {
+                let [table, own, other] =
+                    [&link.table, &link.own_column, &link.other_column].map(|name| dialect.quote_name(name));
+                let is_linked = self.key_lists.has_key(&format!("l.{other}"), link.key_form);
+                self.key_lists.add(&format!("SELECT l.{own} FROM {table} AS l WHERE {is_linked}"));
+                self.key_lists.has_key(&own_id, own_form)
+            }
+        }
     }
 }

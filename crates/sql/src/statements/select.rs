@@ -16,6 +16,7 @@ use crate::statements::groups::aggregate_parameters::aggregate_parameters;
 use crate::statements::groups::group_cells::GroupCells;
 use crate::statements::indexed_predicate::is_indexed_predicate;
 use crate::statements::predicate_sql::predicate_parameters;
+use crate::statements::related::selected_rows::RowLimits;
 use crate::statements::search::search_guard::SearchGuard;
 use crate::statements::sort_sql::SortWriter;
 use crate::statements::sql_parameter::SqlParameter;
@@ -202,20 +203,12 @@ impl SelectBuilder<'_> {
     ) -> Result<SelectLevel> {
         let owner = self.model.record(record);
         let (names, columns, branches) = self.level_columns(owner, listing, selection)?;
-        let mut filter =
-            WhereBuilder::for_listing(self.dialect, self.model, owner, listing, self.table_alias(owner));
-        filter.add_listing(listing);
-        let order = filter.sort_writer("t");
-        let mut sql = format!(
-            "SELECT {} FROM {}{}",
-            read_columns(order, &columns, listing, selection),
-            filter.from(),
-            filter.clause()
-        );
-        sql += &format!(" ORDER BY {}", order.order_by(&listing.sort_keys, listing.from_end));
-        if listing.has_limit_or_offset() {
-            sql += &format!(" LIMIT {} OFFSET {}", filter.next_parameter(), filter.next_parameter());
-        }
+        let limits = if listing.has_limit_or_offset() { RowLimits::LimitAndOffset } else { RowLimits::None };
+        let sql = self.rows_sql(owner, listing, limits, |filter| {
+            let order = filter.sort_writer("t");
+            let selected = read_columns(order, &columns, listing, selection);
+            (selected, Some(order.order_by(&listing.sort_keys, listing.from_end)))
+        });
         Ok(SelectLevel {
             sql,
             width: columns.len(),
@@ -231,19 +224,17 @@ impl SelectBuilder<'_> {
     /// Counts the matching records; with [`CountMode::UpTo`], one more than that number is the last parameter.
     pub fn count_sql(self, record: RecordTypeId, listing: &PlannedListing) -> Option<String> {
         let owner = self.model.record(record);
-        let unsorted = PlannedListing { sort_keys: Vec::new(), ..listing.clone() };
-        let mut filter =
-            WhereBuilder::for_listing(self.dialect, self.model, owner, &unsorted, self.table_alias(owner));
-        filter.add_predicates(&listing.predicates);
-        let from = format!("FROM {}{}", filter.from(), filter.clause());
+        let matching = PlannedListing { predicates: listing.predicates.clone(), ..PlannedListing::default() };
+        let rows =
+            |limits, selected: &str| self.rows_sql(owner, &matching, limits, |_| (selected.to_owned(), None));
         match listing.count {
             CountMode::Skip => None,
-            CountMode::Exact => Some(format!("SELECT count(*) {from}")),
+            CountMode::Exact => Some(rows(RowLimits::None, "count(*)")),
             CountMode::UpTo(_) if listing.predicates.is_empty() => {
-                Some(self.dialect.count_up_to(&owner.table, &filter.next_parameter()))
+                Some(self.dialect.count_up_to(&owner.table, &self.dialect.parameter_mark(1)))
             }
             CountMode::UpTo(_) => {
-                Some(format!("SELECT count(*) FROM (SELECT 1 {from} LIMIT {}) AS c", filter.next_parameter()))
+                Some(format!("SELECT count(*) FROM ({}) AS c", rows(RowLimits::Limit, "1")))
             }
         }
     }

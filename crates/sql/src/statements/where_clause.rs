@@ -7,6 +7,7 @@ use trefoil_model::{ComparisonOp, Model, RecordType};
 
 use crate::statements::dialect::Dialect;
 use crate::statements::predicate_sql::{PredicateWriter, TableScope};
+use crate::statements::related::key_lists::KeyLists;
 use crate::statements::search::search_index;
 use crate::statements::sort_sql::SortWriter;
 
@@ -74,6 +75,25 @@ impl<'m> WhereBuilder<'m> {
         builder.is_indexed = is_indexed;
         builder.from += &builder.sort_writer("t").joins(&listing.sort_keys);
         builder
+    }
+
+    /// The parameter with the words that a full-text index finds, after the listing was added.
+    pub(super) fn indexed_words(&self) -> Option<String> {
+        self.words.filter(|_| self.is_indexed).map(|number| self.dialect.parameter_mark(number))
+    }
+
+    /// The records are met in the order of their ids, not by the full-text index.
+    pub(super) fn order_by_id(&mut self) {
+        self.is_indexed = false;
+    }
+
+    /// Related records are looked up for each record; those at this place are found first, by lists of keys.
+    pub(super) fn look_up_related(&mut self, key_place: Option<usize>) {
+        (self.predicates.looks_up_related, self.predicates.key_place) = (true, key_place);
+    }
+
+    pub(super) fn key_lists(&self) -> &KeyLists {
+        &self.predicates.key_lists
     }
 
     /// The FROM clause in which `t` is defined.
@@ -154,7 +174,8 @@ impl<'m> WhereBuilder<'m> {
 
     pub(super) fn add_predicates(&mut self, predicates: &[Predicate]) {
         let scope = TableScope { record: self.owner, alias: "t".to_owned() };
-        self.predicates.has_ids |= predicates.iter().any(|predicate| chooses_ids(self.owner, predicate));
+        self.predicates.looks_up_related |=
+            predicates.iter().any(|predicate| chooses_ids(self.owner, predicate));
         for predicate in predicates {
             let term = self.predicates.predicate_sql(&scope, predicate);
             self.terms.push(term);
@@ -187,7 +208,7 @@ impl<'m> WhereBuilder<'m> {
 }
 
 /// True if only records with certain ids match.
-fn chooses_ids(record: &RecordType, predicate: &Predicate) -> bool {
+pub(super) fn chooses_ids(record: &RecordType, predicate: &Predicate) -> bool {
     match predicate {
         Predicate::Compare { path, op: ComparisonOp::Eq, .. }
         | Predicate::OneOf { path, or_null: false, .. } => *path == ValuePath::from(record.id_field()),

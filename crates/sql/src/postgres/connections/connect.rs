@@ -28,7 +28,7 @@ const SOCKET_FOLDERS: [&str; 2] = ["/run/postgresql", "/var/run/postgresql"];
 /// Settings of every session, whatever the defaults of the database: values are read as text. Read committed, so that
 /// a statement sees what is committed when it begins, and numbering what is committed when it has its lock.
 const SESSION_SETTINGS: &str = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET client_encoding = 'UTF8'; \
-                       SET default_transaction_isolation = 'read committed'; \
+                       SET default_transaction_isolation = 'read committed'; SET jit = off; \
                        SELECT pg_backend_pid()";
 
 /// Timeouts that are set unless the database, the role or the URL sets them. Settings that the server does not know are

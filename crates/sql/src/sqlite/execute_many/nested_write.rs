@@ -8,7 +8,7 @@ use trefoil_model::{Model, RecordId};
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_read::read_tree;
-use crate::sqlite::session::SqliteSession;
+use crate::sqlite::session::{SqliteSession, bind_parameters};
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::{NestedRun, StepResult};
 use crate::statements::select::SelectLevel;
@@ -73,16 +73,21 @@ fn execute_items(
     run: &mut NestedRun<'_>,
     step: &NestedStep,
 ) -> Result<(), SqliteError> {
-    let sql = run.sql(step, 1)?;
+    let mut statement = session.prepare(&run.sql(step, 1)?)?;
     let mut missing = Vec::new();
-    for item in &step.items {
-        let items = std::slice::from_ref(item);
-        let parameters = run.parameters(step, items)?;
-        let executed = if NestedRun::is_check(step) {
-            session.query_values(&sql, &parameters).map(|found| found.len())
-        } else {
-            session.execute(&sql, &parameters)
-        };
+    for (index, item) in step.items.iter().enumerate() {
+        if index > 0 {
+            session.count_repetition();
+        }
+        let parameters = run.parameters(step, std::slice::from_ref(item))?;
+        let executed = bind_parameters(&mut statement, &parameters).and_then(|()| {
+            if NestedRun::is_check(step) {
+                let found = statement.raw_query().next()?.is_some();
+                Ok(usize::from(found))
+            } else {
+                statement.raw_execute()
+            }
+        });
         let changed = match executed {
             Ok(changed) => changed,
             Err(error) => {

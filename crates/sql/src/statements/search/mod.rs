@@ -2,3 +2,4 @@
 
 pub(crate) mod search_guard;
 pub(crate) mod search_index;
+pub(crate) mod search_walk;

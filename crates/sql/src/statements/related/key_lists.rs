@@ -1,0 +1,92 @@
+//! Lists of the keys of related records, each up to a limit and each found by the one before it. If all are short, they
+//! lead to the records; otherwise there are many such records, and the first ones are soon met in order.
+
+use trefoil_model::KeyForm;
+
+use crate::statements::dialect::Dialect;
+use crate::statements::related::selected_rows::{LimitMarks, SelectedRows};
+
+/// The longest list. A page of a common value costs as much as finding so many keys; one of a value that is a little too
+/// common for a list costs the more, the shorter lists may be. Tests have few records and meet both.
+const MAX_KEYS: usize = if cfg!(debug_assertions) { 3 } else { 500 };
+
+/// The lists of one statement, `k1`, `k2` …
+#[derive(Debug)]
+pub struct KeyLists {
+    dialect: Dialect,
+    /// The tables that the statement begins with.
+    tables: Vec<String>,
+}
+
+impl KeyLists {
+    pub fn new(dialect: Dialect) -> KeyLists {
+        KeyLists { dialect, tables: Vec::new() }
+    }
+
+    /// Adds the list of the keys that a query selects, which may use the list before it.
+    pub fn add(&mut self, query: &str) {
+        let (last, most) = (self.tables.len(), MAX_KEYS + 1);
+        let is_whole = (last > 0).then(|| self.is_whole(last));
+        let table = match (self.dialect, is_whole) {
+            (Dialect::Sqlite, None) => format!("(id) AS MATERIALIZED ({query} LIMIT {most})"),
+            (Dialect::Sqlite, Some(is_whole)) => {
+                format!("(id) AS MATERIALIZED ({query} LIMIT CASE WHEN {is_whole} THEN {most} ELSE 0 END)")
+            }
+            (Dialect::Postgres, None) => {
+                format!(" AS MATERIALIZED (SELECT ARRAY({query} LIMIT {most}) AS ids)")
+            }
+            // Null after a list that is not whole.
+            (Dialect::Postgres, Some(is_whole)) => format!(
+                " AS MATERIALIZED (SELECT CASE WHEN {is_whole} THEN ARRAY({query} LIMIT {most}) END AS ids)"
+            ),
+        };
+        self.tables.push(format!("k{}{table}", last + 1));
+    }
+
+    /// True if the value is in the list that was added last.
+    pub fn has_key(&self, value: &str, form: KeyForm) -> String {
+        let last = self.tables.len();
+        match self.dialect {
+            Dialect::Sqlite => format!("{value} IN (SELECT id FROM k{last})"),
+            // An array is looked up in an index, whatever PostgreSQL knows of the values; a table might be joined.
+            Dialect::Postgres => {
+                let key_type = self.dialect.key_type(form);
+                format!("{value} = ANY (CAST((SELECT ids FROM k{last}) AS {key_type}[]))")
+            }
+        }
+    }
+
+    /// Selects the rows that the lists lead to, if they are whole, and otherwise all rows that match.
+    pub fn choose(&self, listed: &SelectedRows, walked: &SelectedRows, marks: &LimitMarks) -> String {
+        let are_whole = match self.dialect {
+            Dialect::Sqlite => {
+                let lists = 1..=self.tables.len();
+                lists.map(|number| self.is_whole(number)).collect::<Vec<_>>().join(" AND ")
+            }
+            Dialect::Postgres => self.is_whole(self.tables.len()),
+        };
+        let LimitMarks { limit, offset } = marks;
+        let [listed, walked] = match self.dialect {
+            // A limit of zero reads nothing; a term would be tested for each row.
+            Dialect::Sqlite => [
+                listed.sql(None, &format!(" LIMIT CASE WHEN {are_whole} THEN {limit} ELSE 0 END{offset}")),
+                walked.sql(None, &format!(" LIMIT CASE WHEN {are_whole} THEN 0 ELSE {limit} END{offset}")),
+            ],
+            // A term is tested once; the limit is for the planner.
+            Dialect::Postgres => [
+                listed.sql(Some(&are_whole), &marks.clause()),
+                walked.sql(Some(&format!("{are_whole} IS NOT TRUE")), &marks.clause()),
+            ],
+        };
+        let tables = self.tables.join(", ");
+        format!("WITH {tables} SELECT * FROM ({listed}) AS a UNION ALL SELECT * FROM ({walked}) AS b")
+    }
+
+    /// True if the list with this number has all keys.
+    fn is_whole(&self, number: usize) -> String {
+        match self.dialect {
+            Dialect::Sqlite => format!("(SELECT count(*) FROM k{number}) <= {MAX_KEYS}"),
+            Dialect::Postgres => format!("(SELECT cardinality(ids) <= {MAX_KEYS} FROM k{number})"),
+        }
+    }
+}
