@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use trefoil_model::access::{AccessAction, AccessModel, ActorFacts, ActorValue, RuleValue, Verdict};
+use trefoil_model::access::{AccessAction, AccessModel, ActorFact, ActorFacts, RuleValue, Verdict};
 use trefoil_model::{Model, RecordTypeId};
 
 /// A kind of actor: a column of the table.
@@ -23,9 +23,9 @@ impl ActorFacts for ActorKind {
         self.role.as_deref() == Some(role)
     }
 
-    fn value(&self, value: &RuleValue) -> ActorValue {
+    fn value(&self, value: &RuleValue) -> ActorFact {
         let is_about_actor = matches!(value, RuleValue::Actor { .. } | RuleValue::Claim(_));
-        if is_about_actor && !self.is_signed_in { ActorValue::Absent } else { ActorValue::Unknown }
+        if is_about_actor && !self.is_signed_in { ActorFact::Absent } else { ActorFact::Unknown }
     }
 }
 

@@ -10,11 +10,12 @@ pub trait ActorFacts {
     fn has_role(&self, role: &str) -> bool;
 
     /// A field of the actor's account, a claim or a time.
-    fn value(&self, value: &RuleValue) -> ActorValue;
+    fn value(&self, value: &RuleValue) -> ActorFact;
 }
 
+/// What is known of a value that belongs to the actor or to the time of the request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ActorValue {
+pub enum ActorFact {
     Known(StoredValue),
     Absent,
     /// Depends on who it is.
@@ -120,9 +121,9 @@ fn folded_value(value: &RuleValue, actor: &impl ActorFacts) -> Option<RuleValue>
     match value {
         RuleValue::Actor { .. } | RuleValue::Claim(_) | RuleValue::Now | RuleValue::Today => {
             match actor.value(value) {
-                ActorValue::Known(StoredValue::Null) | ActorValue::Absent => None,
-                ActorValue::Known(known) => Some(RuleValue::Literal(known)),
-                ActorValue::Unknown => Some(value.clone()),
+                ActorFact::Known(StoredValue::Null) | ActorFact::Absent => None,
+                ActorFact::Known(known) => Some(RuleValue::Literal(known)),
+                ActorFact::Unknown => Some(value.clone()),
             }
         }
         RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => Some(value.clone()),

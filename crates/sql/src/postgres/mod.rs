@@ -50,9 +50,9 @@ use crate::postgres::connections::connect_error::{database_unreachable, error_me
 pub use crate::postgres::connections::connection::PgConnection;
 pub use crate::postgres::connections::manager::ConnectionManager;
 pub use crate::postgres::connections::pool::PooledConnection;
-use crate::postgres::notify::ChangeNotifier;
+use crate::postgres::notify::NodeNotifier;
 use crate::postgres::prune::LogRetention;
-use crate::postgres::session::ExecutionState;
+use crate::postgres::session::CompiledPrograms;
 
 /// A shared connection that does not answer a ping within this time counts as unreachable.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -77,10 +77,10 @@ pub(crate) async fn connect_for_maintenance(url: &PostgresUrl) -> Result<tokio_p
 /// A store in a PostgreSQL database. Dropping it closes its connections.
 pub struct PostgresStore {
     connections: Arc<ConnectionManager>,
-    execution: ExecutionState,
+    execution: CompiledPrograms,
     commits: watch::Sender<()>,
     /// `None` in polling mode.
-    notifier: Option<ChangeNotifier>,
+    notifier: Option<NodeNotifier>,
     retention: LogRetention,
     prune_task: AbortHandle,
 }
@@ -95,7 +95,7 @@ impl PostgresStore {
             );
         }
         let connections = Arc::new(ConnectionManager::open(&options, commits.clone()).await?);
-        let notifier = options.notify.then(|| ChangeNotifier::start(connections.clone()));
+        let notifier = options.notify.then(|| NodeNotifier::start(connections.clone()));
         let retention = LogRetention {
             min_changes: i64::try_from(options.keep_changes).unwrap_or(i64::MAX),
             min_seconds: options.keep_changes_for.as_secs_f64(),
@@ -103,7 +103,7 @@ impl PostgresStore {
         let prune_task = tokio::spawn(prune::run_pruning(connections.clone(), retention)).abort_handle();
         Ok(PostgresStore {
             connections,
-            execution: ExecutionState::default(),
+            execution: CompiledPrograms::default(),
             commits,
             notifier,
             retention,

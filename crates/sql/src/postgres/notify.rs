@@ -12,17 +12,17 @@ use crate::postgres::connections::manager::{ConnectionManager, NOTIFY_CHANNEL};
 /// once.
 const NOTIFY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A task that sends notifications until this is dropped.
-pub struct ChangeNotifier {
+/// A task that tells other nodes about changes, by NOTIFY of PostgreSQL, until this is dropped.
+pub struct NodeNotifier {
     pending: Arc<Notify>,
     task: AbortHandle,
 }
 
-impl ChangeNotifier {
-    pub fn start(connections: Arc<ConnectionManager>) -> ChangeNotifier {
+impl NodeNotifier {
+    pub fn start(connections: Arc<ConnectionManager>) -> NodeNotifier {
         let pending = Arc::new(Notify::new());
         let task = tokio::spawn(run_notifier(connections, pending.clone())).abort_handle();
-        ChangeNotifier { pending, task }
+        NodeNotifier { pending, task }
     }
 
     pub fn notify(&self) {
@@ -30,7 +30,7 @@ impl ChangeNotifier {
     }
 }
 
-impl Drop for ChangeNotifier {
+impl Drop for NodeNotifier {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -27,18 +27,21 @@ use crate::statements::sql_parameter::SqlParameter;
 pub type RowVisitor<'v> = &'v mut (dyn FnMut(&dyn Row) + Send);
 
 /// The state kept between jobs: compiled programs and the statement count.
-pub struct ExecutionState {
+pub struct CompiledPrograms {
     pub programs: ProgramCache,
     pub statement_count: AtomicU64,
 }
 
-impl Default for ExecutionState {
+impl Default for CompiledPrograms {
     fn default() -> Self {
-        ExecutionState { programs: ProgramCache::new(Dialect::Postgres), statement_count: AtomicU64::new(0) }
+        CompiledPrograms {
+            programs: ProgramCache::new(Dialect::Postgres),
+            statement_count: AtomicU64::new(0),
+        }
     }
 }
 
-impl ExecutionState {
+impl CompiledPrograms {
     pub fn statement_count(&self) -> u64 {
         self.statement_count.load(Ordering::Relaxed)
     }
