@@ -74,7 +74,7 @@ impl<'c> SqliteSession<'c> {
     }
 
     /// Runs statements on a link table for records that have their new version already. If they fail, the side goes
-    /// with the savepoint around them.
+    /// with the savepoint or the transaction around them.
     pub fn write_links<T, E: From<rusqlite::Error>>(
         &self,
         side: &str,

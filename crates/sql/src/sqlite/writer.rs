@@ -167,7 +167,8 @@ impl<'s> WriterThread<'s> {
                 .map_err(|panic| TransactionError::Panicked(i, panic))?;
             completions.push(run.map_err(TransactionError::Store)?);
         }
-        if !self.connection.is_autocommit() {
+        // A plan that was alone may have rolled back. In a batch only a failure ends the transaction: the commit tells it.
+        if undo == PlanUndo::Savepoint || !self.connection.is_autocommit() {
             session.execute_control("COMMIT").map_err(TransactionError::Store)?;
         }
         Ok(completions)

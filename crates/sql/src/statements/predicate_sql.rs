@@ -95,7 +95,7 @@ pub(super) struct PredicateWriter<'m> {
     is_negated: bool,
     /// Related records are looked up for each record, because only some records are met.
     pub(super) looks_up_related: bool,
-    /// Counts those related records down that a record must have: at zero they are found first, by lists of their keys.
+    /// How many required relations come before the one whose records are found first, by lists of their keys.
     pub(super) key_place: Option<usize>,
     pub(super) key_lists: KeyLists,
     is_in_key_list: bool,

@@ -6,8 +6,8 @@ use trefoil_model::KeyForm;
 use crate::statements::dialect::Dialect;
 use crate::statements::related::selected_rows::{LimitMarks, SelectedRows};
 
-/// The longest list. A page of a common value costs as much as finding so many keys; one of a value that is a little too
-/// common for a list costs the more, the shorter lists may be. Tests have few records and meet both.
+/// The longest list. A page of a common value pays for finding this many keys in vain; a value with a few more than this
+/// is found by a long walk. Tests have few records, so that they meet both.
 const MAX_KEYS: usize = if cfg!(debug_assertions) { 3 } else { 500 };
 
 /// The lists of one statement, `k1`, `k2` …

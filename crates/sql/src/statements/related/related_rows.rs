@@ -31,7 +31,9 @@ impl SelectBuilder<'_> {
             let (selected, order) = select(filter);
             SelectedRows { selected, from: filter.from().to_owned(), terms: filter.terms.clone(), order }
         };
-        let place = (limits != RowLimits::None).then(|| key_place(self.model, owner, listing)).flatten();
+        // A count up to a limit may never reach it, so it must not look for matches in the order of the list.
+        let is_page = limits == RowLimits::LimitAndOffset;
+        let place = is_page.then(|| key_place(self.model, owner, listing)).flatten();
         let mut filter = new_filter();
         if place.is_some() {
             filter.look_up_related(None);
@@ -46,8 +48,8 @@ impl SelectBuilder<'_> {
             },
         };
         if place.is_none() {
-            let Some(words) = filter.indexed_words().filter(|_| is_walked_search(self.dialect, listing))
-            else {
+            let is_walked = is_page && is_walked_search(self.dialect, listing);
+            let Some(words) = filter.indexed_words().filter(|_| is_walked) else {
                 return rows(&filter).sql(None, &marks.clause());
             };
             let mut walked = new_filter();

@@ -8,11 +8,12 @@ use crate::statements::dialect::Dialect;
 use crate::statements::related::selected_rows::{LimitMarks, SelectedRows};
 use crate::statements::search::search_index::indexed_texts;
 
-/// If at least so many …
+/// A word is common if it is in this many of the first [`SAMPLED_ROWS`] records.
 const COMMON_MATCHES: usize = 2;
-/// … of the first records match, …
 const SAMPLED_ROWS: usize = 100;
-/// … as many as these are tried.
+/// The greatest size of their texts together: splitting longer ones into words takes longer than the index.
+const SAMPLED_BYTES: usize = 128 << 10;
+/// This many records are tried for a common word.
 const WALKED_ROWS: usize = 2_000;
 
 /// What a page of a search consists of.
@@ -49,7 +50,14 @@ impl SearchedRows<'_> {
             terms: matches.clone(),
             order: None,
         };
-        let is_common = format!("({})", sampled.sql(None, ""));
+        let sizes = SelectedRows {
+            selected: format!("coalesce(sum({}), 0) <= {SAMPLED_BYTES}", self.text_size()),
+            from: first(SAMPLED_ROWS),
+            terms: Vec::new(),
+            order: None,
+        };
+        let is_common =
+            format!("CASE WHEN ({}) THEN ({}) ELSE false END", sizes.sql(None, ""), sampled.sql(None, ""));
         let walked = SelectedRows { from: first(WALKED_ROWS), terms: matches, ..self.walked.clone() };
         let walked = walked.sql(Some(&is_common), &marks.clause());
         let is_full = format!("(SELECT count(*) = {} FROM w)", marks.limit);
@@ -59,8 +67,15 @@ impl SearchedRows<'_> {
         )
     }
 
-    /// False of most records that do not match, and much cheaper than their words: a text of ASCII letters has all words
-    /// in it.
+    /// The size of the texts of a record, which PostgreSQL knows without reading them.
+    fn text_size(&self) -> String {
+        let columns = self.owner.search_fields().map(|field| Dialect::Postgres.quote_name(&field.column));
+        let sizes = columns.map(|column| format!("coalesce(octet_length(t.{column}), 0)"));
+        sizes.collect::<Vec<_>>().join(" + ")
+    }
+
+    /// False for most records that do not match, and much cheaper than splitting their texts into words: a text of ASCII
+    /// letters that matches contains each word literally.
     fn may_match(&self) -> String {
         let columns: Vec<String> = self.owner.search_fields().map(|field| field.column.clone()).collect();
         let text = indexed_texts(Dialect::Postgres, "t.", &columns).join(" || ' ' || ");
