@@ -43,7 +43,6 @@ scalar Decimal
 scalar Long
 scalar Date
 scalar DateTime
-scalar LocalDateTime
 scalar UUID
 scalar URL
 scalar Email
@@ -68,7 +67,6 @@ type Team { id: ID!  title: String!  lead: Person }
 type Thing {
   id: ID!  flag: Boolean  count: Int  big: Long  ratio: Float  price: Decimal  day: Date  at: DateTime  uuid: UUID
   url: URL  email: Email  json: JSON  color: Color  tags: [String!]  place: Town  label: ID  text: String
-  local: LocalDateTime
 }
 type Student { id: ID!  name: String!  courses: [Course] }
 type Course { id: ID!  title: String!  students: [Student] }

@@ -23,7 +23,7 @@ const NASTY: &str = r#"
 {"resource":"people","record":{"id":"9","name":" two\r\nlines, \"quotes\"; and more ","nick":"'","note":"","rank":"-0.000000000000000000001"}}
 {"resource":"people","record":{"id":"10","name":"'=1","nick":"-5","note":"\t@x","bossId":"3"}}
 {"resource":"people","record":{"id":"11","name":"Zoë 你好 🌍","nick":"''","note":"null"}}
-{"resource":"things","record":{"id":"1","flag":true,"count":-2147483648,"big":"9223372036854775807","ratio":0.1,"price":"12345678901234567890.123456789","day":"2024-02-29","at":"1999-12-31T23:59:59.999999Z","uuid":"0b0e7a3e-1f3a-4a52-9df0-1f6f3c7f0c11","url":"https://example.org/?a=1,2","email":"a@example.org","json":{"a":[1.50,null,"=x"]},"color":"GREEN","tags":["a,b","\"","=c"],"place":{"city":"X, Y","zip":1},"label":"007","text":"","local":"1999-12-31T23:59:59.999999"}}
+{"resource":"things","record":{"id":"1","flag":true,"count":-2147483648,"big":"9223372036854775807","ratio":0.1,"price":"12345678901234567890.123456789","day":"2024-02-29","at":"1999-12-31T23:59:59.999999Z","uuid":"0b0e7a3e-1f3a-4a52-9df0-1f6f3c7f0c11","url":"https://example.org/?a=1,2","email":"a@example.org","json":{"a":[1.50,null,"=x"]},"color":"GREEN","tags":["a,b","\"","=c"],"place":{"city":"X, Y","zip":1},"label":"007","text":""}}
 {"resource":"things","record":{"id":"2","flag":false,"big":"-9223372036854775808","ratio":1e300,"price":"0","json":"text","tags":[],"text":"-1"}}
 {"resource":"things","record":{"id":"3"}}
 {"resource":"courses","record":{"id":"1","title":"A"}}

@@ -57,13 +57,6 @@ fn values_are_converted_where_they_fit(on: On) {
     check(on, "String", "Date", &[("'2026-02-03'", "2026-02-03"), ("'2026-02-30'", "null")]);
     check(on, "Date", "DateTime", &[("'2026-02-03'", "2026-02-03T00:00:00.000000Z")]);
     check(on, "DateTime", "String", &[("'2026-02-03T04:05:06.700000Z'", "2026-02-03T04:05:06.7Z")]);
-    check(
-        on,
-        "LocalDateTime",
-        "DateTime",
-        &[("'2026-02-03T04:05:06.700000'", "2026-02-03T04:05:06.700000Z")],
-    );
-    check(on, "LocalDateTime", "String", &[("'2026-02-03T04:05:06.700000'", "2026-02-03T04:05:06.7")]);
     check(on, "Boolean", "String", &[("'1'", "true"), ("'0'", "false")]);
     check(on, "String", "[String!]", &[("'a'", "[\"a\"]")]);
     check(on, "[Int!]", "[String!]", &[("'[1,2]'", "[\"1\",\"2\"]")]);
