@@ -31,7 +31,6 @@ impl ArgumentValues<'_> {
             ArgumentRole::Ids => Some(json!([self.id])),
             ArgumentRole::Field(field) => self.field_value(*field),
             ArgumentRole::Compare(field, _) => self.field_value(*field),
-            ArgumentRole::ReferencedField(reference, field) => self.referenced_value(*reference, *field),
             ArgumentRole::Input => Some(self.object_value(argument)),
             ArgumentRole::Page => Some(json!(1)),
             ArgumentRole::PageFromZero | ArgumentRole::Offset => Some(json!(0)),
@@ -46,7 +45,6 @@ impl ArgumentValues<'_> {
             | ArgumentRole::Where
             | ArgumentRole::ExpectedVersion
             | ArgumentRole::UniqueFields
-            | ArgumentRole::UniqueWhere(_)
             | ArgumentRole::GroupBy
             | ArgumentRole::Having
             | ArgumentRole::Unknown => None,
@@ -75,13 +73,6 @@ impl ArgumentValues<'_> {
             }
         }
         object
-    }
-
-    /// The value that the first record of each type has.
-    fn referenced_value(&self, reference: FieldId, field: FieldId) -> Option<Json> {
-        let record = self.model.record(self.builtin.record);
-        let target = self.model.record(record.field(reference).kind.reference()?.target);
-        example_value(self.model, target.field(field))
     }
 
     /// Reads compare with what is stored, writes set something else.
@@ -150,7 +141,6 @@ fn scalar_value(name: &str) -> Json {
         Some(Scalar::Long | Scalar::Decimal | Scalar::Id) => json!("1"),
         Some(Scalar::Date) => json!("2026-01-31"),
         Some(Scalar::DateTime) => json!("2026-01-31T09:30:00Z"),
-        Some(Scalar::LocalDateTime) => json!("2026-01-31T09:30:00"),
         Some(Scalar::Uuid) => json!("123e4567-e89b-12d3-a456-426614174000"),
         Some(Scalar::Url) => json!("https://example.com/"),
         Some(Scalar::Email) => json!("ada@example.com"),

@@ -382,10 +382,9 @@ fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         | Operation::Nested { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
-        | Operation::UpdateMatch { selection, .. }
-        | Operation::DeleteMatch { selection, .. }
         | Operation::ReadImage { selection, .. } => (selection.clone(), 0),
         Operation::Aggregate { query, .. } => (Arc::default(), query.cell_count()),
+        // A text and nothing else.
         Operation::PlainList(_) => (Arc::default(), 1),
         Operation::UpdateMany { .. } | Operation::DeleteMany { .. } => (Arc::default(), 0),
     }

@@ -48,10 +48,8 @@ fn example_argument(record: &RecordType, argument: &Argument, role: &ArgumentRol
         ArgumentRole::PageFromZero | ArgumentRole::Offset => "0".to_owned(),
         ArgumentRole::Field(_)
         | ArgumentRole::Compare(..)
-        | ArgumentRole::ReferencedField(..)
         | ArgumentRole::Input
         | ArgumentRole::UniqueFields
-        | ArgumentRole::UniqueWhere(_)
         | ArgumentRole::ExpectedVersion
         | ArgumentRole::ClientMutationId
         | ArgumentRole::After

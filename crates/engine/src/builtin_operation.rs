@@ -16,7 +16,7 @@ pub struct BuiltinOperation {
     pub result_shape: ResultShape,
     /// The number that an argument gives the first page, 1 or 0, if there is one.
     pub first_page: Option<i64>,
-    /// A get operation without arguments on a type that has one record, `shop: Shop!`, or an update of that record.
+    /// A get operation without arguments, on a type that has one record: `shop: Shop!`.
     pub is_singleton: bool,
     /// Required fields that the operation fills, because no argument can set them.
     pub filled_fields: Vec<FilledField>,
@@ -29,9 +29,7 @@ impl BuiltinOperation {
         let names_record = |role: &ArgumentRole| {
             matches!(role, ArgumentRole::Field(_) | ArgumentRole::Where | ArgumentRole::Input)
         };
-        let is_key = |role: &ArgumentRole| {
-            matches!(role, ArgumentRole::Id | ArgumentRole::UniqueWhere(_)) || (is_get && names_record(role))
-        };
+        let is_key = |role: &ArgumentRole| *role == ArgumentRole::Id || (is_get && names_record(role));
         let names = self.argument_roles.iter().filter(|(_, role)| is_key(role)).map(|(name, _)| name);
         let names: Vec<&str> = names.map(String::as_str).collect();
         match names.as_slice() {
@@ -112,12 +110,8 @@ pub enum ArgumentRole {
     Ids,
     /// Filters by equality in reads and subscriptions, sets the field in writes.
     Field(FieldId),
-    /// Filters by a field, the second one, of the record that a reference leads to: `employeesByDepartment(code)`.
-    ReferencedField(FieldId, FieldId),
     /// Filters by another comparison: `minPrice`, `titleContains`.
     Compare(FieldId, FilterOperator),
-    /// An object that names the record to write by one of these fields, which no two records have in common.
-    UniqueWhere(Vec<FieldId>),
     /// An object with what could also be separate arguments; a list of them where many records are created.
     Input,
     /// The unique fields by which the record to update is found.

@@ -443,9 +443,9 @@ fn scalar_value(
         Scalar::Boolean if field.unique => json!(id % 2 == 1),
         Scalar::Boolean => json!(random.below(2) == 1),
         Scalar::Date => json!(plausible_text::date(owner.day(&field.name, random), id, field.unique)),
-        Scalar::DateTime | Scalar::LocalDateTime => {
-            let time = plausible_text::date_time(owner.day(&field.name, random), random, id, field.unique);
-            json!(if scalar == Scalar::DateTime { &time } else { time.trim_end_matches('Z') })
+        Scalar::DateTime => {
+            let day = owner.day(&field.name, random);
+            json!(plausible_text::date_time(day, random, id, field.unique))
         }
         Scalar::Uuid => {
             let (high, low) = (random.derive("high").0, random.derive("low").0);

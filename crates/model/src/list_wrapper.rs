@@ -97,7 +97,7 @@ impl Model {
     pub fn page_part(&self, type_name: &str, field: &str) -> Option<PagePart> {
         let ty = self.field_type(type_name, field)?;
         let is_flag = || ty.inner_named_type() == "Boolean" && !ty.is_list();
-        match snake_words(field).as_str() {
+        let part = match snake_words(field).as_str() {
             name if TOTAL_NAMES.contains(&name) => self.is_number(ty).then_some(PagePart::Total),
             "total_pages" | "page_count" | "pages" => self.is_number(ty).then_some(PagePart::PageCount),
             "page" | "current_page" | "page_number" => self.is_number(ty).then_some(PagePart::Page),
@@ -120,7 +120,9 @@ impl Model {
             "next_cursor" => self.is_cursor(ty).then_some(PagePart::NextCursor),
             "id" => self.is_cursor(ty).then_some(PagePart::PageId),
             _ => None,
-        }
+        };
+        // The last page has no next one, so the field must be nullable.
+        part.filter(|part| !ty.is_non_null() || !matches!(part, PagePart::NextPage | PagePart::PreviousPage))
     }
 
     /// A selection of the records that the type wraps.

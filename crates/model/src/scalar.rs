@@ -12,8 +12,6 @@ pub enum Scalar {
     Decimal,
     Date,
     DateTime,
-    /// A date and time without a zone.
-    LocalDateTime,
     Uuid,
     Url,
     Email,
@@ -50,7 +48,7 @@ pub enum JsonForm {
 }
 
 impl Scalar {
-    pub const ALL: [Scalar; 14] = [
+    pub const ALL: [Scalar; 13] = [
         Scalar::String,
         Scalar::Int,
         Scalar::Float,
@@ -60,7 +58,6 @@ impl Scalar {
         Scalar::Decimal,
         Scalar::Date,
         Scalar::DateTime,
-        Scalar::LocalDateTime,
         Scalar::Uuid,
         Scalar::Url,
         Scalar::Email,
@@ -78,7 +75,6 @@ impl Scalar {
             Scalar::Decimal => ("Decimal", ScalarGroup::Number, StorageClass::Text, JsonForm::Text),
             Scalar::Date => ("Date", ScalarGroup::Time, StorageClass::Text, JsonForm::Text),
             Scalar::DateTime => ("DateTime", ScalarGroup::Time, StorageClass::Text, JsonForm::Text),
-            Scalar::LocalDateTime => ("LocalDateTime", ScalarGroup::Time, StorageClass::Text, JsonForm::Text),
             Scalar::Uuid => ("UUID", ScalarGroup::Uuid, StorageClass::Text, JsonForm::Text),
             Scalar::Url => ("URL", ScalarGroup::Text, StorageClass::Text, JsonForm::Text),
             Scalar::Email => ("Email", ScalarGroup::Text, StorageClass::Text, JsonForm::Text),
@@ -100,10 +96,9 @@ impl Scalar {
             "long" | "bigint" | "int64" | "biginteger" | "awstimestamp" => Some(Scalar::Long),
             "decimal" | "bigdecimal" | "numeric" => Some(Scalar::Decimal),
             "date" | "localdate" | "isodate" | "graphqldate" | "awsdate" => Some(Scalar::Date),
-            "datetime" | "time" | "instant" | "offsetdatetime" | "zoneddatetime" | "timestamp"
-            | "timestamptz" | "isodatetime" | "datetimeiso" | "iso8601datetime" | "graphqldatetime"
+            "datetime" | "time" | "instant" | "localdatetime" | "offsetdatetime" | "zoneddatetime"
+            | "timestamp" | "timestamptz" | "isodatetime" | "iso8601datetime" | "graphqldatetime"
             | "awsdatetime" => Some(Scalar::DateTime),
-            "localdatetime" | "naivedatetime" | "plaindatetime" => Some(Scalar::LocalDateTime),
             "uuid" | "guid" => Some(Scalar::Uuid),
             "url" | "uri" | "awsurl" => Some(Scalar::Url),
             "email" | "emailaddress" | "awsemail" => Some(Scalar::Email),

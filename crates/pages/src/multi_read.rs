@@ -46,8 +46,6 @@ fn row_layout(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         | Operation::Nested { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
-        | Operation::UpdateMatch { selection, .. }
-        | Operation::DeleteMatch { selection, .. }
         | Operation::ReadImage { selection, .. } => {
             (selection.clone(), usize::from(selection.includes_version))
         }

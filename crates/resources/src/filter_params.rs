@@ -169,10 +169,7 @@ impl<'m> FilterParser<'m> {
         let scalar = field.kind.scalar().or(item_scalar);
         let typed = |text: &str| match (self.is_page, scalar, operator) {
             (true, Some(Scalar::DateTime), FilterOperator::Compare(op)) => {
-                typed_values::typed_value(scalar, &day_boundary(op, text, "Z"))
-            }
-            (true, Some(Scalar::LocalDateTime), FilterOperator::Compare(op)) => {
-                typed_values::typed_value(scalar, &day_boundary(op, text, ""))
+                typed_values::typed_value(scalar, &day_boundary(op, text))
             }
             _ => typed_values::typed_value(scalar, text),
         };
@@ -348,14 +345,14 @@ fn unknown_operator(field: &Field, rest: &str) -> FilterMistake {
     })
 }
 
-/// The boundary of a day that filters a field of times, with their zone: its end for `lte` and `gt`, otherwise its start.
-pub(crate) fn day_boundary(op: ComparisonOp, text: &str, zone: &str) -> String {
+/// The boundary of a day that filters a DateTime field: its end for `lte` and `gt`, otherwise its start, in UTC.
+pub(crate) fn day_boundary(op: ComparisonOp, text: &str) -> String {
     let is_day = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     match op {
         _ if !is_day => text.to_owned(),
-        ComparisonOp::Lte | ComparisonOp::Gt => format!("{text}T23:59:59.999999{zone}"),
+        ComparisonOp::Lte | ComparisonOp::Gt => format!("{text}T23:59:59.999999Z"),
         ComparisonOp::Eq | ComparisonOp::Ne | ComparisonOp::Lt | ComparisonOp::Gte => {
-            format!("{text}T00:00:00{zone}")
+            format!("{text}T00:00:00Z")
         }
     }
 }

@@ -7,11 +7,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 
 use trefoil_application::App;
-use trefoil_engine::{
-    ArgumentRole, BuiltinOperation, ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry,
-};
+use trefoil_engine::{ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry};
 use trefoil_model::diagnostic::{Diagnostic, Severity, render_all};
-use trefoil_model::{Model, SourceFile, SourceLocation};
+use trefoil_model::{SourceFile, SourceLocation};
 use trefoil_server::load_application::{LoadedApplication, load_application};
 use trefoil_server::{StartError, lifecycle};
 
@@ -194,8 +192,7 @@ fn report_operations(application: &LoadedApplication) -> Vec<OperationReport> {
         location: root.location.clone(),
         resolver: match binding {
             ResolverBinding::Builtin(builtin) => {
-                let described = describe_operation(builtin.verb, &model.record(builtin.record).name);
-                Ok(described + &finding_text(model, builtin))
+                Ok(describe_operation(builtin.verb, &model.record(builtin.record).name))
             }
             ResolverBinding::Abstract(operation) => {
                 Ok(describe_operation(operation.verb, &operation.type_name))
@@ -244,26 +241,6 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::SubscribeAll => "sends every change of a",
     };
     format!("{verb} {record}")
-}
-
-/// How the records are found, where the arguments alone do not show it: `, by its id or email`, `, by its department.code`.
-fn finding_text(model: &Model, builtin: &BuiltinOperation) -> String {
-    let record = model.record(builtin.record);
-    let found = builtin.argument_roles.iter().find_map(|(_, role)| {
-        if let ArgumentRole::UniqueWhere(fields) = role {
-            let names: Vec<&str> = fields.iter().map(|id| record.field(*id).input_name.as_str()).collect();
-            return Some(names.join(" or "));
-        }
-        let ArgumentRole::ReferencedField(reference, field) = role else { return None };
-        let reference = record.field(*reference);
-        let target = model.record(reference.kind.reference()?.target);
-        Some(format!("{}.{}", reference.name, target.field(*field).name))
-    });
-    match found {
-        Some(names) => format!(", by its {names}"),
-        None if builtin.is_singleton && builtin.verb == OperationVerb::Update => ", the only one".to_owned(),
-        None => String::new(),
-    }
 }
 
 fn operation_json(operation: &OperationReport) -> Value {

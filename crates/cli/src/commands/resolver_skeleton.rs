@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heck::{ToKebabCase, ToSnakeCase};
 
 use trefoil_application::{App, shell_quoting};
 use trefoil_engine::{ResolverBinding, ResolverRegistry};
 use trefoil_model::diagnostic::render_all;
-use trefoil_model::{Argument, RootField, RootKind};
+use trefoil_model::{Argument, RootField};
 use trefoil_server::load_application::load_application;
 
 use crate::command_error::CommandError;
@@ -43,16 +43,7 @@ pub fn write_skeleton(folder: &Path) -> Result<(), CommandError> {
             program.display()
         )));
     }
-    // A resolver answers a request, and does not follow changes.
-    let (followed, answered): (Vec<&RootField>, Vec<&RootField>) =
-        custom.into_iter().partition(|root| root.root_kind == RootKind::Subscription);
-    if answered.is_empty() {
-        let text = "only subscriptions have no resolver, and none that is written in Rust could follow changes; \
-                    nothing was written\n";
-        return print_output(text);
-    }
-    let source = program_source(&answered, &followed);
-    let files = [("Cargo.toml", cargo_manifest(folder)), ("src/main.rs", source)];
+    let files = [("Cargo.toml", cargo_manifest(folder)), ("src/main.rs", program_source(&custom))];
     for (name, text) in &files {
         write_file(&program.join(name), text)
             .map_err(|error| CommandError::failed(format!("{}: {error}", program.join(name).display())))?;
@@ -61,7 +52,7 @@ pub fn write_skeleton(folder: &Path) -> Result<(), CommandError> {
     print_output(&format!(
         "wrote\n  {0}/Cargo.toml\n  {0}/src/main.rs, with {1} to write\n\nnext\n  cargo run --manifest-path {2}\n",
         program.display(),
-        if answered.len() == 1 { "1 function".to_owned() } else { format!("{} functions", answered.len()) },
+        if custom.len() == 1 { "1 function".to_owned() } else { format!("{} functions", custom.len()) },
         shell_quoting::word(&manifest),
     ))
 }
@@ -70,30 +61,15 @@ fn cargo_manifest(folder: &Path) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy().to_kebab_case()).unwrap_or_default();
     let name =
         if name.starts_with(|first: char| first.is_ascii_alphabetic()) { name } else { "app".to_owned() };
-    let library = library_source();
-    let library = match &library {
-        Some(sources) => format!("{{ path = {:?} }}", sources.to_string_lossy()),
-        None => format!("\"{}\"", env!("CARGO_PKG_VERSION")),
-    };
+    let version = env!("CARGO_PKG_VERSION");
     format!(
         "[package]\nname = \"{name}-resolvers\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\n\
-         tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\ntrefoil = {library}\n\n\
+         tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\ntrefoil = \"{version}\"\n\n\
          # It is a program of its own, also inside another workspace.\n[workspace]\n"
     )
 }
 
-/// The sources of this program, if it is run where it was built: the functions then fit the library.
-fn library_source() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let is_library = |folder: &&Path| {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-        manifest.lines().any(|line| line.trim() == "name = \"trefoil\"")
-    };
-    program.ancestors().skip(1).find(is_library).map(Path::to_owned)
-}
-
-/// `followed` are fields of Subscription, which are only told about.
-fn program_source(custom: &[&RootField], followed: &[&RootField]) -> String {
+fn program_source(custom: &[&RootField]) -> String {
     let mut registrations = String::new();
     let mut functions = String::new();
     for root in custom {
@@ -102,17 +78,8 @@ fn program_source(custom: &[&RootField], followed: &[&RootField]) -> String {
         let _ = writeln!(registrations, "        .resolver(\"{field}\", {function})");
         functions.push_str(&resolver_function(root, &field, &function));
     }
-    let unanswered: Vec<String> = followed.iter().map(|root| format!("`{}`", root.name)).collect();
-    let note = match unanswered.is_empty() {
-        true => String::new(),
-        false => format!(
-            "//!\n//! Resolvers do not follow changes, so these subscriptions stay without an answer: {}.\n//! \
-             `@resolver(name: \"Type.created\")` (or `updated`, `deleted`, `changed`) binds one to the changes of a type.\n",
-            unanswered.join(", ")
-        ),
-    };
     format!(
-        "//! Serves the application of the parent folder, with what its schema alone does not say.\n{note}\n\
+        "//! Serves the application of the parent folder, with what its schema alone does not say.\n\n\
          use trefoil::{{Error, ResolverCall, ResolverResult, StartError, Trefoil}};\n\n\
          #[tokio::main]\nasync fn main() -> Result<(), StartError> {{\n    \
          Trefoil::folder(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/..\"))\n{registrations}        .serve()\n        .await\n}}\n\

@@ -12,7 +12,7 @@ use crate::arguments::values::expect_object;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::operation::{
     AggregateQuery, Condition, CountMode, GroupMeasure, ListSlice, Listing, MissingFields, NestedWrite,
-    Operation, RelatedInput,
+    Operation,
 };
 use crate::plan::{PlanLimits, PreparedSelection};
 
@@ -58,20 +58,6 @@ impl BuiltinOperation {
                 let (id, by, fields) = (parsed.id, Vec::new(), parsed.fields);
                 Ok(Operation::Upsert { record, id, by, fields, filled_fields, selection })
             }
-            OperationVerb::Update if parsed.id.is_none() && self.may_match(&parsed) => {
-                if let Some(related) = parsed.related.first() {
-                    return Err(self.unnamed_owner_error(model, related));
-                }
-                let (conditions, fields) = (parsed.conditions, parsed.fields);
-                Ok(Operation::UpdateMatch {
-                    record,
-                    conditions,
-                    fields,
-                    filled_fields,
-                    expected_version,
-                    selection,
-                })
-            }
             OperationVerb::Update | OperationVerb::Save => {
                 let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
                 let fields = parsed.fields;
@@ -85,10 +71,6 @@ impl BuiltinOperation {
                     selection,
                 };
                 Ok(update.with_related(parsed.related))
-            }
-            OperationVerb::Delete if parsed.id.is_none() && self.may_match(&parsed) => {
-                let conditions = parsed.conditions;
-                Ok(Operation::DeleteMatch { record, conditions, expected_version, selection })
             }
             OperationVerb::Delete => {
                 let id = parsed.id.ok_or_else(|| self.missing_key_error(model.record(record)))?;
@@ -140,20 +122,6 @@ impl BuiltinOperation {
         let filled_fields = self.filled_fields.clone();
         let create = Operation::Create { record: self.record, id, fields, filled_fields, selection };
         create.with_related(related)
-    }
-
-    /// True if the record is found by a condition, or is the only one.
-    fn may_match(&self, parsed: &ParsedArguments) -> bool {
-        !parsed.conditions.is_empty() || self.is_singleton
-    }
-
-    /// The error for related records of a record that is not named by its key.
-    fn unnamed_owner_error(&self, model: &Model, related: &RelatedInput) -> Error {
-        let record = model.record(self.record);
-        let (name, key) = (&record.field(related.relation).name, &record.field(record.id_field()).name);
-        let message =
-            format!("`{name}`: related records can be written only if the record is named by `{key}`");
-        Error::invalid(name, "UNSUPPORTED", message)
     }
 
     /// What the arguments of a subscription filter by.

@@ -12,7 +12,7 @@ use crate::arguments::related_records::{
 };
 use crate::arguments::roles::{inverse_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
-use crate::arguments::unique_fields::{parse_unique_fields, parse_unique_where};
+use crate::arguments::unique_fields::parse_unique_fields;
 use crate::arguments::unknown_names::unknown_argument_message;
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text, is_impossible_key};
 use crate::binding::missing_fields;
@@ -94,19 +94,9 @@ impl ParsedArguments {
                 }
                 RootKind::Mutation => self.accept_written(model, record, verb, *field, value)?,
             },
-            ArgumentRole::ReferencedField(reference, field) => {
-                let condition = Condition::equals(*field, value);
-                self.conditions.push(Condition::some_related(*reference, vec![condition]));
-            }
             ArgumentRole::Compare(field, operator) => {
                 self.conditions.push(Condition::compare(*field, *operator, value));
             }
-            ArgumentRole::UniqueWhere(fields) => match parse_unique_where(record, name, fields, value)? {
-                (field, value) if field == record.id_field() => {
-                    self.id = Some(expect_id(record, name, &value)?);
-                }
-                (field, value) => self.conditions.push(Condition::equals(field, value)),
-            },
             ArgumentRole::UniqueFields => self.unique_fields = parse_unique_fields(record, name, value)?,
             ArgumentRole::Input if verb == OperationVerb::CreateMany => {
                 self.items = parse_items(model, record, name, value)?;
@@ -294,42 +284,30 @@ impl ParsedArguments {
     }
 
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {
+        let paged = self.page.is_some() || self.size.is_some();
         let is_backward = self.last.is_some() || self.before.is_some();
-        let at_cursor = self.after.is_some() || is_backward;
-        // The first page, and an offset of 0, say nothing beside a cursor. The schema may require them.
-        let page = self.page.filter(|page| *page != 1 || !at_cursor);
-        let offset = self.offset.filter(|offset| *offset != 0 || !at_cursor);
-        // The size of the page, too.
-        let count = self.size.or(self.limit);
-        let is_counted = self.first.is_some() || self.last.is_some();
-        let paged = page.is_some() || (self.size.is_some() && (is_counted || !at_cursor));
-        let cursored = self.first.is_some() || at_cursor;
+        let cursored = self.first.is_some() || self.after.is_some() || is_backward;
         match (paged, cursored) {
-            (true, true) if self.page == Some(1) && self.size.is_none() && !at_cursor => {
-                list_window::page_slice(limits, self.page, self.first)
-            }
             (true, true) if is_backward => {
                 Err(list_window::mixed_paging_error("`page` and `size` or `last` and `before`"))
             }
             (true, true) => Err(list_window::mixed_paging_error("`page` and `size` or `first` and `after`")),
-            (false, true) if is_backward && offset.is_some() => {
+            (false, true) if is_backward && self.offset.is_some() => {
                 Err(list_window::mixed_paging_error("`offset` or `last` and `before`"))
-            }
-            (false, true) if self.after.is_some() && offset.is_some() => {
-                Err(list_window::mixed_paging_error("`offset` or `after`"))
             }
             (false, true) if is_backward => list_window::between_slice(
                 limits,
                 (self.after.clone(), self.first),
-                (self.before.clone(), self.last.or(count.filter(|_| self.first.is_none()))),
+                (self.before.clone(), self.last),
             ),
-            (true, false) => list_window::page_slice(limits, self.page, count),
-            (false, true) if offset.is_some() => list_window::range_slice(limits, offset, self.first),
-            (false, true) => {
-                list_window::cursor_slice(limits, "first", self.first.or(count), self.after.clone())
+            // `limit` is the size of the page, too.
+            (true, false) => list_window::page_slice(limits, self.page, self.size.or(self.limit)),
+            (false, true) if self.offset.is_some() && self.after.is_none() => {
+                list_window::range_slice(limits, self.offset, self.first)
             }
-            (false, false) if self.limit.is_some() || offset.is_some() => {
-                list_window::range_slice(limits, offset, self.limit)
+            (false, true) => list_window::cursor_slice(limits, "first", self.first, self.after.clone()),
+            (false, false) if self.limit.is_some() || self.offset.is_some() => {
+                list_window::range_slice(limits, self.offset, self.limit)
             }
             (false, false) => Ok(ListSlice::All),
         }

@@ -18,17 +18,7 @@ pub fn argument_roles(
     // `bookId` means the book only if no argument is called like the key.
     let has_key =
         arguments.iter().any(|argument| named_role(record, verb, &argument.name) == ArgumentRole::Id);
-    let has_object =
-        |name: &str| arguments.iter().any(|argument| argument.name == name && !argument.fields.is_empty());
-    let has_two_inputs = verb == OperationVerb::Save && has_object("create") && has_object("update");
     let role = |argument: &Argument| {
-        if !has_key && let Some(fields) = unique_where(record, verb, argument) {
-            return ArgumentRole::UniqueWhere(fields);
-        }
-        // They hold different values for a record that is new and one that is not.
-        if has_two_inputs && matches!(argument.name.as_str(), "create" | "update") {
-            return ArgumentRole::Unknown;
-        }
         let role = typed_role(named_role(record, verb, &argument.name), verb, argument);
         // `author: ID!` for the field `authorId`.
         let is_value = role == ArgumentRole::Unknown && argument.fields.is_empty();
@@ -50,36 +40,10 @@ pub fn argument_roles(
     };
     let mut roles: Vec<(String, ArgumentRole)> =
         arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect();
-    let names_record = |role: &ArgumentRole| matches!(role, ArgumentRole::Id | ArgumentRole::UniqueWhere(_));
-    if verb.names_record() && !roles.iter().any(|(_, role)| names_record(role)) {
+    if verb.names_record() && !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
         accept_key_part(record, &mut roles);
     }
     roles
-}
-
-/// The fields by which `where` names the record that is written, as Prisma has it: the key and unique fields; all of
-/// them if the type of the argument is called so (`UserWhereUniqueInput`).
-fn unique_where(record: &RecordType, verb: OperationVerb, argument: &Argument) -> Option<Vec<FieldId>> {
-    let is_write = matches!(verb, OperationVerb::Update | OperationVerb::Delete);
-    if !is_write || argument.name != "where" || argument.ty.is_list() {
-        return None;
-    }
-    let type_name = names::snake_words(argument.ty.inner_name());
-    let is_unique_type = type_name.split('_').any(|word| word == "unique");
-    let members = argument.fields.iter().filter_map(|member| unique_where_field(record, &member.name));
-    let fields: Vec<FieldId> = members
-        .filter(|id| is_unique_type || record.field(*id).unique || record.field(*id).kind.is_id())
-        .collect();
-    (!fields.is_empty()).then_some(fields)
-}
-
-/// The field that a member of such an object compares.
-pub(crate) fn unique_where_field(record: &RecordType, member: &str) -> Option<FieldId> {
-    let role = member_role(record, OperationVerb::Get, member);
-    if let ArgumentRole::Field(field) = role {
-        return Some(field);
-    }
-    (role == ArgumentRole::Id).then(|| record.id_field())
 }
 
 /// The role that the name says, unless the argument is an object and that role takes none: `page: PageRequest`. A

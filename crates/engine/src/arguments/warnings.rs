@@ -4,7 +4,7 @@ use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 
 use crate::arguments::conditions;
-use crate::arguments::roles::{argument_roles, unique_where_field};
+use crate::arguments::roles::argument_roles;
 use crate::arguments::unknown_names::{unknown_argument_message, unknown_member_message};
 use crate::binding::impossible_fields;
 use crate::builtin_operation::VerbGroup;
@@ -89,18 +89,11 @@ impl CheckedField<'_> {
                 ArgumentRole::Input => {
                     nested(&|member| unknown_member_message(self.model, record, verb, member))
                 }
-                ArgumentRole::UniqueWhere(fields) => nested(&|member| {
-                    let field = unique_where_field(record, &member.name);
-                    let is_known = field.is_some_and(|field| fields.contains(&field));
-                    let reason = format!("`{}` does not identify a {}", member.name, record.name);
-                    (!is_known).then_some(reason)
-                }),
                 ArgumentRole::Id
                 | ArgumentRole::Ids
                 | ArgumentRole::UniqueFields
                 | ArgumentRole::Field(_)
                 | ArgumentRole::Compare(..)
-                | ArgumentRole::ReferencedField(..)
                 | ArgumentRole::ExpectedVersion
                 | ArgumentRole::ClientMutationId
                 | ArgumentRole::Page

@@ -105,8 +105,7 @@ fn builtin_binding(
         first_page: first_page(record_type, verb, &root.arguments, &argument_roles),
         argument_roles,
         result_shape,
-        is_singleton: is_singleton(model, root, record, verb)
-            || NamedArguments::new(model, record, verb, &root.arguments).updates_only_record(),
+        is_singleton: is_singleton(model, root, record, verb),
     }))
 }
 

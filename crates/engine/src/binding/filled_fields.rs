@@ -88,9 +88,7 @@ fn fill_value(field: &Field) -> Option<FillValue> {
         return None;
     }
     match field.kind.own_value()? {
-        ValueType::Scalar(Scalar::DateTime | Scalar::LocalDateTime) if is_clock_name(&field.name) => {
-            Some(FillValue::CurrentTime)
-        }
+        ValueType::Scalar(Scalar::DateTime) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),
         ValueType::Scalar(Scalar::Date) if is_clock_name(&field.name) => Some(FillValue::CurrentDate),
         // Without a scalar for times, they are often kept as text.
         ValueType::Scalar(Scalar::String) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),

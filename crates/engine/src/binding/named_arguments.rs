@@ -1,13 +1,10 @@
 //! The arguments of a root field for one reading of its name: the role of each, and whether they say enough.
 
-use trefoil_model::naming::names::{is_key_name, operation_names, snake_words};
-use trefoil_model::naming::operation_verbs::{NameReading, NamedVerb, TypeNoun, type_words};
-use trefoil_model::{
-    Argument, Field, FieldId, FilterOperator, Model, RecordType, RecordTypeId, RootField, RootKind,
-};
+use trefoil_model::naming::names::{is_key_name, snake_words};
+use trefoil_model::naming::operation_verbs::{NameReading, NamedVerb, TypeNoun};
+use trefoil_model::{Argument, Field, FieldId, FilterOperator, Model, RecordType, RecordTypeId, RootKind};
 
-use crate::arguments::roles::{any_case_field, argument_roles, filter_field, member_role};
-use crate::binding::result_type::is_listed;
+use crate::arguments::roles::{argument_roles, member_role};
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 
 pub(super) struct NamedArguments<'a> {
@@ -89,7 +86,7 @@ impl<'a> NamedArguments<'a> {
     /// True if an argument, or a member of an input object, names the record.
     pub fn takes_id(&self) -> bool {
         self.roles.iter().zip(self.arguments).any(|((_, role), argument)| {
-            matches!(role, ArgumentRole::Id | ArgumentRole::UniqueWhere(_))
+            *role == ArgumentRole::Id
                 || (*role == ArgumentRole::Input
                     && argument
                         .fields
@@ -128,8 +125,7 @@ impl<'a> NamedArguments<'a> {
             OperationVerb::Exists => understood && self.has_filter(),
             OperationVerb::Create => understood || can_ignore_rest(),
             OperationVerb::Update | OperationVerb::Save => {
-                (self.takes_id() && (understood || can_ignore_rest()))
-                    || (understood && self.updates_only_record())
+                self.takes_id() && (understood || can_ignore_rest())
             }
             OperationVerb::Delete => self.takes_id() && understood,
             OperationVerb::CreateMany => understood && self.has_role(&ArgumentRole::Input),
@@ -138,20 +134,6 @@ impl<'a> NamedArguments<'a> {
             }
             OperationVerb::Upsert => understood && self.has_role(&ArgumentRole::UniqueFields),
         }
-    }
-
-    /// True for `updateShop(name: String)`, where `shop: Shop!` is the one record of its type: whatever the operation
-    /// takes is set, and nothing else could say which record is meant.
-    pub fn updates_only_record(&self) -> bool {
-        let sets = |role: &ArgumentRole| matches!(role, ArgumentRole::Field(_) | ArgumentRole::Input);
-        let is_known = |role: &ArgumentRole| {
-            sets(role) || matches!(role, ArgumentRole::ExpectedVersion | ArgumentRole::ClientMutationId)
-        };
-        self.verb == OperationVerb::Update
-            && !self.takes_id()
-            && self.roles.iter().all(|(_, role)| is_known(role))
-            && self.roles.iter().any(|(_, role)| sets(role))
-            && is_only_record(self.model, self.record)
     }
 
     /// A text that is no field may be for a resolver that is yet to be written: a password. Several records, or what
@@ -209,7 +191,6 @@ impl<'a> NamedArguments<'a> {
             matches!(
                 role,
                 ArgumentRole::Field(_)
-                    | ArgumentRole::ReferencedField(..)
                     | ArgumentRole::Compare(..)
                     | ArgumentRole::Where
                     | ArgumentRole::Input
@@ -241,7 +222,7 @@ impl<'a> NamedArguments<'a> {
         if names_key {
             return self.accept_only_id();
         }
-        let Some(field) = self.find_field(by) else { return self.accept_referenced(by) };
+        let Some(field) = self.find_field(by) else { return false };
         let field_name = snake_words(&self.record.field(field).name);
         let holds_key = self.record.field(field).kind.is_reference() || field_name.ends_with("_id");
         let is_argument = |name: &str| {
@@ -251,64 +232,9 @@ impl<'a> NamedArguments<'a> {
                 || (holds_key && (words == "id" || words == format!("{by}_id")))
         };
         let position = self.arguments.iter().position(|argument| is_argument(&argument.name));
-        let Some(position) = position else { return self.accept_referenced(by) };
+        let Some(position) = position else { return false };
         self.roles[position].1 = ArgumentRole::Field(field);
         true
-    }
-
-    /// `employeesByDepartment(code: String!)`, `booksByAuthorName(authorName: String!)`: the one argument without another
-    /// meaning is a field of the record that a reference leads to.
-    fn accept_referenced(&mut self, by: &str) -> bool {
-        let unknown = self.roles.iter().enumerate().filter(|(_, (_, role))| *role == ArgumentRole::Unknown);
-        let positions: Vec<usize> = unknown.map(|(position, _)| position).collect();
-        let [position] = positions.as_slice() else { return false };
-        let Some((reference, field)) = self.referenced_field(by, &self.arguments[*position]) else {
-            return false;
-        };
-        self.roles[*position].1 = ArgumentRole::ReferencedField(reference, field);
-        true
-    }
-
-    /// The reference that the words after `by` name, and the field of its records that they or the argument name.
-    fn referenced_field(&self, by: &str, argument: &Argument) -> Option<(FieldId, FieldId)> {
-        let words = snake_words(&argument.name);
-        let mut found = Vec::new();
-        for (position, field) in self.record.fields.iter().enumerate() {
-            let Some(reference) = field.kind.reference() else { continue };
-            let target = self.model.record(reference.target);
-            let is_only = self.find_reference(&type_words(&target.name)) == Some(FieldId(position));
-            let mut names = vec![snake_words(&field.name)];
-            names.extend(Some(type_words(&target.name)).filter(|_| is_only));
-            names.dedup();
-            for name in &names {
-                let Some(rest) = by.strip_prefix(name.as_str()) else { continue };
-                let own = words.strip_prefix(&format!("{name}_")).unwrap_or(&words);
-                let is_named = rest.is_empty() || rest.strip_prefix('_') == Some(own);
-                let inner = filter_field_by_words(target, own).filter(|_| is_named);
-                found.extend(inner.map(|inner| (FieldId(position), inner)));
-            }
-        }
-        found.dedup();
-        if let [only] = found.as_slice() { Some(*only) } else { None }
-    }
-
-    /// The two fields that an argument can mean: `code` of an Employee, or that of its Department, in
-    /// `employeesByDepartment(code: String!)`.
-    pub fn two_fields(&self, by: &str) -> Option<String> {
-        let both = self.arguments.iter().zip(&self.roles).find_map(|(argument, (_, role))| {
-            let ArgumentRole::Field(own) = role else { return None };
-            let own = self.record.field(*own);
-            let (reference, field) = self.referenced_field(by, argument)?;
-            let target = self.record.field(reference).kind.reference()?.target;
-            let target = self.model.record(target);
-            Some((argument, own, target, target.field(field)))
-        });
-        both.map(|(argument, own, target, field)| {
-            format!(
-                "`{}` has two readings: `{}.{}` and `{}.{}`",
-                argument.name, self.record.name, own.name, target.name, field.name
-            )
-        })
     }
 
     /// `viewCompanyById(cid: ID!)`: the one argument is the id.
@@ -375,48 +301,6 @@ impl<'a> NamedArguments<'a> {
                 .is_some_and(|found| self.record.field(found).name == field.name)
     }
 }
-
-/// A field with values to compare, by its name: neither the key nor a reference, which are named by ids.
-fn filter_field_by_words(record: &RecordType, words: &str) -> Option<FieldId> {
-    any_case_field(record, words, filter_field)
-        .filter(|id| !record.field(*id).kind.is_id() && !record.field(*id).kind.is_reference())
-}
-
-/// True if a query without arguments gives the one record of a type that belongs to nobody: a record that leads to
-/// others, or a profile, could be another one for each user.
-fn is_only_record(model: &Model, record: &RecordType) -> bool {
-    let is_own = type_words(&record.name).split('_').any(|word| PERSONAL_WORDS.contains(&word));
-    let gets_it = |root: &RootField| {
-        root.root_kind == RootKind::Query
-            && root.arguments.is_empty()
-            && !root.ty.is_list()
-            && root.ty.inner_name() == record.name
-            && operation_names(&record.name).get.contains(&root.name)
-    };
-    let id = model.find_record(&record.name);
-    !is_own
-        && id.is_some_and(|id| !is_listed(model, id))
-        && !record.fields.iter().any(|field| field.kind.is_reference())
-        && model.root_fields.iter().any(gets_it)
-}
-
-/// Words in the names of types of which each user has a record.
-const PERSONAL_WORDS: [&str; 14] = [
-    "account",
-    "basket",
-    "cart",
-    "customer",
-    "member",
-    "my",
-    "own",
-    "person",
-    "preference",
-    "profile",
-    "session",
-    "subscription",
-    "user",
-    "viewer",
-];
 
 /// Words in the names of fields that are not just stored as they are sent.
 const SECRET_WORDS: [&str; 5] = ["password", "passwd", "pin", "secret", "token"];

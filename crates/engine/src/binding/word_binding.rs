@@ -70,8 +70,7 @@ impl<'m> WordBinder<'m> {
             }
         }
         let Some(best) = candidates.iter().map(|candidate| candidate.fit).min() else {
-            let explained = readings.iter().find_map(|reading| self.explain_two_fields(root, reading));
-            return explained.map_or(WordMatch::None, WordMatch::Several);
+            return WordMatch::None;
         };
         let mut best = candidates.into_iter().filter(|candidate| candidate.fit == best);
         let Some(first) = best.next() else { return WordMatch::None };
@@ -170,12 +169,9 @@ impl<'m> WordBinder<'m> {
                     Some(words) => (words, false),
                     None => (reading.noun.as_str(), true),
                 };
-                let sets_field = arguments.sets_only(words, is_whole_name)
-                    || self
-                        .words_after_part(noun, &reading.noun)
-                        .into_iter()
-                        .any(|words| arguments.sets_only(words, false));
-                return !is_other_type && !self.begins_with_other_type(&reading.noun, noun) && sets_field;
+                return !is_other_type
+                    && !self.begins_with_other_type(&reading.noun, noun)
+                    && arguments.sets_only(words, is_whole_name);
             }
             let is_list = matches!(reading.verb, NamedVerb::List | NamedVerb::Count);
             let owner = noun.words_before(&reading.noun).filter(|_| is_list && !is_other_type);
@@ -184,30 +180,11 @@ impl<'m> WordBinder<'m> {
         fit.or_else(|| is_qualified().then_some(NounFit::Qualified))
     }
 
-    /// What follows a part of the type's name: `status` in `order_status` for CustomerOrder.
-    fn words_after_part<'n>(&self, noun: &TypeNoun, words: &'n str) -> Vec<&'n str> {
-        let splits = words.match_indices('_').map(|(at, _)| (&words[..at], &words[at + 1..]));
-        let parts =
-            splits.filter(|(part, _)| noun.fit(part) == Some(NounFit::Part) && self.is_part_of_name(part));
-        parts.map(|(_, rest)| rest).collect()
-    }
-
     /// True if the name of another type is at the beginning, or a longer one: `cart_item_quantity` is not of Cart.
     fn begins_with_other_type(&self, words: &str, noun: &TypeNoun) -> bool {
         let own_length = noun.words_after(words).map_or(0, |rest| words.len() - rest.len() - 1);
         let begins = |other: &str| words.strip_prefix(other).is_some_and(|rest| rest.starts_with('_'));
         self.object_nouns.iter().any(|other| other.len() > own_length && begins(other))
-    }
-
-    /// The explanation for a name that is understood, with an argument that could be of two types.
-    fn explain_two_fields(&self, root: &RootField, reading: &NameReading) -> Option<String> {
-        let by = reading.by.as_ref()?;
-        let record = declared_record(self.model, &root.ty)?;
-        let verb = operation_verb(self.model, reading.verb, record, root);
-        find_result_shape(self.model, root, record, verb)?;
-        self.record_nouns[record.0].fit(&reading.noun)?;
-        let fields = NamedArguments::new(self.model, record, verb, &root.arguments).two_fields(by)?;
-        Some(format!("{fields}; name the argument like one of them, or write a resolver for `{}`", root.name))
     }
 
     fn explain_two(&self, root: &RootField, first: &BindingCandidate, second: &BindingCandidate) -> String {

@@ -47,8 +47,6 @@ struct CellComparison {
     is_integer: bool,
     /// Times inside JSON may lack digits.
     is_time: bool,
-    /// A time without a zone.
-    is_local_time: bool,
 }
 
 #[derive(Debug)]
@@ -171,7 +169,6 @@ impl CellComparison {
             ignores_case: field.ignores_case,
             is_integer: value_type.is_some_and(|ty| ty.storage_class() == StorageClass::Integer),
             is_time: value_type.and_then(ValueType::scalar) == Some(Scalar::DateTime),
-            is_local_time: value_type.and_then(ValueType::scalar) == Some(Scalar::LocalDateTime),
         }
     }
 
@@ -212,9 +209,6 @@ impl CellComparison {
             }
             StoredValue::Text(time) if self.is_time && is_single => {
                 date_times::stored_form(&time).map_or(StoredValue::Null, StoredValue::Text)
-            }
-            StoredValue::Text(time) if self.is_local_time && is_single => {
-                date_times::stored_local_form(&time).map_or(StoredValue::Null, StoredValue::Text)
             }
             stored @ (StoredValue::Null
             | StoredValue::Int(_)

@@ -11,7 +11,6 @@ use trefoil_model::{
     ValueType,
 };
 
-use crate::arguments::roles::unique_where_field;
 use crate::builtin_operation::VerbGroup;
 use crate::graphql_document::literals::graphql_literal;
 use crate::graphql_document::where_literal::WhereWriter;
@@ -181,14 +180,6 @@ impl DocumentTemplate<'_> {
                 Some(graphql_literal(model, argument.ty.inner_name(), field.kind.value_type(), &value))
             }
             ArgumentRole::Input => self.input_literal(model, record, argument),
-            ArgumentRole::UniqueWhere(_) => {
-                let mut members = argument.fields.iter();
-                let is_key =
-                    |inner: &&Argument| unique_where_field(record, &inner.name) == Some(record.id_field());
-                let inner = members.find(is_key)?;
-                let id = graphql_literal(model, inner.ty.inner_name(), None, &json!(self.id_text(record)?));
-                Some(format!("{{ {}: {id} }}", inner.name))
-            }
             ArgumentRole::Page => self.page_and_size().map(|(page, _)| literal(json!(page))),
             ArgumentRole::PageFromZero => self.page_and_size().map(|(page, _)| literal(json!(page - 1))),
             ArgumentRole::Size => self.page_and_size().map(|(_, size)| literal(json!(size))),
@@ -212,7 +203,6 @@ impl DocumentTemplate<'_> {
             | ArgumentRole::Before
             | ArgumentRole::Ids
             | ArgumentRole::Compare(..)
-            | ArgumentRole::ReferencedField(..)
             | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion

@@ -122,9 +122,7 @@ impl GroupKey {
             Some(TimePeriod::Hour) if scalar == Some(Scalar::Date) => {
                 Some(format!("`{text}`: `{name}` is a date, which has no hour"))
             }
-            Some(period)
-                if !matches!(scalar, Some(Scalar::Date | Scalar::DateTime | Scalar::LocalDateTime)) =>
-            {
+            Some(period) if !matches!(scalar, Some(Scalar::Date | Scalar::DateTime)) => {
                 Some(format!("`{text}`: `{name}` is no date or time, so it has no {}", period.name()))
             }
             Some(_) | None => None,

@@ -97,22 +97,6 @@ pub enum Operation {
         expected_version: Option<i64>,
         selection: Arc<PreparedSelection>,
     },
-    /// Updates the one record that matches; without conditions, the first one.
-    UpdateMatch {
-        record: RecordTypeId,
-        conditions: Vec<Condition>,
-        fields: Vec<(FieldId, Value)>,
-        filled_fields: Vec<FilledField>,
-        expected_version: Option<i64>,
-        selection: Arc<PreparedSelection>,
-    },
-    /// Deletes the one record that matches.
-    DeleteMatch {
-        record: RecordTypeId,
-        conditions: Vec<Condition>,
-        expected_version: Option<i64>,
-        selection: Arc<PreparedSelection>,
-    },
     /// Writes a record together with records that are related to it: all of them, or none.
     Nested {
         record: RecordTypeId,
@@ -168,8 +152,6 @@ impl Operation {
             | Operation::Upsert { .. }
             | Operation::DeleteMany { .. }
             | Operation::Delete { .. }
-            | Operation::UpdateMatch { .. }
-            | Operation::DeleteMatch { .. }
             | Operation::Nested { .. }
             | Operation::ReadImage { .. }
             | Operation::PlainList(_)) => other,
@@ -188,8 +170,6 @@ impl Operation {
             | Operation::CreateMany { .. }
             | Operation::UpdateMany { .. }
             | Operation::DeleteMany { .. }
-            | Operation::UpdateMatch { .. }
-            | Operation::DeleteMatch { .. }
             | Operation::Nested { .. }
             | Operation::ReadImage { .. }
             | Operation::Aggregate { .. }

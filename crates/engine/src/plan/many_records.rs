@@ -24,16 +24,6 @@ pub(super) fn plan_matches(
     Ok(PlannedListing { predicates, count, ..PlannedListing::default() })
 }
 
-/// The one record that meets all conditions.
-pub(super) fn plan_only_match(
-    model: &Model,
-    record: RecordTypeId,
-    conditions: &[Condition],
-) -> Result<PlannedListing> {
-    let predicates = plan_predicates(model, model.record(record), conditions)?;
-    Ok(PlannedListing { predicates, count: CountMode::UpTo(1), ..PlannedListing::default() })
-}
-
 /// Refuses more records than one operation may write.
 pub fn check_record_count(count: usize, limits: &PlanLimits) -> Result<()> {
     let max = limits.bulk;

@@ -112,15 +112,6 @@ pub enum PlanAction {
         links: Vec<(FieldId, Vec<RecordId>)>,
         selection: Arc<PlannedSelection>,
     },
-    /// Changes the one record that matches.
-    WriteMatch {
-        record: RecordTypeId,
-        /// Counts up to 1. Without conditions the first record is meant.
-        listing: PlannedListing,
-        change: MatchChange,
-        expected_version: Option<i64>,
-        selection: Arc<PlannedSelection>,
-    },
     Nested(Box<NestedPlan>),
     ReadImage {
         record: RecordTypeId,
@@ -129,13 +120,6 @@ pub enum PlanAction {
     },
     Aggregate(PlannedAggregate),
     PlainList(PlainListOperation),
-}
-
-/// What is done to the record that matches.
-#[derive(Debug, Clone)]
-pub enum MatchChange {
-    Update { values: Vec<(FieldId, StoredValue)>, links: Vec<(FieldId, Vec<RecordId>)> },
-    Delete,
 }
 
 /// A record of an import.
@@ -188,7 +172,6 @@ impl Plan {
             | PlanAction::Update { .. }
             | PlanAction::UpdateMany { .. }
             | PlanAction::Upsert { .. }
-            | PlanAction::WriteMatch { .. }
             | PlanAction::Delete { .. }
             | PlanAction::DeleteMany { .. }
             | PlanAction::Nested(_) => true,
@@ -293,20 +276,6 @@ fn plan_action(
                 }
                 (Err(error), _) => return Err(error),
             }
-        }
-        Operation::UpdateMatch { record, conditions, fields, filled_fields, expected_version, selection } => {
-            let listing = many_records::plan_only_match(model, record, &conditions)?;
-            let planner = WritePlanner::new(model, record, now);
-            let PlannedValues { values, links, .. } =
-                planner.plan_update(fields, &filled_fields, MissingFields::Keep)?;
-            let (change, selection) =
-                (MatchChange::Update { values, links }, selection.plan(model, limits, record)?);
-            PlanAction::WriteMatch { record, listing, change, expected_version, selection }
-        }
-        Operation::DeleteMatch { record, conditions, expected_version, selection } => {
-            let listing = many_records::plan_only_match(model, record, &conditions)?;
-            let (change, selection) = (MatchChange::Delete, selection.plan(model, limits, record)?);
-            PlanAction::WriteMatch { record, listing, change, expected_version, selection }
         }
         Operation::Nested { record, write, selection } => {
             PlanAction::Nested(Box::new(plan_nested(model, limits, record, write, selection, now, origin)?))

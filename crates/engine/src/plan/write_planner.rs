@@ -4,8 +4,8 @@ use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::values::{coerce, date_times};
 use trefoil_model::{
-    Field, FieldId, KeyForm, KeySource, Model, RecordId, RecordType, RecordTypeId, Scalar, StoredValue,
-    Value, ValueSource,
+    Field, FieldId, KeyForm, KeySource, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
+    ValueSource,
 };
 
 use crate::operation::{FillValue, FilledField, MissingFields};
@@ -230,13 +230,7 @@ impl<'a> WritePlanner<'a> {
             }
             let field = self.record.field(*id);
             let value = match value {
-                FillValue::CurrentTime => {
-                    let mut time = date_times::format_timestamp(self.now);
-                    if field.kind.scalar() == Some(Scalar::LocalDateTime) {
-                        time.truncate(time.trim_end_matches('Z').len());
-                    }
-                    Value::String(time)
-                }
+                FillValue::CurrentTime => Value::String(date_times::format_timestamp(self.now)),
                 FillValue::CurrentDate => Value::String(self.now.strftime("%Y-%m-%d").to_string()),
                 FillValue::False => Value::Bool(false),
                 FillValue::Zero => Value::Int(0),

@@ -130,14 +130,14 @@ impl RootFieldEnd<'_> {
                 })
             }
             (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id { .. }, Outcome::NotFound) => {
-                let type_name = builtin.record_name.clone();
-                let what = match pending.record_id.clone() {
-                    Some(id) => MissingItem::Record { type_name, id },
-                    None if pending.writes_match => MissingItem::Named(type_name),
+                match pending.record_id.clone() {
+                    Some(id) => {
+                        let what = MissingItem::Record { type_name: builtin.record_name.clone(), id };
+                        writer.fail_with(root.required, &Error::NotFound { what }, at)
+                    }
                     // A read that finds nothing is null.
-                    None => return writer.write_null(root.required, at),
-                };
-                writer.fail_with(root.required, &Error::NotFound { what }, at)
+                    None => writer.write_null(root.required, at),
+                }
             }
             (
                 RootShape::Id { is_number },

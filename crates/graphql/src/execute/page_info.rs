@@ -61,13 +61,8 @@ impl PageInfo<'_> {
             PagePart::Page => number(page(self.first_page.unwrap_or(1))),
             PagePart::SpringNumber => number(page(self.first_page.unwrap_or(0))),
             PagePart::PageIndex => number(page(0)),
-            // Where null is not allowed, the number is given though there is no such page.
-            PagePart::NextPage => {
-                number(page(self.first_page.unwrap_or(1) + 1).filter(|_| has_next || slot.required))
-            }
-            PagePart::PreviousPage => {
-                number(page(self.first_page.unwrap_or(1) - 1).filter(|_| has_previous || slot.required))
-            }
+            PagePart::NextPage => number(page(self.first_page.unwrap_or(1) + 1).filter(|_| has_next)),
+            PagePart::PreviousPage => number(page(self.first_page.unwrap_or(1) - 1).filter(|_| has_previous)),
             PagePart::Size => slice.max_count().map_or_else(|| number(Some(self.rows)), Value::Int),
             PagePart::Length => number(Some(self.rows)),
             PagePart::Offset => number(slice.offset()),

@@ -17,8 +17,6 @@ pub struct PendingRoot {
     pub root_position: usize,
     /// The record of an update or a deletion.
     pub record_id: Option<RecordId>,
-    /// It writes the one record that matches, so that finding none is an error.
-    pub writes_match: bool,
     pub cursors: Option<CursorFormat>,
     /// The part of the list that is read.
     pub slice: ListSlice,
@@ -41,7 +39,6 @@ impl PendingRoot {
         let mut pending = PendingRoot {
             root_position: root,
             record_id: None,
-            writes_match: false,
             cursors: None,
             slice: ListSlice::All,
             page_id: None,
@@ -68,7 +65,6 @@ impl PendingRoot {
             ) => {
                 pending.record_id = Some(id.clone());
             }
-            Ok(Operation::UpdateMatch { .. } | Operation::DeleteMatch { .. }) => pending.writes_match = true,
             Ok(
                 Operation::Get { .. }
                 | Operation::Create { .. }

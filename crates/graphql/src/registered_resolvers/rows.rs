@@ -33,8 +33,6 @@ impl RootRowCollector {
                     | Operation::Nested { selection, .. }
                     | Operation::Update { selection, .. }
                     | Operation::Delete { selection, .. }
-                    | Operation::UpdateMatch { selection, .. }
-                    | Operation::DeleteMatch { selection, .. }
                     | Operation::ReadImage { selection, .. },
                 ) => (selection.clone(), 0),
                 Ok(Operation::Aggregate { query, .. }) => (Arc::default(), query.cell_count()),

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use apollo_compiler::ast::{FieldDefinition, InputValueDefinition, Type};
+use apollo_compiler::Schema;
+use apollo_compiler::ast::{FieldDefinition, Type};
 use apollo_compiler::schema::ObjectType;
-use apollo_compiler::{Node, Schema};
 
 use crate::aggregate_wrapper::is_group_type;
 use crate::change_wrapper::changed_type;
@@ -53,7 +53,7 @@ pub(crate) fn declared_keys<'a>(
         };
         let is_listed = || !is_result && is_listed(schema, &ty.name);
         let part = || part_key(ty, &noun, &nouns).filter(|_| is_listed());
-        let by_name = || key_field(ty, is_result).map(|key| given_key(schema, ty, &noun, key));
+        let by_name = || key_field(ty, is_result);
         Some((ty.name.as_str(), chosen().or_else(by_name).or_else(undeclared).or_else(part)?))
     };
     types.iter().filter_map(key).collect()
@@ -105,39 +105,6 @@ fn key_field(ty: &ObjectType, is_result: bool) -> Option<DeclaredKey<'_>> {
         .or_else(|| named(&is_uuid))
 }
 
-/// `createDepartment(id: ID!, …)`: an ID that every create operation of the type requires is a text of the client's choice.
-fn given_key<'a>(
-    schema: &Schema,
-    ty: &'a ObjectType,
-    noun: &TypeNoun,
-    key: DeclaredKey<'a>,
-) -> DeclaredKey<'a> {
-    let Some(name) = key.field.filter(|name| ty.fields[*name].ty.inner_named_type() == "ID") else {
-        return key;
-    };
-    let requires_key = |arguments: &[Node<InputValueDefinition>]| {
-        arguments.iter().any(|argument| {
-            let input = schema.get_input_object(argument.ty.inner_named_type());
-            let member = input.and_then(|input| input.fields.get(name));
-            let is_key = argument.name == name && argument.ty.is_non_null();
-            is_key || member.is_some_and(|member| member.ty.is_non_null() && !argument.ty.is_list())
-        })
-    };
-    let mutations = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Mutation);
-    let fields = mutations.filter_map(|(_, name)| schema.get_object(name)).flat_map(|ty| ty.fields.values());
-    let mut creates = fields.filter(|field| {
-        let mut readings = read_operation_name(RootKind::Mutation, &field.name).into_iter();
-        readings.any(|reading| reading.verb == NamedVerb::Create && noun.is_named(&reading.noun))
-    });
-    let is_given = creates.next().is_some_and(|first| {
-        requires_key(&first.arguments) && creates.all(|other| requires_key(&other.arguments))
-    });
-    match is_given {
-        true => DeclaredKey { form: KeyForm::Text, source: KeySource::Client, ..key },
-        false => key,
-    }
-}
-
 /// `accountId: ID!` in BankAccountDTO, unless there is a type Account, which it would refer to.
 fn part_key<'a>(ty: &'a ObjectType, noun: &TypeNoun, nouns: &HashSet<String>) -> Option<DeclaredKey<'a>> {
     let mut fields = ty.fields.values().filter(|field| {
@@ -170,7 +137,6 @@ fn field_key(field: &FieldDefinition) -> Option<DeclaredKey<'_>> {
         | Scalar::Decimal
         | Scalar::Date
         | Scalar::DateTime
-        | Scalar::LocalDateTime
         | Scalar::Url
         | Scalar::Email
         | Scalar::Json => return None,

@@ -1,4 +1,4 @@
-//! Dates and times: RFC 3339 to the stored form, in UTC with six digits. Times without a zone have the same form without it.
+//! Dates and times: RFC 3339 to the stored form, in UTC with six digits.
 
 use jiff::{SignedDuration, Timestamp, civil};
 
@@ -15,21 +15,6 @@ pub(crate) fn parse_date(text: &str) -> Option<civil::Date> {
 /// Parses RFC 3339 with its offset, as UTC; digits beyond the microsecond must be zeros. Not a `Timestamp`, whose
 /// range ends a day before the year 9999 does.
 pub(crate) fn parse_date_time(text: &str) -> Option<civil::DateTime> {
-    let (local, zone) = parse_clock(text)?;
-    let utc = local.checked_sub(parse_zone_offset(zone)?).ok()?;
-    (utc.year() >= 1).then_some(utc)
-}
-
-/// Parses a time without a zone, such as `2026-01-31T09:30:00`. Java leaves seconds out where there are none.
-pub(crate) fn parse_local_date_time(text: &str) -> Option<civil::DateTime> {
-    if text.len() == 16 {
-        return parse_local_date_time(&format!("{text}:00"));
-    }
-    parse_clock(text).filter(|(_, zone)| zone.is_empty()).map(|(local, _)| local)
-}
-
-/// The time that clocks show, and the zone after it.
-fn parse_clock(text: &str) -> Option<(civil::DateTime, &str)> {
     let (clock, rest) = text.split_at_checked(19)?;
     if !matches_shape(clock, b"0000-00-00T00:00:00") {
         return None;
@@ -37,7 +22,8 @@ fn parse_clock(text: &str) -> Option<(civil::DateTime, &str)> {
     let (micros, zone) = parse_fraction(rest)?;
     let number = |range: std::ops::Range<usize>| clock[range].parse::<i8>().ok();
     let time = civil::Time::new(number(11..13)?, number(14..16)?, number(17..19)?, micros * 1000).ok()?;
-    Some((parse_date(&clock[..10])?.to_datetime(time), zone))
+    let utc = parse_date(&clock[..10])?.to_datetime(time).checked_sub(parse_zone_offset(zone)?).ok()?;
+    (utc.year() >= 1).then_some(utc)
 }
 
 /// The microseconds of `.5Z` and the zone after them.
@@ -73,13 +59,8 @@ pub fn format_timestamp(timestamp: Timestamp) -> String {
 
 /// The stored form of a time: UTC with all six digits, so that text order is time order.
 pub(crate) fn format_date_time(time: civil::DateTime) -> String {
-    format_local_date_time(time) + "Z"
-}
-
-/// The stored form of a time without a zone.
-pub(crate) fn format_local_date_time(time: civil::DateTime) -> String {
     format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}",
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
         time.year(),
         time.month(),
         time.day(),
@@ -95,25 +76,16 @@ pub fn stored_form(text: &str) -> Option<String> {
     parse_date_time(text).filter(|_| text.ends_with('Z')).map(format_date_time)
 }
 
-/// The stored form of a time without a zone that may lack digits: `2026-01-31T09:30:00`.
-pub fn stored_local_form(text: &str) -> Option<String> {
-    parse_local_date_time(text).map(format_local_date_time)
-}
-
 /// True if the text is in the form of [`format_date_time`]; allocates nothing.
 pub(crate) fn is_canonical_date_time(text: &str) -> bool {
-    text.strip_suffix('Z').is_some_and(is_canonical_local_date_time)
-}
-
-/// True if the text is in the form of [`format_local_date_time`]; allocates nothing.
-pub(crate) fn is_canonical_local_date_time(text: &str) -> bool {
-    matches_shape(text, b"0000-00-00T00:00:00.000000")
+    matches_shape(text, b"0000-00-00T00:00:00.000000Z")
         && text.is_ascii()
         && parse_date(&text[..10]).is_some()
         && &text[11..13] < "24"
         && &text[14..16] < "60"
         && &text[17..19] < "60"
         && text.as_bytes()[10] == b'T'
+        && text.ends_with('Z')
 }
 
 /// Compares a text with a shape: `0` stands for any digit, everything else for itself, ignoring case.

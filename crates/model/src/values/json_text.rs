@@ -78,7 +78,6 @@ fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: CellValue<'_>) -> Resul
             write_text(out, text)
         }
         (Scalar::DateTime, CellValue::Text(text)) => write_date_time(out, text)?,
-        (Scalar::LocalDateTime, CellValue::Text(text)) => write_local_date_time(out, text)?,
         (Scalar::Json, CellValue::Text(text)) => write_checked_json(out, text)?,
         (
             Scalar::String
@@ -93,8 +92,7 @@ fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: CellValue<'_>) -> Resul
             | Scalar::Url
             | Scalar::Email
             | Scalar::Json
-            | Scalar::DateTime
-            | Scalar::LocalDateTime,
+            | Scalar::DateTime,
             CellValue::Null
             | CellValue::Int(_)
             | CellValue::Real(_)
@@ -247,27 +245,13 @@ fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), UnreadableCellEr
         let moment = date_times::parse_date_time(text).ok_or(UnreadableCellError)?;
         return write_date_time(out, &date_times::format_date_time(moment));
     }
+    let trimmed = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
+    // Zeros of whole seconds stay.
+    let trimmed = if trimmed.len() < 19 { &text[..19] } else { trimmed };
     out.push(b'"');
-    out.extend_from_slice(shortest_clock(text.trim_end_matches('Z')).as_bytes());
+    out.extend_from_slice(trimmed.as_bytes());
     out.extend_from_slice(b"Z\"");
     Ok(())
-}
-
-fn write_local_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), UnreadableCellError> {
-    if !date_times::is_canonical_local_date_time(text) {
-        let stored = date_times::stored_local_form(text).ok_or(UnreadableCellError)?;
-        return write_local_date_time(out, &stored);
-    }
-    out.push(b'"');
-    out.extend_from_slice(shortest_clock(text).as_bytes());
-    out.push(b'"');
-    Ok(())
-}
-
-/// A time without zeros at the end of its fraction; those of whole seconds stay.
-fn shortest_clock(text: &str) -> &str {
-    let trimmed = text.trim_end_matches('0').trim_end_matches('.');
-    if trimmed.len() < 19 { &text[..19] } else { trimmed }
 }
 
 #[cfg(test)]

@@ -93,7 +93,6 @@ fn display_scalar(scalar: Scalar, value: &Value, size: DisplaySize) -> DisplayVa
         (Scalar::Url, Value::String(text)) => display_url(text, size),
         (Scalar::Date, Value::String(text)) => display_time(text, format_day(text)),
         (Scalar::DateTime, Value::String(text)) => display_time(text, format_datetime(text)),
-        (Scalar::LocalDateTime, Value::String(text)) => display_time(text, format_clock(text)),
         (
             Scalar::Boolean
             | Scalar::Int
@@ -107,7 +106,6 @@ fn display_scalar(scalar: Scalar, value: &Value, size: DisplaySize) -> DisplayVa
             | Scalar::Url
             | Scalar::Date
             | Scalar::DateTime
-            | Scalar::LocalDateTime
             | Scalar::Json,
             _,
         ) => DisplayValue::Nothing,
@@ -204,17 +202,12 @@ fn format_day(text: &str) -> Option<String> {
     Some(format!("{} {month} {}", day.trim_start_matches('0'), year.trim_start_matches('0')))
 }
 
-/// "16 Nov 2026, 09:30 UTC" of `2026-11-16T09:30:00Z`.
+/// "16 Nov 2026, 09:30 UTC" of `2026-11-16T09:30:00Z`; seconds only where there are any.
 fn format_datetime(text: &str) -> Option<String> {
-    Some(format!("{} UTC", format_clock(text.strip_suffix('Z')?)?))
-}
-
-/// "16 Nov 2026, 09:30" of `2026-11-16T09:30:00`; seconds only where there are any.
-fn format_clock(text: &str) -> Option<String> {
-    let (date, time) = text.split_once('T')?;
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let clock = time.get(..8)?;
     let clock = clock.strip_suffix(":00").unwrap_or(clock);
-    Some(format!("{}, {clock}", format_day(date)?))
+    Some(format!("{}, {clock} UTC", format_day(date)?))
 }
 
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];

@@ -60,8 +60,7 @@ fn period_filters(
     text: &str,
 ) -> Option<FormPairs> {
     let bounds = PeriodBounds::from_text(period, text)?;
-    let has_zone = !matches!(scalar, Some(Scalar::Date | Scalar::LocalDateTime));
-    let bounds = if has_zone { bounds.times(zone)? } else { bounds.dates() };
+    let bounds = if scalar == Some(Scalar::Date) { bounds.dates() } else { bounds.times(zone)? };
     let operators = [ComparisonOp::Gte, ComparisonOp::Lt];
     let filters = operators.into_iter().zip(bounds).map(|(op, bound)| {
         // On pages a day stands for its beginning in UTC.

@@ -16,7 +16,7 @@ use crate::form::editable_record::EditableRecord;
 use crate::template_data::{ControlKind, ControlView};
 
 const SCHEMA: &str = r#"
-scalar Long  scalar Decimal  scalar Date  scalar DateTime  scalar LocalDateTime  scalar UUID  scalar URL  scalar Email  scalar JSON
+scalar Long  scalar Decimal  scalar Date  scalar DateTime  scalar UUID  scalar URL  scalar Email  scalar JSON
 enum Few { RED GREEN }
 enum Many { A B C D E F G }
 type Place { city: String!  zip: Int  at: DateTime  open: Boolean!  few: Few!  inner: Place  tags: [String!]  notes: String }
@@ -24,7 +24,7 @@ type Line { label: String!  price: Decimal! @default(value: "1")  paid: Boolean 
 type Thing {
   id: ID!
   text: String  body: String!  int: Int!  float: Float  yes: Boolean!  maybe: Boolean  code: ID
-  long: Long  decimal: Decimal!  date: Date  at: DateTime  local: LocalDateTime  uuid: UUID  url: URL  email: Email  json: JSON  mail: String @email
+  long: Long  decimal: Decimal!  date: Date  at: DateTime  uuid: UUID  url: URL  email: Email  json: JSON  mail: String @email
   few: Few  must: Few!  many: Many  all: Many!
   texts: [String]  ints: [Int!]!  matrix: [[Int]]  times: [DateTime!]  jsons: [JSON]  picks: [Many!]!  maybes: [Few]
   place: Place  there: Place!  lines: [Line!]!  places: [Place]
@@ -98,10 +98,6 @@ impl RandomValues {
                 Value::String(format!("{:04}-12-3{}", 1 + self.number_below(9999), self.number_below(2)))
             }
             Scalar::DateTime => self.moment(),
-            Scalar::LocalDateTime => {
-                let moment = self.moment();
-                Value::from(moment.as_str().unwrap_or_default().trim_end_matches('Z'))
-            }
             Scalar::Uuid => {
                 Value::String(format!("123e4567-e89b-12d3-a456-4266141740{:02}", self.number_below(100)))
             }

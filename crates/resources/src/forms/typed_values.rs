@@ -153,8 +153,7 @@ impl<'m> ControlReader<'m> {
 fn single_value(value_type: &ValueType, text: &str) -> Value {
     match (value_type.scalar(), text.trim()) {
         (_, "") => Value::Null,
-        (Some(Scalar::DateTime), text) => Value::String(whole_time(text, "Z")),
-        (Some(Scalar::LocalDateTime), text) => Value::String(whole_time(text, "")),
+        (Some(Scalar::DateTime), text) => Value::String(utc_datetime(text)),
         (None, text) if value_type.is_json() => json_or_text(text),
         (scalar, text) => typed_value(scalar, text),
     }
@@ -165,8 +164,8 @@ fn normalize_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// A time without a zone gets the one that the form says; seconds are optional.
-fn whole_time(text: &str, zone: &str) -> String {
+/// A time without a zone is in UTC, as the form says; seconds are optional.
+fn utc_datetime(text: &str) -> String {
     let parts = text.split_at_checked(10);
     let Some((day, clock)) = parts.and_then(|(day, rest)| Some((day, rest.strip_prefix(['T', 't', ' '])?)))
     else {
@@ -176,8 +175,8 @@ fn whole_time(text: &str, zone: &str) -> String {
         clock.len() >= 5 && clock.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
     match (is_local, clock.len()) {
         (false, _) => format!("{day}T{clock}"),
-        (true, 5) => format!("{day}T{clock}:00{zone}"),
-        (true, _) => format!("{day}T{clock}{zone}"),
+        (true, 5) => format!("{day}T{clock}:00Z"),
+        (true, _) => format!("{day}T{clock}Z"),
     }
 }
 
@@ -214,7 +213,7 @@ mod tests {
             ("ten letter", "ten letter"),
         ];
         for (input, expected) in table {
-            assert_eq!(whole_time(input, "Z"), expected, "{input}");
+            assert_eq!(utc_datetime(input), expected, "{input}");
         }
     }
 }

@@ -54,12 +54,6 @@ pub const PLAIN_DECIMAL: &str = r"-?[0-9]+(\.[0-9]+)?";
 /// A decimal in a request.
 pub const DECIMAL: &str = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?";
 
-/// A date and time without a zone; seconds are optional.
-pub const LOCAL_DATE_TIME: &str = concat!(
-    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]",
-    r"(:[0-5][0-9](\.[0-9]{1,6})?)?"
-);
-
 /// A valid `Idempotency-Key`.
 pub const IDEMPOTENCY_KEY: &str = r"^[!-~]([\u0009 -~]{0,253}[!-~])?$";
 

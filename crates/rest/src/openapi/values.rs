@@ -161,11 +161,6 @@ fn scalar_schema(scalar: Scalar, context: ValueContext) -> Json {
         },
         Scalar::Date => json!({ "type": "string", "format": "date" }),
         Scalar::DateTime => json!({ "type": "string", "format": "date-time" }),
-        // `format: date-time` would have a zone.
-        Scalar::LocalDateTime => {
-            let pattern = patterns::anchored(patterns::LOCAL_DATE_TIME);
-            json!({ "type": "string", "format": "date-time-local", "pattern": pattern })
-        }
         Scalar::Uuid => json!({ "type": "string", "format": "uuid" }),
         Scalar::Url => json!({ "type": "string", "format": "uri" }),
         // Without `format: email`, which means RFC 5321: Trefoil accepts what browsers accept.

@@ -79,7 +79,8 @@ impl TypeConverter<'_> {
     }
 
     fn read_text(&self, text: &str) -> Option<Value> {
-        let is_new = |name: &str| *self.new_type == scalar_type(name);
+        let is_date_to_time =
+            *self.old_type == scalar_type("Date") && *self.new_type == scalar_type("DateTime");
         match self.old_type {
             _ if *self.new_type == scalar_type("String") && self.old_is_json() => {
                 Some(Value::String(text.to_owned()))
@@ -88,12 +89,8 @@ impl TypeConverter<'_> {
             StoredType::Scalar(name) => match name.as_str() {
                 "JSON" => Some(parse_json(text)?),
                 "Decimal" => Some(number_value(text)),
-                // A time without a zone is taken as one in UTC, and the other way round.
-                "DateTime" if is_new("LocalDateTime") => Some(Value::from(text.trim_end_matches('Z'))),
-                "LocalDateTime" if is_new("DateTime") => Some(Value::String(format!("{text}Z"))),
-                "DateTime" | "LocalDateTime" => Some(Value::String(client_time(text))),
-                "Date" if is_new("DateTime") => Some(Value::String(format!("{text}T00:00:00Z"))),
-                "Date" if is_new("LocalDateTime") => Some(Value::String(format!("{text}T00:00:00"))),
+                "DateTime" => Some(Value::String(client_time(text))),
+                _ if is_date_to_time => Some(Value::String(format!("{text}T00:00:00Z"))),
                 _ => Some(Value::String(text.to_owned())),
             },
             StoredType::Enum(_) | StoredType::Reference { .. } => Some(Value::String(text.to_owned())),
@@ -208,10 +205,11 @@ fn same_number(a: &str, b: &Value) -> bool {
 
 /// `2026-01-02T03:04:05Z`, as clients see it, for the stored `2026-01-02T03:04:05.000000Z`.
 fn client_time(text: &str) -> String {
-    let (clock, zone) = text.strip_suffix('Z').map_or((text, ""), |clock| (clock, "Z"));
-    match clock.contains('.') {
-        true => format!("{}{zone}", clock.trim_end_matches('0').trim_end_matches('.')),
-        false => text.to_owned(),
+    match text.strip_suffix('Z') {
+        Some(rest) if rest.contains('.') => {
+            format!("{}Z", rest.trim_end_matches('0').trim_end_matches('.'))
+        }
+        Some(_) | None => text.to_owned(),
     }
 }
 

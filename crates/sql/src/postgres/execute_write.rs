@@ -39,7 +39,6 @@ pub fn single_statement(program: &Program) -> Option<&str> {
         | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
-        | Program::WriteMatch { .. }
         | Program::Nested { .. }
         | Program::Aggregate(_)
         | Program::PlainList => None,
@@ -75,32 +74,13 @@ pub async fn execute_write(
         | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
-        | Program::WriteMatch { .. }
         | Program::Nested { .. }
         | Program::Aggregate(_)
         | Program::PlainList => execute_read::execute_read(session, plan, program, visit).await,
     }
 }
 
-/// Changes or deletes the record that matched.
-pub async fn execute_match(
-    session: PostgresSession<'_>,
-    parts: WriteParts<'_>,
-    selection: &PlannedSelection,
-    program: &Program,
-    visit: RowVisitor<'_>,
-) -> Result<Outcome, PostgresError> {
-    if let Program::Update(update) = program {
-        return execute_update(session, parts, selection, update, visit).await;
-    }
-    let Program::Delete { delete, version_query, read_level } = program else {
-        return Err(internal_error("a record that matched has the program of another plan"));
-    };
-    let write = PostgresWrite { session, parts, level: read_level, selection };
-    write.delete(delete, version_query, visit).await
-}
-
-/// Updates a record that was found.
+/// Updates the record of an upsert that was found.
 pub async fn execute_update(
     session: PostgresSession<'_>,
     parts: WriteParts<'_>,

@@ -29,7 +29,6 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
         | PlanAction::UpdateMany { .. }
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
-        | PlanAction::WriteMatch { .. }
         | PlanAction::Nested(_)
         | PlanAction::ReadImage { .. }
         | PlanAction::Aggregate(_) => false,

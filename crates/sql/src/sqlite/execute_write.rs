@@ -31,7 +31,6 @@ pub fn needs_savepoint(program: &Program) -> bool {
         | Program::UpdateMany { .. }
         | Program::UpdateManyLinks { .. }
         | Program::Upsert { .. }
-        | Program::WriteMatch { .. }
         | Program::Nested { .. } => true,
         Program::Get(_) | Program::List { .. } | Program::Aggregate(_) | Program::DeleteMany { .. } => false,
         // Only one statement writes; its triggers are part of it.
@@ -67,33 +66,13 @@ pub fn execute_write(
         | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
-        | Program::WriteMatch { .. }
         | Program::Nested { .. }
         | Program::Aggregate(_)
         | Program::PlainList => execute_read(session, plan, program, visit),
     }
 }
 
-/// Changes or deletes the record that matched.
-pub fn execute_match(
-    session: SqliteSession<'_>,
-    model: &Model,
-    parts: WriteParts<'_>,
-    selection: &PlannedSelection,
-    program: &Program,
-    visit: RowVisitor<'_>,
-) -> Result<Outcome, SqliteError> {
-    if let Program::Update(update) = program {
-        return execute_update(session, model, parts, selection, update, visit);
-    }
-    let Program::Delete { delete, version_query, read_level } = program else {
-        return Err(Error::internal("a record that matched has the program of another plan").into());
-    };
-    let write = SqliteWrite { session, model, parts, level: read_level, selection };
-    write.delete(delete, version_query, visit)
-}
-
-/// Updates a record that was found.
+/// Updates the record of an upsert that was found.
 pub fn execute_update(
     session: SqliteSession<'_>,
     model: &Model,

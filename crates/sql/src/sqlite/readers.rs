@@ -68,7 +68,6 @@ pub fn is_inline_read(programs: &[Arc<Program>]) -> bool {
         | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
         | Program::Upsert { .. }
-        | Program::WriteMatch { .. }
         | Program::Nested { .. }
         | Program::Aggregate(_)
         | Program::PlainList => false,

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use quick_cache::unsync::Cache;
 
 use trefoil_engine::Plan;
-use trefoil_engine::plan::{MatchChange, PlanAction, StatementShape};
+use trefoil_engine::plan::{PlanAction, StatementShape};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordType};
 
@@ -63,12 +63,6 @@ pub enum Program {
         find: String,
         create: Box<Program>,
         update: UpdateProgram,
-    },
-    WriteMatch {
-        /// Finds the ids of the records that match, two at most.
-        find: String,
-        /// Changes or deletes the record that was found.
-        write: Box<Program>,
     },
     /// The statements of its steps are written when it runs.
     Nested {
@@ -131,7 +125,6 @@ impl Program {
             | Program::UpdateManyLinks { .. }
             | Program::DeleteMany { .. }
             | Program::Upsert { .. }
-            | Program::WriteMatch { .. }
             | Program::Nested { .. }
             | Program::PlainList => false,
         }
@@ -173,8 +166,10 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             Program::Update(update_program(dialect, model.record(*record), fields, has_version, read_level)?)
         }
         PlanAction::Delete { record, expected_version, selection, .. } => {
+            let owner = model.record(*record);
             let read_level = selects.record_by_id(*record, selection)?;
-            delete_program(dialect, model.record(*record), expected_version.is_some(), read_level)
+            let delete = write::delete_sql(dialect, owner, expected_version.is_some(), &read_level);
+            Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level }
         }
         PlanAction::CreateMany(plans) => {
             let program = |has_id| {
@@ -216,22 +211,6 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
                 update: update_program(dialect, owner, fields, false, read_level)?,
             }
         }
-        PlanAction::WriteMatch { record, listing, change, expected_version, selection } => {
-            let owner = model.record(*record);
-            let find = MatchStatements { dialect, model, record: owner, listing }.find_first_sql();
-            let has_version = expected_version.is_some();
-            let write = match change {
-                MatchChange::Update { values, links } => {
-                    let read_level = selects.written_record(*record, selection)?;
-                    let fields = (field_ids(values), field_ids(links));
-                    Program::Update(update_program(dialect, owner, fields, has_version, read_level)?)
-                }
-                MatchChange::Delete => {
-                    delete_program(dialect, owner, has_version, selects.record_by_id(*record, selection)?)
-                }
-            };
-            Program::WriteMatch { find, write: Box::new(write) }
-        }
         PlanAction::Nested(nested) => {
             Program::Nested { read_level: selects.written_record(nested.record, &nested.selection)? }
         }
@@ -242,17 +221,6 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
 
 fn uncounted_error() -> Error {
     Error::internal("a write to many records does not count them")
-}
-
-/// The statements that delete a record.
-fn delete_program(
-    dialect: Dialect,
-    owner: &RecordType,
-    has_version: bool,
-    read_level: SelectLevel,
-) -> Program {
-    let delete = write::delete_sql(dialect, owner, has_version, &read_level);
-    Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level }
 }
 
 /// The statements that set these fields and links of a record.
@@ -389,18 +357,6 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
         PlanAction::Aggregate(aggregate) => {
             let mut shape = StatementShape::of_kind(10, &StatementShape::default());
             aggregate.push_shape(&mut shape);
-            shape
-        }
-        PlanAction::WriteMatch { record, listing, change, expected_version, selection } => {
-            let mut shape = StatementShape::of_kind(11, &selection.statement_shape);
-            shape.push_number(record.0);
-            listing.push_shape(&mut shape);
-            shape.push_flag(expected_version.is_some());
-            if let MatchChange::Update { values, links } = change {
-                shape.push_flag(true);
-                shape.push_fields(values.iter().map(|(field, _)| *field));
-                shape.push_fields(links.iter().map(|(field, _)| *field));
-            }
             shape
         }
         PlanAction::PlainList(_) => StatementShape::default(),

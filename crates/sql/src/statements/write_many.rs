@@ -1,11 +1,11 @@
-//! The statements that change or delete all records that match, and that find the one record that does.
+//! The statements that change or delete all records that match, and that find the record of an upsert.
 //!
 //! The parameters of each are those of the conditions, then its own.
 
 use trefoil_engine::CountMode;
 use trefoil_engine::plan::{PlannedListing, Predicate};
-use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::{Field, FieldId, Link, Model, RecordId, RecordType, StoredValue};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
 use crate::link_side::{own_side, side_condition};
 use crate::statements::dialect::Dialect;
@@ -47,13 +47,6 @@ impl<'a> MatchStatements<'a> {
         let mut filter = self.filter();
         let most = filter.next_parameter();
         self.locked_ids_sql(&filter.clause(), &most)
-    }
-
-    /// The same, the first records first.
-    pub fn find_first_sql(&self) -> String {
-        let mut filter = self.filter();
-        let most = filter.next_parameter();
-        self.locked_ids_sql(&format!("{} ORDER BY t.\"id\"", filter.clause()), &most)
     }
 
     fn locked_ids_sql(&self, clause: &str, most: &str) -> String {
@@ -121,13 +114,4 @@ pub fn check_match_count(listing: &PlannedListing, count: i64) -> Result<u64> {
         ))),
         CountMode::UpTo(_) | CountMode::Skip | CountMode::Exact => Ok(count),
     }
-}
-
-/// The id of the one record that matches, refused if there are several. Without conditions it is the first one.
-pub fn only_match(listing: &PlannedListing, ids: &[StoredValue]) -> Result<Option<RecordId>> {
-    if ids.len() > 1 && !listing.predicates.is_empty() {
-        let message = "several records match, and only one can be meant; name it by its key";
-        return Err(Error::Conflict(vec![Violation::new("where", "AMBIGUOUS", message)]));
-    }
-    Ok(ids.first().and_then(|id| RecordId::from_cell(id.as_cell())))
 }

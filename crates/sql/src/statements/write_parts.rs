@@ -1,7 +1,7 @@
 //! The parts of a plan that its write statements bind as parameters, for any kind of plan.
 
 use trefoil_engine::Outcome;
-use trefoil_engine::plan::{MatchChange, PlanAction};
+use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, RecordId, RecordTypeId, StoredValue};
 
@@ -53,7 +53,6 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         PlanAction::UpdateMany { record, .. }
         | PlanAction::DeleteMany { record, .. }
         | PlanAction::Upsert { record, .. } => (Some(*record), None, None),
-        PlanAction::WriteMatch { record, expected_version, .. } => (Some(*record), None, *expected_version),
         // Each of its plans has parts of its own.
         PlanAction::CreateMany(_)
         | PlanAction::Nested(_)
@@ -63,14 +62,10 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
     let (values, links) = match action {
         PlanAction::Create { values, links, .. }
         | PlanAction::Update { values, links, .. }
-        | PlanAction::UpdateMany { values, links, .. }
-        | PlanAction::WriteMatch { change: MatchChange::Update { values, links }, .. } => {
-            (values.as_slice(), links.as_slice())
-        }
+        | PlanAction::UpdateMany { values, links, .. } => (values.as_slice(), links.as_slice()),
         PlanAction::CreateMany(_)
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
-        | PlanAction::WriteMatch { change: MatchChange::Delete, .. }
         | PlanAction::Nested(_)
         | PlanAction::Get { .. }
         | PlanAction::List { .. }
@@ -81,13 +76,9 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
     };
     let kind = match action {
         PlanAction::Create { .. } => WriteKind::Create,
-        PlanAction::Update { .. } | PlanAction::WriteMatch { change: MatchChange::Update { .. }, .. } => {
-            WriteKind::Update
-        }
+        PlanAction::Update { .. } => WriteKind::Update,
         PlanAction::UpdateMany { .. } => WriteKind::UpdateMany,
-        PlanAction::Delete { .. } | PlanAction::WriteMatch { change: MatchChange::Delete, .. } => {
-            WriteKind::Delete
-        }
+        PlanAction::Delete { .. } => WriteKind::Delete,
         PlanAction::DeleteMany { .. } => WriteKind::DeleteMany,
         PlanAction::Get { .. }
         | PlanAction::List { .. }

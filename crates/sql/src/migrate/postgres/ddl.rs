@@ -121,7 +121,6 @@ fn column_type(stored_type: &StoredType) -> &'static str {
             "Decimal" => "numeric",
             "Date" => "date",
             "DateTime" => "timestamptz",
-            "LocalDateTime" => "timestamp",
             "UUID" => "uuid",
             // Not jsonb, which does not preserve the text.
             "JSON" => "json",
@@ -157,7 +156,6 @@ fn read_expression(stored_type: &StoredType, value: &str) -> String {
             "DateTime" => {
                 format!("to_char({value} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
             }
-            "LocalDateTime" => format!("to_char({value}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"),
             _ => value.to_owned(),
         },
         StoredType::Embedded(_) | StoredType::List { .. } => format!("{value}::text"),

@@ -12,12 +12,12 @@ use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::execute_many::insert_records::{insert_level, insert_records};
 use crate::postgres::execute_many::nested_write::execute_nested;
-use crate::postgres::execute_write::{execute_match, execute_update, execute_write};
+use crate::postgres::execute_write::{execute_update, execute_write};
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error};
 use crate::statements::compile::{CreatePrograms, Program, has_given_id};
 use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
-use crate::statements::write_many::{check_match_count, only_match};
+use crate::statements::write_many::check_match_count;
 use crate::statements::write_parts::{WriteParts, write_parts};
 
 /// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
@@ -88,13 +88,6 @@ pub async fn execute_plan(
             let updated = execute_update(session, parts, selection, update, visit);
             execute_explained(session, model, parts, updated).await
         }
-        (PlanAction::WriteMatch { listing, selection, .. }, Program::WriteMatch { find, write: program }) => {
-            let ids = session.query_values(find, &count_parameters(listing)).await?;
-            let Some(id) = only_match(listing, &ids)? else { return Ok(Outcome::NotFound) };
-            let parts = WriteParts { id: Some(&id), ..write_parts(&plan.action) };
-            let written = execute_match(session, parts, selection, program, visit);
-            execute_explained(session, model, parts, written).await
-        }
         (PlanAction::Nested(nested), Program::Nested { read_level }) => {
             execute_nested(session, model, nested, read_level, visit).await
         }
@@ -115,7 +108,6 @@ pub async fn execute_plan(
             | PlanAction::UpdateMany { .. }
             | PlanAction::DeleteMany { .. }
             | PlanAction::Upsert { .. }
-            | PlanAction::WriteMatch { .. }
             | PlanAction::Nested(_),
             _,
         ) => Err(internal_error("a write to many records has the program of another plan")),

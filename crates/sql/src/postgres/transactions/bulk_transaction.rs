@@ -301,7 +301,6 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
         | PlanAction::UpdateMany { .. }
         | PlanAction::DeleteMany { .. }
         | PlanAction::Upsert { .. }
-        | PlanAction::WriteMatch { .. }
         | PlanAction::Nested(_)
         | PlanAction::ReadImage { .. }
         | PlanAction::Aggregate(_) => None,

@@ -20,7 +20,7 @@ pub fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("trefoil_decimal_key", 1, flags, decimal_key_function)?;
     connection.create_scalar_function("trefoil_real", 1, flags, real_function)?;
-    connection.create_scalar_function("trefoil_time", 2, flags, time_function)?;
+    connection.create_scalar_function("trefoil_time", 1, flags, time_function)?;
     connection.create_scalar_function("trefoil_without_marks", 1, flags, without_marks_function)?;
     connection.create_scalar_function("trefoil_pattern_count", 2, flags, |context| {
         count_function(context, pattern_count)
@@ -59,11 +59,9 @@ fn real_function(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
     Ok(context.get_raw(0).as_str().ok().and_then(|text| text.parse().ok()))
 }
 
-/// A time of JSON with all six digits, as columns have it: in the zone `Z`, or without one.
+/// A time of JSON with all six digits, as columns have it.
 fn time_function(context: &Context<'_>) -> rusqlite::Result<Option<String>> {
-    let has_zone = context.get_raw(1).as_str() == Ok("Z");
-    let stored_form = if has_zone { date_times::stored_form } else { date_times::stored_local_form };
-    Ok(context.get_raw(0).as_str().ok().and_then(stored_form))
+    Ok(context.get_raw(0).as_str().ok().and_then(date_times::stored_form))
 }
 
 fn without_marks_function(context: &Context<'_>) -> rusqlite::Result<Option<String>> {

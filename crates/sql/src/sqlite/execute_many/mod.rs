@@ -10,12 +10,12 @@ use trefoil_model::error::Error;
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_many::nested_write::execute_nested;
-use crate::sqlite::execute_write::{execute_match, execute_update, execute_write};
+use crate::sqlite::execute_write::{execute_update, execute_write};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::compile::Program;
 use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
-use crate::statements::write_many::{check_match_count, only_match};
+use crate::statements::write_many::check_match_count;
 use crate::statements::write_parts::{WriteParts, write_parts};
 
 /// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
@@ -77,12 +77,6 @@ pub fn execute_plan(
             }
             None => execute_write(session, model, create, create_program, visit),
         },
-        (PlanAction::WriteMatch { listing, selection, .. }, Program::WriteMatch { find, write: program }) => {
-            let ids = session.query_values(find, &count_parameters(listing))?;
-            let Some(id) = only_match(listing, &ids)? else { return Ok(Outcome::NotFound) };
-            let parts = WriteParts { id: Some(&id), ..write.parts };
-            execute_match(session, model, parts, selection, program, visit)
-        }
         (PlanAction::Nested(nested), Program::Nested { read_level }) => {
             execute_nested(session, model, nested, read_level, visit)
         }
@@ -103,7 +97,6 @@ pub fn execute_plan(
             | PlanAction::UpdateMany { .. }
             | PlanAction::DeleteMany { .. }
             | PlanAction::Upsert { .. }
-            | PlanAction::WriteMatch { .. }
             | PlanAction::Nested(_),
             _,
         ) => Err(Error::internal("a write to many records has the program of another plan").into()),

@@ -325,11 +325,6 @@ impl PathValue<'_> {
             (Dialect::Postgres, true, Some(Scalar::Date)) => {
                 format!("CAST(substring({} FROM '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$') AS date)", self.sql)
             }
-            (Dialect::Postgres, true, Some(Scalar::LocalDateTime)) => format!(
-                "CAST(substring({} FROM '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9.]+$') \
-                 AS timestamp)",
-                self.sql
-            ),
             (Dialect::Postgres, true, _) => format!(
                 "CAST(substring({} FROM '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9.]+Z$') \
                  AS timestamptz)",

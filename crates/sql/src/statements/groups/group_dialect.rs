@@ -71,7 +71,7 @@ impl Dialect {
             }
             Dialect::Postgres => {
                 let local = match scalar {
-                    Some(Scalar::Date | Scalar::LocalDateTime) => format!("CAST({value} AS timestamp)"),
+                    Some(Scalar::Date) => format!("CAST({value} AS timestamp)"),
                     _ => local_time(value, zone),
                 };
                 match period {

@@ -1,11 +1,9 @@
 //! Every textual difference between the SQL of SQLite and PostgreSQL, and nothing else.
 
-mod column_reading;
-
 use std::borrow::Cow;
 
 use trefoil_engine::plan::MARK_RANGES;
-use trefoil_model::{Field, KeyForm, Scalar, ScalarGroup, StorageClass, TextPart, ValueType};
+use trefoil_model::{Field, KeyForm, RecordType, Scalar, ScalarGroup, StorageClass, TextPart, ValueType};
 
 /// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,16 +47,15 @@ enum JsonClass {
     Real,
     Decimal,
     Boolean,
-    /// JSON has no zeros at the end of a time, its column has all six digits. With its zone, or none.
-    Time(&'static str),
+    /// JSON has no zeros at the end of a time, its column has all six digits.
+    Time,
     Text,
 }
 
 fn json_class(value_type: Option<&ValueType>) -> JsonClass {
     match value_type.and_then(ValueType::scalar) {
         Some(Scalar::Boolean) => JsonClass::Boolean,
-        Some(Scalar::DateTime) => JsonClass::Time("Z"),
-        Some(Scalar::LocalDateTime) => JsonClass::Time(""),
+        Some(Scalar::DateTime) => JsonClass::Time,
         Some(scalar) => match (scalar.storage_class(), scalar.group()) {
             (StorageClass::Integer, _) => JsonClass::Integer,
             (StorageClass::Real, _) => JsonClass::Real,
@@ -73,6 +70,45 @@ fn json_class(value_type: Option<&ValueType>) -> JsonClass {
 /// is literal.
 fn regular_expression(pattern: &str, before: &str, after: &str) -> String {
     format!("('(?e){before}' || replace({pattern}, '^', E'\\\\^'){after})")
+}
+
+/// How a column is selected, so that its cell is as [`trefoil_model::StoredValue`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ColumnReading {
+    Plain,
+    Text,
+    DateTime,
+}
+
+impl ColumnReading {
+    fn for_field(field: &Field) -> ColumnReading {
+        if let Some(ValueType::Key(form)) = field.kind.value_type() {
+            return ColumnReading::for_key(*form);
+        }
+        match field.kind.scalar() {
+            Some(Scalar::DateTime) => ColumnReading::DateTime,
+            Some(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json) => ColumnReading::Text,
+            None if field.kind.value_type().is_some_and(ValueType::is_json) => ColumnReading::Text,
+            Some(
+                Scalar::String
+                | Scalar::Int
+                | Scalar::Float
+                | Scalar::Boolean
+                | Scalar::Id
+                | Scalar::Long
+                | Scalar::Url
+                | Scalar::Email,
+            )
+            | None => ColumnReading::Plain,
+        }
+    }
+
+    fn for_key(form: KeyForm) -> ColumnReading {
+        match form {
+            KeyForm::Uuid => ColumnReading::Text,
+            KeyForm::Digits | KeyForm::Number | KeyForm::Text => ColumnReading::Plain,
+        }
+    }
 }
 
 impl Dialect {
@@ -95,6 +131,39 @@ impl Dialect {
             Dialect::Sqlite => Cow::Borrowed(sql),
             Dialect::Postgres => Cow::Owned(sql.replace('?', "$")),
         }
+    }
+
+    /// The expression that selects a quoted column of a record; `from` is its prefix, such as `t.`.
+    pub fn read_column(self, owner: &RecordType, from: &str, column: &str) -> String {
+        let value = format!("{from}{column}");
+        let field =
+            owner.fields.iter().find(|field| field.is_stored() && self.quote_name(&field.column) == column);
+        self.read_value(field.map_or(ColumnReading::Plain, ColumnReading::for_field), value)
+    }
+
+    /// The expression that selects a value of a field, wherever it comes from.
+    pub fn read_field_value(self, field: &Field, value: String) -> String {
+        self.read_value(ColumnReading::for_field(field), value)
+    }
+
+    /// The expression that selects the id of a record.
+    pub fn read_key(self, form: KeyForm, value: &str) -> String {
+        self.read_value(ColumnReading::for_key(form), value.to_owned())
+    }
+
+    fn read_value(self, reading: ColumnReading, value: String) -> String {
+        match (self, reading) {
+            (Dialect::Sqlite, _) | (Dialect::Postgres, ColumnReading::Plain) => value,
+            (Dialect::Postgres, ColumnReading::Text) => format!("{value}::text"),
+            (Dialect::Postgres, ColumnReading::DateTime) => {
+                format!("to_char({value} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
+            }
+        }
+    }
+
+    /// [`Dialect::read_column`] of several columns.
+    pub fn read_columns(self, owner: &RecordType, from: &str, columns: &[String]) -> String {
+        columns.iter().map(|column| self.read_column(owner, from, column)).collect::<Vec<_>>().join(", ")
     }
 
     /// The expression to sort by: text by code point, decimals exactly.
@@ -238,9 +307,7 @@ impl Dialect {
                         format!("CAST(json_extract({json}, '${path}') AS INTEGER)")
                     }
                     JsonClass::Real => format!("trefoil_real({json} -> '${path}')"),
-                    JsonClass::Time(zone) => {
-                        format!("trefoil_time(json_extract({json}, '${path}'), '{zone}')")
-                    }
+                    JsonClass::Time => format!("trefoil_time(json_extract({json}, '${path}'))"),
                     JsonClass::Boolean | JsonClass::Decimal | JsonClass::Text => {
                         format!("json_extract({json}, '${path}')")
                     }
@@ -264,11 +331,7 @@ impl Dialect {
             (Dialect::Postgres, JsonClass::Decimal) => format!("({value})::text"),
             (
                 _,
-                JsonClass::Integer
-                | JsonClass::Real
-                | JsonClass::Boolean
-                | JsonClass::Time(_)
-                | JsonClass::Text,
+                JsonClass::Integer | JsonClass::Real | JsonClass::Boolean | JsonClass::Time | JsonClass::Text,
             ) => value.to_owned(),
         }
     }
@@ -282,7 +345,7 @@ impl Dialect {
                 let value = match json_class(item_type) {
                     JsonClass::Integer => "CAST(j.value AS INTEGER)".to_owned(),
                     JsonClass::Real => format!("trefoil_real({column} -> j.fullkey)"),
-                    JsonClass::Time(zone) => format!("trefoil_time(j.value, '{zone}')"),
+                    JsonClass::Time => "trefoil_time(j.value)".to_owned(),
                     JsonClass::Boolean | JsonClass::Decimal | JsonClass::Text => "j.value".to_owned(),
                 };
                 (format!("json_each({array}) AS j"), value)
@@ -324,12 +387,12 @@ impl Dialect {
                 "CAST(substring({text} FROM '^-?[0-9]+(?:[.][0-9]+)?(?:[eE][-+]?[0-9]+)?$') AS double precision)"
             ),
             JsonClass::Boolean => format!("CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"),
-            JsonClass::Time(zone) => {
-                let known = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?";
-                let digits = format!("rtrim(substring({text} FROM '{known}{zone}$'), 'Z') || '.000000'");
+            JsonClass::Time => {
+                let known = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?Z$";
+                let digits = format!("rtrim(substring({text} FROM '{known}'), 'Z') || '.000000'");
                 // A time that has a fraction now has a second point.
                 let joined = format!("regexp_replace({digits}, '^(.{{20}}[0-9]*)[.]', '\\1')");
-                format!("((left({joined}, 26) || '{zone}') COLLATE \"C\")")
+                format!("((left({joined}, 26) || 'Z') COLLATE \"C\")")
             }
             JsonClass::Text => format!("({text} COLLATE \"C\")"),
         }
