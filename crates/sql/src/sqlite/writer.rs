@@ -195,7 +195,7 @@ impl<'s> WriterThread<'s> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlanUndo {
     Savepoint,
-    /// The plan is alone in it. A savepoint would copy each page that the plan changes: a seventh of a nested write.
+    /// The plan is alone in it. A savepoint would copy the pages that the plan changes once more.
     Transaction,
 }
 
