@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use trefoil_model::access::{AccessAction, AccessModel, ActorFact, ActorFacts, RuleValue, Verdict};
+use trefoil_model::access::{AccessAction, AccessModel, AccessVerdict, ActorFact, ActorFacts, RuleValue};
 use trefoil_model::{Model, RecordTypeId};
 
 /// A kind of actor: a column of the table.
@@ -97,10 +97,10 @@ impl RulesTable {
     }
 }
 
-fn verdict_word(verdict: Verdict) -> &'static str {
+fn verdict_word(verdict: AccessVerdict) -> &'static str {
     match verdict {
-        Verdict::No => "no",
-        Verdict::Some => "some",
-        Verdict::Yes => "yes",
+        AccessVerdict::No => "no",
+        AccessVerdict::Some => "some",
+        AccessVerdict::Yes => "yes",
     }
 }

@@ -305,7 +305,7 @@ impl ModelResolver<'_, '_> {
 
     /// The test of a rule; one with a mistake allows nothing.
     fn resolve(&mut self, record: RecordTypeId, source: &RuleSource, place: RulePlace) -> RuleTest {
-        match resolve_rule(self.names, Some(record), source, place) {
+        match resolve_rule(self.names, record, source, place) {
             Ok(test) => {
                 collect_roles(&test, &mut self.roles);
                 test

@@ -31,5 +31,5 @@ pub(crate) use crate::access::access_directives::read_access;
 pub use crate::access::access_model::{AccessModel, AccessRule, AccountType, FieldAccess, TypeAccess};
 pub use crate::access::access_rule::{AccessAction, RecordPath, RuleTest, RuleValue};
 pub(crate) use crate::access::rule_error::RuleError;
-pub use crate::access::rule_folding::{ActorFact, ActorFacts, Verdict};
+pub use crate::access::rule_folding::{AccessVerdict, ActorFact, ActorFacts};
 pub(crate) use crate::access::rule_literal::source_range;

@@ -24,7 +24,7 @@ pub enum ActorFact {
 
 /// Whether an actor may do something with records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessVerdict {
     /// With none, whatever they hold.
     No,
     /// With those that meet the rest of the rule.
@@ -34,11 +34,11 @@ pub enum Verdict {
 }
 
 impl RuleTest {
-    pub fn verdict(&self, actor: &impl ActorFacts) -> Verdict {
+    pub fn verdict(&self, actor: &impl ActorFacts) -> AccessVerdict {
         match self.folded(actor).as_constant() {
-            Some(false) => Verdict::No,
-            Some(true) => Verdict::Yes,
-            None => Verdict::Some,
+            Some(false) => AccessVerdict::No,
+            Some(true) => AccessVerdict::Yes,
+            None => AccessVerdict::Some,
         }
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::ComparisonOp;
 use crate::access::rule_error::RuleError;
 use crate::access::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
-use crate::access::rule_tokens::{Symbol, Token, TokenKind, read_tokens};
+use crate::access::rule_tokens::{RuleSymbol, RuleToken, RuleTokenKind, read_tokens};
 
 /// The greatest length of a rule.
 pub const MAX_RULE_CHARACTERS: usize = 2_000;
@@ -29,32 +29,32 @@ pub fn parse_rule(text: &str) -> Result<SyntaxNode, RuleError> {
     }
     let mut parser = RuleParser { tokens, position: 0, nesting: 0 };
     let parsed = parser.parse_or()?;
-    if parser.current().kind != TokenKind::End {
+    if parser.current().kind != RuleTokenKind::End {
         return Err(parser.unexpected("`&&`, `||` or the end of the rule"));
     }
     Ok(parsed)
 }
 
 struct RuleParser {
-    tokens: Vec<Token>,
+    tokens: Vec<RuleToken>,
     position: usize,
     nesting: usize,
 }
 
 impl RuleParser {
-    fn current(&self) -> &Token {
+    fn current(&self) -> &RuleToken {
         &self.tokens[self.position]
     }
 
-    fn advance(&mut self) -> Token {
+    fn advance(&mut self) -> RuleToken {
         let token = self.current().clone();
         // The last token stays current.
         self.position = (self.position + 1).min(self.tokens.len() - 1);
         token
     }
 
-    fn take_symbol(&mut self, symbol: Symbol) -> bool {
-        let is_next = self.current().kind == TokenKind::Symbol(symbol);
+    fn take_symbol(&mut self, symbol: RuleSymbol) -> bool {
+        let is_next = self.current().kind == RuleTokenKind::Symbol(symbol);
         if is_next {
             self.advance();
         }
@@ -62,40 +62,42 @@ impl RuleParser {
     }
 
     fn take_word(&mut self, word: &str) -> bool {
-        let is_next = matches!(&self.current().kind, TokenKind::Name(name) if name == word);
+        let is_next = matches!(&self.current().kind, RuleTokenKind::Name(name) if name == word);
         if is_next {
             self.advance();
         }
         is_next
     }
 
-    fn expect_symbol(&mut self, symbol: Symbol, expected: &str) -> Result<(), RuleError> {
+    fn expect_symbol(&mut self, symbol: RuleSymbol, expected: &str) -> Result<(), RuleError> {
         if self.take_symbol(symbol) { Ok(()) } else { Err(self.unexpected(expected)) }
     }
 
     fn expect_name(&mut self, expected: &str) -> Result<PathName, RuleError> {
         let span = self.current().span.clone();
         match &self.current().kind {
-            TokenKind::Name(name) => {
+            RuleTokenKind::Name(name) => {
                 let name = name.clone();
                 self.advance();
                 Ok(PathName { name, span })
             }
-            TokenKind::Number(_) | TokenKind::Text(_) | TokenKind::Symbol(_) | TokenKind::End => {
-                Err(self.unexpected(expected))
-            }
+            RuleTokenKind::Number(_)
+            | RuleTokenKind::Text(_)
+            | RuleTokenKind::Symbol(_)
+            | RuleTokenKind::End => Err(self.unexpected(expected)),
         }
     }
 
     fn unexpected(&self, expected: &str) -> RuleError {
         let token = self.current();
-        let found = if token.kind == TokenKind::End { "the rule ends here" } else { "this is in its place" };
+        let found =
+            if token.kind == RuleTokenKind::End { "the rule ends here" } else { "this is in its place" };
         RuleError::syntax(token.span.clone(), format!("expected {expected}")).label(found)
     }
 
     fn parse_or(&mut self) -> Result<SyntaxNode, RuleError> {
         self.enter_level()?;
-        let parsed = self.parse_operands(Symbol::Or, RuleParser::parse_and, SyntaxKind::Or);
+        let parsed = self.parse_operands(RuleSymbol::Or, RuleParser::parse_and, SyntaxKind::Or);
         self.nesting -= 1;
         parsed
     }
@@ -110,18 +112,18 @@ impl RuleParser {
     }
 
     fn parse_and(&mut self) -> Result<SyntaxNode, RuleError> {
-        self.parse_operands(Symbol::And, RuleParser::parse_not, SyntaxKind::And)
+        self.parse_operands(RuleSymbol::And, RuleParser::parse_not, SyntaxKind::And)
     }
 
     /// Operands with the same operator between them; one alone is itself.
     fn parse_operands(
         &mut self,
-        operator: Symbol,
+        operator: RuleSymbol,
         parse_operand: fn(&mut RuleParser) -> Result<SyntaxNode, RuleError>,
         join: fn(Vec<SyntaxNode>) -> SyntaxKind,
     ) -> Result<SyntaxNode, RuleError> {
         let first = parse_operand(self)?;
-        if self.current().kind != TokenKind::Symbol(operator) {
+        if self.current().kind != RuleTokenKind::Symbol(operator) {
             return Ok(first);
         }
         let start = first.span.start;
@@ -136,7 +138,7 @@ impl RuleParser {
     fn parse_not(&mut self) -> Result<SyntaxNode, RuleError> {
         let start = self.current().span.start;
         let mut negations = 0;
-        while self.take_symbol(Symbol::Not) {
+        while self.take_symbol(RuleSymbol::Not) {
             negations += 1;
         }
         let operand = self.parse_comparison()?;
@@ -154,7 +156,7 @@ impl RuleParser {
             let kind = SyntaxKind::In { item: Box::new(left), list };
             return Ok(SyntaxNode { kind, span: start..self.last_end() });
         }
-        let TokenKind::Symbol(symbol) = self.current().kind else { return Ok(left) };
+        let RuleTokenKind::Symbol(symbol) = self.current().kind else { return Ok(left) };
         let Some(op) = comparison_op(symbol) else { return Ok(left) };
         self.advance();
         let right = Box::new(self.parse_value()?);
@@ -165,17 +167,17 @@ impl RuleParser {
     fn parse_value(&mut self) -> Result<SyntaxNode, RuleError> {
         let span = self.current().span.clone();
         let kind = match &self.current().kind {
-            TokenKind::Number(digits) => SyntaxKind::Number(digits.clone()),
-            TokenKind::Text(text) => SyntaxKind::Text(text.clone()),
-            TokenKind::Symbol(Symbol::OpenParenthesis) => {
+            RuleTokenKind::Number(digits) => SyntaxKind::Number(digits.clone()),
+            RuleTokenKind::Text(text) => SyntaxKind::Text(text.clone()),
+            RuleTokenKind::Symbol(RuleSymbol::OpenParenthesis) => {
                 self.advance();
                 let inner = self.parse_or()?;
-                self.expect_symbol(Symbol::CloseParenthesis, "`)`")?;
+                self.expect_symbol(RuleSymbol::CloseParenthesis, "`)`")?;
                 return Ok(SyntaxNode { span: span.start..self.last_end(), ..inner });
             }
-            TokenKind::Symbol(Symbol::OpenBracket) => return self.parse_list(span),
-            TokenKind::Name(_) => return self.parse_name(span),
-            TokenKind::Symbol(_) | TokenKind::End => {
+            RuleTokenKind::Symbol(RuleSymbol::OpenBracket) => return self.parse_list(span),
+            RuleTokenKind::Name(_) => return self.parse_name(span),
+            RuleTokenKind::Symbol(_) | RuleTokenKind::End => {
                 return Err(self.unexpected("a field, a value or a condition"));
             }
         };
@@ -187,13 +189,13 @@ impl RuleParser {
         self.enter_level()?;
         self.advance();
         let mut items = Vec::new();
-        while self.current().kind != TokenKind::Symbol(Symbol::CloseBracket) {
+        while self.current().kind != RuleTokenKind::Symbol(RuleSymbol::CloseBracket) {
             items.push(self.parse_value()?);
-            if !self.take_symbol(Symbol::Comma) {
+            if !self.take_symbol(RuleSymbol::Comma) {
                 break;
             }
         }
-        self.expect_symbol(Symbol::CloseBracket, "`,` or `]`")?;
+        self.expect_symbol(RuleSymbol::CloseBracket, "`,` or `]`")?;
         self.nesting -= 1;
         Ok(SyntaxNode { kind: SyntaxKind::List(items), span: span.start..self.last_end() })
     }
@@ -201,14 +203,14 @@ impl RuleParser {
     /// A path, a call, or a call at the end of a path.
     fn parse_name(&mut self, span: Range<usize>) -> Result<SyntaxNode, RuleError> {
         let mut path = vec![self.expect_name("a name")?];
-        if self.current().kind == TokenKind::Symbol(Symbol::OpenParenthesis) {
+        if self.current().kind == RuleTokenKind::Symbol(RuleSymbol::OpenParenthesis) {
             let function = path.remove(0);
             let kind = self.parse_call(&function)?;
             return Ok(SyntaxNode { kind, span: span.start..self.last_end() });
         }
-        while self.take_symbol(Symbol::Dot) {
+        while self.take_symbol(RuleSymbol::Dot) {
             let name = self.expect_name("the name of a field")?;
-            if self.current().kind != TokenKind::Symbol(Symbol::OpenParenthesis) {
+            if self.current().kind != RuleTokenKind::Symbol(RuleSymbol::OpenParenthesis) {
                 path.push(name);
                 continue;
             }
@@ -229,9 +231,9 @@ impl RuleParser {
         }
         self.advance();
         let variable = self.expect_name("a name for the record, as in `exists(m, m.user == me)`")?;
-        self.expect_symbol(Symbol::Comma, "`,` and a condition")?;
+        self.expect_symbol(RuleSymbol::Comma, "`,` and a condition")?;
         let test = Box::new(self.parse_or()?);
-        self.expect_symbol(Symbol::CloseParenthesis, "`)`")?;
+        self.expect_symbol(RuleSymbol::CloseParenthesis, "`)`")?;
         Ok(SyntaxKind::Exists { list, variable, test })
     }
 
@@ -240,22 +242,22 @@ impl RuleParser {
         let kind = match function.name.as_str() {
             "role" => {
                 let mut roles = vec![self.expect_name("the name of a role, without quotes")?];
-                while self.take_symbol(Symbol::Comma) {
+                while self.take_symbol(RuleSymbol::Comma) {
                     roles.push(self.expect_name("the name of a role, without quotes")?);
                 }
                 SyntaxKind::Role(roles)
             }
             "can" => {
                 let action = self.expect_name("read, create, update or delete")?;
-                self.expect_symbol(Symbol::Comma, "`,` and a reference, as in `can(read, post)`")?;
+                self.expect_symbol(RuleSymbol::Comma, "`,` and a reference, as in `can(read, post)`")?;
                 let mut record = vec![self.expect_name("a reference")?];
-                while self.take_symbol(Symbol::Dot) {
+                while self.take_symbol(RuleSymbol::Dot) {
                     record.push(self.expect_name("a reference")?);
                 }
                 SyntaxKind::Can { action, record }
             }
             "claim" => match self.advance() {
-                Token { kind: TokenKind::Text(path), .. } => SyntaxKind::Claim(path),
+                RuleToken { kind: RuleTokenKind::Text(path), .. } => SyntaxKind::Claim(path),
                 token => {
                     return Err(RuleError::syntax(token.span, "expected the path of a claim in quotes")
                         .label("this is in its place")
@@ -268,7 +270,7 @@ impl RuleParser {
                     .help("the functions are `role(A)`, `can(read, reference)`, `claim('name')` and `list.exists(x, …)`"));
             }
         };
-        self.expect_symbol(Symbol::CloseParenthesis, "`)`")?;
+        self.expect_symbol(RuleSymbol::CloseParenthesis, "`)`")?;
         Ok(kind)
     }
 
@@ -278,22 +280,22 @@ impl RuleParser {
     }
 }
 
-fn comparison_op(symbol: Symbol) -> Option<ComparisonOp> {
+fn comparison_op(symbol: RuleSymbol) -> Option<ComparisonOp> {
     match symbol {
-        Symbol::Equal => Some(ComparisonOp::Eq),
-        Symbol::NotEqual => Some(ComparisonOp::Ne),
-        Symbol::Less => Some(ComparisonOp::Lt),
-        Symbol::LessOrEqual => Some(ComparisonOp::Lte),
-        Symbol::Greater => Some(ComparisonOp::Gt),
-        Symbol::GreaterOrEqual => Some(ComparisonOp::Gte),
-        Symbol::Or
-        | Symbol::And
-        | Symbol::Not
-        | Symbol::Dot
-        | Symbol::Comma
-        | Symbol::OpenParenthesis
-        | Symbol::CloseParenthesis
-        | Symbol::OpenBracket
-        | Symbol::CloseBracket => None,
+        RuleSymbol::Equal => Some(ComparisonOp::Eq),
+        RuleSymbol::NotEqual => Some(ComparisonOp::Ne),
+        RuleSymbol::Less => Some(ComparisonOp::Lt),
+        RuleSymbol::LessOrEqual => Some(ComparisonOp::Lte),
+        RuleSymbol::Greater => Some(ComparisonOp::Gt),
+        RuleSymbol::GreaterOrEqual => Some(ComparisonOp::Gte),
+        RuleSymbol::Or
+        | RuleSymbol::And
+        | RuleSymbol::Not
+        | RuleSymbol::Dot
+        | RuleSymbol::Comma
+        | RuleSymbol::OpenParenthesis
+        | RuleSymbol::CloseParenthesis
+        | RuleSymbol::OpenBracket
+        | RuleSymbol::CloseBracket => None,
     }
 }

@@ -50,7 +50,6 @@ impl<'a> RuleResolver<'a> {
     /// The record that a path starts from, and the names after it; `None` for a single word of the language.
     fn start_of<'p>(&self, path: &'p [PathName]) -> Resolved<(Option<PathStart>, &'p [PathName])> {
         let (first, rest) = path.split_first().ok_or(RuleFailure::Elsewhere)?;
-        let this = self.variables.get(self.first_visible);
         let named = self
             .variables
             .iter()
@@ -61,11 +60,6 @@ impl<'a> RuleResolver<'a> {
             PathStart::Record(path, self.variables[variable].record)
         };
         Ok(match first.name.as_str() {
-            "this" | "old" if this.is_none() => {
-                return Err(RuleError::new(first.span.clone(), "RULE_NAME", "there is no record here")
-                    .label("this expression is about the actor alone")
-                    .into());
-            }
             "this" => (Some(record_at(self.first_visible)), rest),
             "old" if self.allows_old => (Some(PathStart::Old), rest),
             "old" => {
@@ -92,8 +86,7 @@ impl<'a> RuleResolver<'a> {
             },
             word if WORDS.contains(&word) => (None, path),
             _ if named.is_some() => (named.map(|position| record_at(self.first_visible + position)), rest),
-            _ if this.is_some() => (Some(record_at(self.first_visible)), path),
-            _ => (None, path),
+            _ => (Some(record_at(self.first_visible)), path),
         })
     }
 

@@ -10,24 +10,24 @@ use crate::access::rule_mistakes::{
 };
 use crate::access::rule_paths::PathMeaning;
 use crate::access::rule_scope::{
-    MAX_COMPARISONS, MAX_LIST_TESTS, Resolved, RuleFailure, RuleNames, RulePlace, RuleResolver, Variable,
+    MAX_COMPARISONS, MAX_LIST_TESTS, Resolved, RuleFailure, RuleNames, RulePlace, RuleResolver, RuleVariable,
     WORDS,
 };
 use crate::access::rule_sources::{RuleSource, WrittenRule};
 use crate::access::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
 use crate::access::value_kind::{TypedOperand, TypedValue, ValueKind};
 use crate::naming::names;
-use crate::{ComparisonOp, RecordType, RecordTypeId, Scalar, StoredValue, Value, ValueType};
+use crate::{ComparisonOp, RecordType, RecordTypeId, StoredValue, Value, ValueType};
 
-/// Resolves a rule about a record of this type, or about the actor alone.
+/// Resolves a rule about a record of this type.
 pub fn resolve_rule(
     names: RuleNames<'_>,
-    record: Option<RecordTypeId>,
+    record: RecordTypeId,
     rule: &RuleSource,
     place: RulePlace,
 ) -> Resolved<RuleTest> {
     let allows_old = matches!(place, RulePlace::Action(_, AccessAction::UpdateTo));
-    let variables = record.map(|record| Variable { name: None, record }).into_iter().collect();
+    let variables = vec![RuleVariable { name: None, record }];
     let mut resolver = RuleResolver {
         names,
         variables,
@@ -212,22 +212,15 @@ impl<'a> RuleResolver<'a> {
     }
 
     fn resolve_value(&mut self, node: &SyntaxNode) -> Resolved<TypedValue> {
-        let literal = |value, scalar: Scalar| TypedValue {
-            value: TypedOperand::Literal(value),
-            kind: if scalar == Scalar::Json {
-                ValueKind::Open
-            } else {
-                ValueKind::Value(ValueType::Scalar(scalar))
-            },
-        };
+        // The type of a literal is that of the other side.
+        let literal = |value| TypedValue { value: TypedOperand::Literal(value), kind: ValueKind::Open };
         match &node.kind {
-            // The type of a literal is that of the other side.
-            SyntaxKind::Text(text) => Ok(literal(Value::String(text.clone()), Scalar::Json)),
+            SyntaxKind::Text(text) => Ok(literal(Value::String(text.clone()))),
             SyntaxKind::Number(digits) => {
                 let value = Value::number(digits);
                 let value =
                     value.ok_or_else(|| RuleError::syntax(node.span.clone(), "this is not a number"))?;
-                Ok(literal(value, Scalar::Json))
+                Ok(literal(value))
             }
             SyntaxKind::Claim(path) => Ok(TypedValue {
                 value: TypedOperand::Value(RuleValue::Claim(path.clone())),
@@ -235,9 +228,7 @@ impl<'a> RuleResolver<'a> {
             }),
             SyntaxKind::Path(path) => match self.resolve_path(path)? {
                 PathMeaning::Value(typed) => Ok(typed),
-                PathMeaning::Test(RuleTest::Constant(value)) => {
-                    Ok(literal(Value::Bool(value), Scalar::Boolean))
-                }
+                PathMeaning::Test(RuleTest::Constant(value)) => Ok(literal(Value::Bool(value))),
                 PathMeaning::Test(_) => Err(compared_condition(node).into()),
                 PathMeaning::RecordList { .. } => Err(list_misuse(path).into()),
             },
@@ -314,7 +305,7 @@ impl<'a> RuleResolver<'a> {
             None => path.variable,
         };
         if owner.is_some() {
-            self.variables.push(Variable { name: None, record: target });
+            self.variables.push(RuleVariable { name: None, record: target });
         }
         let outside = (self.first_visible, self.allows_old);
         (self.first_visible, self.allows_old) = (variable, false);
@@ -376,7 +367,7 @@ impl<'a> RuleResolver<'a> {
                 .into());
         }
         self.list_tests += 1;
-        self.variables.push(Variable { name: Some(variable.name.clone()), record: target });
+        self.variables.push(RuleVariable { name: Some(variable.name.clone()), record: target });
         let test = self.resolve_test(test);
         self.variables.pop();
         self.list_tests -= 1;

@@ -47,7 +47,7 @@ impl From<RuleError> for RuleFailure {
 
 pub type Resolved<T> = Result<T, RuleFailure>;
 
-pub struct Variable {
+pub struct RuleVariable {
     pub name: Option<String>,
     pub record: RecordTypeId,
 }
@@ -63,7 +63,7 @@ pub enum RulePlace {
 
 pub struct RuleResolver<'a> {
     pub names: RuleNames<'a>,
-    pub variables: Vec<Variable>,
+    pub variables: Vec<RuleVariable>,
     /// The variable that is `this`. Those before it belong to the rules around this one.
     pub first_visible: usize,
     /// The rule itself, and those that are being inserted in it.

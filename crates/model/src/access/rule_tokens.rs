@@ -5,18 +5,18 @@ use std::ops::Range;
 use crate::access::rule_error::RuleError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TokenKind {
+pub enum RuleTokenKind {
     Name(String),
     /// Digits, with a minus sign, a fraction and an exponent where they are written.
     Number(String),
     /// Text in single or double quotes.
     Text(String),
-    Symbol(Symbol),
+    Symbol(RuleSymbol),
     End,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Symbol {
+pub enum RuleSymbol {
     Or,
     And,
     Not,
@@ -35,36 +35,36 @@ pub enum Symbol {
 }
 
 /// Longer ones first, because the first that fits is taken.
-const SYMBOLS: [(&str, Symbol); 15] = [
-    ("||", Symbol::Or),
-    ("&&", Symbol::And),
-    ("==", Symbol::Equal),
-    ("!=", Symbol::NotEqual),
-    ("<=", Symbol::LessOrEqual),
-    (">=", Symbol::GreaterOrEqual),
-    ("<", Symbol::Less),
-    (">", Symbol::Greater),
-    ("!", Symbol::Not),
-    (".", Symbol::Dot),
-    (",", Symbol::Comma),
-    ("(", Symbol::OpenParenthesis),
-    (")", Symbol::CloseParenthesis),
-    ("[", Symbol::OpenBracket),
-    ("]", Symbol::CloseBracket),
+const SYMBOLS: [(&str, RuleSymbol); 15] = [
+    ("||", RuleSymbol::Or),
+    ("&&", RuleSymbol::And),
+    ("==", RuleSymbol::Equal),
+    ("!=", RuleSymbol::NotEqual),
+    ("<=", RuleSymbol::LessOrEqual),
+    (">=", RuleSymbol::GreaterOrEqual),
+    ("<", RuleSymbol::Less),
+    (">", RuleSymbol::Greater),
+    ("!", RuleSymbol::Not),
+    (".", RuleSymbol::Dot),
+    (",", RuleSymbol::Comma),
+    ("(", RuleSymbol::OpenParenthesis),
+    (")", RuleSymbol::CloseParenthesis),
+    ("[", RuleSymbol::OpenBracket),
+    ("]", RuleSymbol::CloseBracket),
 ];
 
 /// Operators that people write from habit, with those of the language.
 const HABITS: [(&str, &str); 4] = [("|", "||"), ("&", "&&"), ("=", "=="), ("<>", "!=")];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
-    pub kind: TokenKind,
+pub struct RuleToken {
+    pub kind: RuleTokenKind,
     /// Bytes of the rule's text.
     pub span: Range<usize>,
 }
 
-/// The tokens of a text; the last one is [`TokenKind::End`].
-pub fn read_tokens(text: &str) -> Result<Vec<Token>, RuleError> {
+/// The tokens of a text; the last one is [`RuleTokenKind::End`].
+pub fn read_tokens(text: &str) -> Result<Vec<RuleToken>, RuleError> {
     let mut tokens = Vec::new();
     let mut start = 0;
     loop {
@@ -73,23 +73,23 @@ pub fn read_tokens(text: &str) -> Result<Vec<Token>, RuleError> {
         let Some(first) = rest.chars().next() else { break };
         let (kind, length) = if first.is_ascii_alphabetic() || first == '_' {
             let length = name_length(rest);
-            (TokenKind::Name(rest[..length].to_owned()), length)
+            (RuleTokenKind::Name(rest[..length].to_owned()), length)
         } else if first.is_ascii_digit()
             || (first == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit()))
         {
             let length = number_length(rest);
-            (TokenKind::Number(rest[..length].to_owned()), length)
+            (RuleTokenKind::Number(rest[..length].to_owned()), length)
         } else if first == '\'' || first == '"' {
             let (content, length) =
                 read_text(rest, first).ok_or_else(|| unfinished_text(text, start, first))?;
-            (TokenKind::Text(content), length)
+            (RuleTokenKind::Text(content), length)
         } else {
             read_symbol(rest, start)?
         };
-        tokens.push(Token { kind, span: start..start + length });
+        tokens.push(RuleToken { kind, span: start..start + length });
         start += length;
     }
-    tokens.push(Token { kind: TokenKind::End, span: text.len()..text.len() });
+    tokens.push(RuleToken { kind: RuleTokenKind::End, span: text.len()..text.len() });
     Ok(tokens)
 }
 
@@ -136,13 +136,13 @@ fn unfinished_text(text: &str, start: usize, quote: char) -> RuleError {
         .help(format!("end the text with {quote}"))
 }
 
-fn read_symbol(rest: &str, start: usize) -> Result<(TokenKind, usize), RuleError> {
+fn read_symbol(rest: &str, start: usize) -> Result<(RuleTokenKind, usize), RuleError> {
     let habit = HABITS.iter().find(|(written, _)| rest.starts_with(written));
     let symbol = SYMBOLS.iter().find(|(written, _)| rest.starts_with(written));
     match (symbol, habit) {
-        (Some((written, symbol)), None) => Ok((TokenKind::Symbol(*symbol), written.len())),
+        (Some((written, symbol)), None) => Ok((RuleTokenKind::Symbol(*symbol), written.len())),
         (Some((written, symbol)), Some((habit, _))) if written.len() > habit.len() || *habit == "=" => {
-            Ok((TokenKind::Symbol(*symbol), written.len()))
+            Ok((RuleTokenKind::Symbol(*symbol), written.len()))
         }
         (_, Some((written, meant))) => {
             Err(RuleError::syntax(start..start + written.len(), format!("`{written}` is not an operator"))
