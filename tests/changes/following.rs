@@ -74,7 +74,7 @@ async fn late_and_filtered_subscribers_share_encoding(on: On) {
 async fn clients_share_encoding_unless_resolvers_run(on: On) {
     let stage = Stage::new(on).await;
     let manner = |address: &str| {
-        let actor = trefoil::Actor { address: Some(address.parse().unwrap()) };
+        let actor = trefoil::Actor::anonymous(Some(address.parse().unwrap()));
         RequestContext { actor, ..RequestContext::default() }
     };
     let mut open = Vec::new();

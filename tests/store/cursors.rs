@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
+use trefoil_engine::Authority;
 use trefoil_engine::ListSlice;
 
 use super::*;
@@ -128,8 +129,14 @@ async fn cursor_of_another_list_is_refused(bench: Bench) {
     ];
     for (record, word, cursor) in wrong {
         let list = list(record, word, cursor.clone());
-        let error =
-            Plan::prove(&bench.model, &PlanLimits::default(), list, jiff::Timestamp::UNIX_EPOCH).unwrap_err();
+        let error = Plan::prove(
+            &bench.model,
+            &PlanLimits::default(),
+            &Authority::operator(),
+            list,
+            jiff::Timestamp::UNIX_EPOCH,
+        )
+        .unwrap_err();
         let Error::Invalid(violations) = &error else { panic!("{record} {word} {cursor}: {error:?}") };
         assert_eq!(violations[0].code, "CURSOR", "{record} {word} {cursor}");
     }

@@ -1,5 +1,6 @@
 //! The SQL statements let SQLite use the existing indexes.
 
+use trefoil_engine::Authority;
 use trefoil_engine::ListSlice;
 use trefoil_sql::statements::compile::{Program, compile_plan};
 use trefoil_sql::statements::dialect::Dialect;
@@ -9,8 +10,14 @@ use super::*;
 
 /// How SQLite would go about the deepest level of a list.
 fn way(bench: &Bench, operation: Operation) -> String {
-    let plan =
-        Plan::prove(&bench.model, &PlanLimits::default(), operation, jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let plan = Plan::prove(
+        &bench.model,
+        &PlanLimits::default(),
+        &Authority::operator(),
+        operation,
+        jiff::Timestamp::UNIX_EPOCH,
+    )
+    .unwrap();
     let Program::List { level, .. } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
         panic!("no list")
     };

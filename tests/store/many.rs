@@ -61,6 +61,7 @@ async fn more_records_than_the_limit_are_refused(bench: Bench) {
     let too_many = Plan::prove(
         &bench.model,
         &PlanLimits::default(),
+        &Authority::operator(),
         create_many(&bench, 10_001),
         jiff::Timestamp::UNIX_EPOCH,
     );

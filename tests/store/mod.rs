@@ -23,9 +23,9 @@ use tempfile::TempDir;
 use trefoil_engine::arguments::sort_keys::parse_sort_key;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{
-    CancelFlag, ChildSelection, Condition, CountMode, IdempotencyKey, JobResult, Listing, MissingFields,
-    Operation, Outcome, Plan, PlanLimits, PreparedSelection, Row, RowSink, Selection, SortKey, Store,
-    StoreJob,
+    Authority, CancelFlag, ChildSelection, Condition, CountMode, IdempotencyKey, JobResult, Listing,
+    MissingFields, Operation, Outcome, Plan, PlanLimits, PreparedSelection, Row, RowSink, Selection, SortKey,
+    Store, StoreJob,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{
@@ -302,8 +302,14 @@ impl Bench {
             answer.shapes.insert(number, (selection, extra));
             plans.push((
                 number,
-                Plan::prove(&self.model, &PlanLimits::default(), operation, jiff::Timestamp::UNIX_EPOCH)
-                    .unwrap(),
+                Plan::prove(
+                    &self.model,
+                    &PlanLimits::default(),
+                    &Authority::operator(),
+                    operation,
+                    jiff::Timestamp::UNIX_EPOCH,
+                )
+                .unwrap(),
             ));
         }
         let (key, cancel) = (None, CancelFlag::default());

@@ -1,6 +1,6 @@
 //! Queries of HTML pages: limited counts, slices of plain lists, and long lists that cost what short ones do.
 
-use trefoil_engine::{ListSlice, PlainListAction, PlainListOperation};
+use trefoil_engine::{Authority, ListSlice, PlainListAction, PlainListOperation};
 use trefoil_model::CellValue;
 use trefoil_sql::statements::compile::{Program, compile_plan};
 use trefoil_sql::statements::dialect::Dialect;
@@ -111,6 +111,7 @@ fn steps(bench: &Bench, listing: Listing) -> i64 {
     let plan = Plan::prove(
         &bench.model,
         &PlanLimits::default(),
+        &Authority::operator(),
         bench.list("User", listing, "id name"),
         jiff::Timestamp::UNIX_EPOCH,
     )

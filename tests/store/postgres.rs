@@ -339,8 +339,14 @@ async fn lists_are_read_by_index() {
         .await
         .unwrap();
     let way = async |operation: Operation, values: &str| {
-        let plan = Plan::prove(&bench.model, &PlanLimits::default(), operation, jiff::Timestamp::UNIX_EPOCH)
-            .unwrap();
+        let plan = Plan::prove(
+            &bench.model,
+            &PlanLimits::default(),
+            &Authority::operator(),
+            operation,
+            jiff::Timestamp::UNIX_EPOCH,
+        )
+        .unwrap();
         let program = compile_plan(Dialect::Postgres, &bench.model, &plan).unwrap();
         let Program::List { level, .. } = program else { panic!("no list") };
         let sql =

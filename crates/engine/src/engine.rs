@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -12,6 +11,7 @@ use trefoil_model::values::coerce;
 use trefoil_model::{Model, RecordId, Value};
 
 use crate::abstract_operation::AbstractOperation;
+use crate::access::{AccessView, Actor, Authority};
 use crate::builtin_operation::BuiltinOperation;
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
 use crate::operation::{Operation, Outcome};
@@ -21,7 +21,10 @@ use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, St
 
 /// A model with its resolvers and its store. Cheap to clone; a request uses one engine from start to end.
 #[derive(Clone)]
-pub struct Engine(Arc<EngineInner>);
+pub struct Engine {
+    inner: Arc<EngineInner>,
+    authority: Authority,
+}
 
 struct EngineInner {
     model: Arc<Model>,
@@ -47,7 +50,8 @@ impl Engine {
         limits: PlanLimits,
     ) -> Engine {
         let (store, generation) = (feed.store().clone(), feed.gate().generation());
-        Engine(Arc::new(EngineInner {
+        let authority = authority_of(&model, Actor::default());
+        let inner = Arc::new(EngineInner {
             model,
             bindings,
             registry,
@@ -57,13 +61,33 @@ impl Engine {
             measured_lengths: Arc::default(),
             relation_tests: Arc::default(),
             generation,
-        }))
+        });
+        Engine { inner, authority }
+    }
+
+    /// The engine on behalf of an actor: what the rules leave to them. A new engine is anonymous.
+    pub fn for_actor(&self, actor: Actor) -> Engine {
+        Engine { inner: self.inner.clone(), authority: authority_of(self.model(), actor) }
+    }
+
+    /// The engine on behalf of the operator, for whom the rules of the schema do not apply.
+    pub fn as_operator(&self) -> Engine {
+        Engine { inner: self.inner.clone(), authority: Authority::operator() }
+    }
+
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The rules as they are for the actor; `None` if none apply.
+    pub fn access_view(&self) -> Option<&Arc<AccessView>> {
+        self.authority.view()
     }
 
     /// The same engine on another store.
     pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Engine {
-        let inner = &*self.0;
-        Engine(Arc::new(EngineInner {
+        let inner = &*self.inner;
+        let inner = Arc::new(EngineInner {
             model: inner.model.clone(),
             bindings: inner.bindings.clone(),
             registry: inner.registry.clone(),
@@ -73,66 +97,67 @@ impl Engine {
             measured_lengths: inner.measured_lengths.clone(),
             relation_tests: inner.relation_tests.clone(),
             generation: inner.generation,
-        }))
+        });
+        Engine { inner, authority: self.authority.clone() }
     }
 
     /// Refuses if the tables no longer fit the model. Rows read since the last successful check may be wrong.
     pub fn check_tables(&self) -> Result<()> {
-        self.0.feed.gate().check(self.0.generation)
+        self.inner.feed.gate().check(self.inner.generation)
     }
 
     /// The change feed of the store.
     pub fn feed(&self) -> &ChangeFeed {
-        &self.0.feed
+        &self.inner.feed
     }
 
     pub fn model(&self) -> &Arc<Model> {
-        &self.0.model
+        &self.inner.model
     }
 
     /// The resolver of each of [`Model::root_fields`], by position.
     pub fn bindings(&self) -> &[ResolverBinding] {
-        &self.0.bindings
+        &self.inner.bindings
     }
 
     pub fn registry(&self) -> &ResolverRegistry {
-        &self.0.registry
+        &self.inner.registry
     }
 
     pub fn limits(&self) -> &PlanLimits {
-        &self.0.limits
+        &self.inner.limits
     }
 
     pub(crate) fn measured_lengths(&self) -> &MeasuredLengths {
-        &self.0.measured_lengths
+        &self.inner.measured_lengths
     }
 
     /// The tests of related records in the filters of its subscriptions.
     pub(crate) fn relation_tests(&self) -> &RelationTestMap {
-        &self.0.relation_tests
+        &self.inner.relation_tests
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
-        &self.0.store
+        &self.inner.store
     }
 
     pub async fn ping(&self) -> Result<()> {
-        self.0.store.ping().await
+        self.inner.store.ping().await
     }
 
     /// The current version of the data, see [`Store::data_version`].
     pub fn data_version(&self) -> Option<DataVersion> {
-        self.0.store.data_version()
+        self.inner.store.data_version()
     }
 
     /// The response stored under an idempotency key, see [`Store::replay`].
     pub async fn replay(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
-        self.0.store.replay(key).await
+        self.inner.store.replay(key).await
     }
 
     /// The violations of an operation that can be found without the store.
     pub fn violations(&self, operation: Operation) -> Vec<Violation> {
-        match Plan::prove(self.model(), self.limits(), operation, jiff::Timestamp::now()) {
+        match Plan::prove(self.model(), self.limits(), &self.authority, operation, jiff::Timestamp::now()) {
             Err(Error::Invalid(violations)) => violations,
             Ok(_) | Err(_) => Vec::new(),
         }
@@ -150,7 +175,9 @@ impl Engine {
                 refused.push((position, Error::RolledBack));
                 continue;
             }
-            match operation.and_then(|operation| Plan::prove(self.model(), self.limits(), operation, now)) {
+            match operation.and_then(|operation| {
+                Plan::prove(self.model(), self.limits(), &self.authority, operation, now)
+            }) {
                 Ok(plan) => plans.push((position, plan)),
                 Err(error) => refused.push((position, error)),
             }
@@ -175,9 +202,15 @@ impl Engine {
         self.check_tables()?;
         let cancel_flag = CancelFlag::default();
         let _cancel_when_dropped = cancel_flag.cancel_on_drop();
-        let job = StoreJob { model: self.0.model.clone(), plans, sink, idempotency_key, atomic, cancel_flag };
-        self.0.store.run(job).await
+        let job =
+            StoreJob { model: self.inner.model.clone(), plans, sink, idempotency_key, atomic, cancel_flag };
+        self.inner.store.run(job).await
     }
+}
+
+fn authority_of(model: &Model, actor: Actor) -> Authority {
+    let Some(access) = &model.access else { return Authority::operator() };
+    Authority::of_actor(Arc::new(AccessView::new(model, access, actor, jiff::Timestamp::now())))
 }
 
 /// The sink for the rows, and how the operations of a request belong together.
@@ -245,13 +278,6 @@ pub enum ResolverResult {
     Record { type_name: String, id: RecordId },
     /// A list of values or records.
     List(Vec<ResolverResult>),
-}
-
-/// The caller of an operation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Actor {
-    /// The client's address, if the request came over a network.
-    pub address: Option<IpAddr>,
 }
 
 /// Resolvers that a program registered, by type and field name.

@@ -9,6 +9,9 @@ mod engine;
 mod operation;
 pub mod plain_list;
 
+// On whose behalf.
+mod access;
+
 // Validation: an operation becomes a plan.
 pub mod cursor;
 pub mod plan;
@@ -45,14 +48,17 @@ pub mod changes;
 mod schema_swap_gate;
 
 pub use crate::abstract_operation::{AbstractOperation, AbstractRequest};
+pub use crate::access::{
+    AccessView, AccountFacts, Actor, ActorIdentity, ActorPath, Authority, FieldView, FoldedRule, TypeView,
+};
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
     ChangeBatch, ChangeFeed, ChangeFilter, ChangeKind, ChangeLog, LogEpoch, RecordChange, RecordImage,
 };
 pub use crate::engine::{
-    Actor, Engine, EngineRequest, ResolverBinding, ResolverCall, ResolverFn, ResolverRegistry,
-    ResolverResult, downcast_sink,
+    Engine, EngineRequest, ResolverBinding, ResolverCall, ResolverFn, ResolverRegistry, ResolverResult,
+    downcast_sink,
 };
 pub use crate::operation::{
     AggregateQuery, ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField,

@@ -1,19 +1,23 @@
 //! The client of a request and its origin; forwarding headers count only when a trusted proxy sent them.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use http::header::FORWARDED;
 use http::{Extensions, HeaderMap, HeaderValue};
 
 use trefoil_config::IpNetwork;
+use trefoil_engine::{Actor, ActorIdentity};
 
 use crate::response_headers::RequestId;
 
 /// The client as handlers see it; the router's handlers find it in the request's extensions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientInfo {
     /// `None` only where there is no connection, as in a test that calls the router directly.
     pub address: Option<IpAddr>,
+    /// What the request's credential proves; `None` if it is anonymous.
+    pub identity: Option<Arc<ActorIdentity>>,
     /// The client spoke HTTPS to a proxy.
     pub secure: bool,
     /// The id of the current request, for the log; `None` where `address` is.
@@ -23,6 +27,11 @@ pub struct ClientInfo {
 }
 
 impl ClientInfo {
+    /// Who makes the request.
+    pub fn actor(&self) -> Actor {
+        Actor { address: self.address, identity: self.identity.clone() }
+    }
+
     pub fn from_request(peer: Option<IpAddr>, headers: &HeaderMap, trusted: &[IpNetwork]) -> Self {
         let peer = peer.map(|address| address.to_canonical());
         let direct = ClientInfo { address: peer, ..ClientInfo::default() };
@@ -85,7 +94,8 @@ fn from_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<ClientIn
         let field = |name| forwarded_parameter(element, name);
         let address = field("for").and_then(parse_address);
         let secure = field("proto").is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
-        found = Some(ClientInfo { address, secure, request: None, host: field("host").and_then(valid_host) });
+        let host = field("host").and_then(valid_host);
+        found = Some(ClientInfo { address, secure, host, ..ClientInfo::default() });
         if !address.is_some_and(|address| is_trusted(trusted, address)) {
             break;
         }
@@ -108,12 +118,8 @@ fn from_x_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<Client
         }
     }
     let secure = proto.last().is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
-    Some(ClientInfo {
-        address: client,
-        secure,
-        request: None,
-        host: host.last().copied().and_then(valid_host),
-    })
+    let host = host.last().copied().and_then(valid_host);
+    Some(ClientInfo { address: client, secure, host, ..ClientInfo::default() })
 }
 
 fn header_items<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::RecordId;
+use crate::{RecordId, SourceLocation};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -18,6 +18,14 @@ pub enum Error {
     Invalid(Vec<Violation>),
     /// A unique value is taken, or other records still need this one.
     Conflict(Vec<Violation>),
+    /// Only actors with a credential may do this, and the caller has none.
+    Unauthenticated,
+    /// The rules of the schema do not let the caller do this. The violations name fields that may not be read or set.
+    Forbidden {
+        violations: Vec<Violation>,
+        /// The rule that refused, for the log only.
+        rule: Option<Box<SourceLocation>>,
+    },
     /// The record is not at the version that the caller expected.
     Stale { expected: i64, found: i64 },
     /// The idempotency key belongs to another request.
@@ -159,6 +167,8 @@ impl Error {
             Error::NotFound { .. }
             | Error::Invalid(_)
             | Error::Conflict(_)
+            | Error::Unauthenticated
+            | Error::Forbidden { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse
@@ -182,6 +192,8 @@ impl Error {
             Error::NotFound { .. } => "NOT_FOUND",
             Error::Invalid(_) => "INVALID",
             Error::Conflict(_) => "CONFLICT",
+            Error::Unauthenticated => "UNAUTHENTICATED",
+            Error::Forbidden { .. } => "FORBIDDEN",
             Error::Stale { .. } => "STALE",
             Error::KeyReused => "IDEMPOTENCY_KEY_REUSED",
             Error::KeyInUse => "IDEMPOTENCY_KEY_IN_USE",
@@ -202,7 +214,10 @@ impl Error {
 
     /// The error of a part of the input: its violations get the path of the part.
     pub fn under_path(mut self, path: &[PathSegment]) -> Error {
-        if let Error::Invalid(violations) | Error::Conflict(violations) = &mut self {
+        if let Error::Invalid(violations)
+        | Error::Conflict(violations)
+        | Error::Forbidden { violations, .. } = &mut self
+        {
             violations.iter_mut().for_each(|violation| {
                 violation.path.splice(0..0, path.iter().cloned());
             });
@@ -212,8 +227,9 @@ impl Error {
 
     pub fn violations(&self) -> &[Violation] {
         match self {
-            Error::Invalid(list) | Error::Conflict(list) => list,
+            Error::Invalid(list) | Error::Conflict(list) | Error::Forbidden { violations: list, .. } => list,
             Error::NotFound { .. }
+            | Error::Unauthenticated
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse
@@ -233,13 +249,17 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::NotFound { what } => write!(f, "{what} not found"),
-            Error::Invalid(list) | Error::Conflict(list) => {
+            Error::Forbidden { violations, .. } if violations.is_empty() => {
+                f.write_str("the rules of this application do not allow this")
+            }
+            Error::Invalid(list) | Error::Conflict(list) | Error::Forbidden { violations: list, .. } => {
                 for (i, violation) in list.iter().enumerate() {
                     let separator = if i == 0 { "" } else { "; " };
                     write!(f, "{separator}{}", violation.message)?;
                 }
                 Ok(())
             }
+            Error::Unauthenticated => f.write_str("this needs a credential: an API key or a token"),
             Error::Stale { expected, found } => {
                 write!(
                     f,

@@ -273,6 +273,8 @@ pub fn merge_errors(errors: Vec<(usize, Error)>) -> Error {
             Error::Conflict(list) => conflicts.extend(list),
             Error::RolledBack | Error::Cancelled => {}
             error @ (Error::NotFound { .. }
+            | Error::Unauthenticated
+            | Error::Forbidden { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse

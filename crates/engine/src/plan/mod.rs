@@ -20,6 +20,7 @@ use std::sync::Arc;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 
+use crate::access::{AccessView, Authority};
 use crate::changes::RecordImage;
 use crate::operation::{Condition, MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
@@ -49,6 +50,8 @@ pub use crate::plan::text_search::{
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub action: PlanAction,
+    /// On whose behalf it runs.
+    authority: Authority,
     _proof: PlanProof,
 }
 
@@ -136,20 +139,29 @@ impl Plan {
     pub fn prove(
         model: &Model,
         limits: &PlanLimits,
+        authority: &Authority,
         operation: Operation,
         now: jiff::Timestamp,
     ) -> Result<Plan> {
-        plan_action(model, limits, operation, now, WriteOrigin::Client).map(Plan::proven)
+        let planning = Planning { model, limits, authority, now, origin: WriteOrigin::Client };
+        plan_action(planning, operation).map(|action| Plan::proven(action, authority))
     }
 
     /// Plans an operation of a bulk write.
     pub(crate) fn prove_bulk(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
-        plan_action(model, &PlanLimits::default(), operation, now, WriteOrigin::BulkWrite).map(Plan::proven)
+        let (limits, authority) = (&PlanLimits::default(), &Authority::operator());
+        let planning = Planning { model, limits, authority, now, origin: WriteOrigin::BulkWrite };
+        plan_action(planning, operation).map(|action| Plan::proven(action, authority))
     }
 
     /// `action` has only validated values.
-    fn proven(action: PlanAction) -> Plan {
-        Plan { action, _proof: PlanProof }
+    fn proven(action: PlanAction, authority: &Authority) -> Plan {
+        Plan { action, authority: authority.clone(), _proof: PlanProof }
+    }
+
+    /// The rules as they are for the actor on whose behalf it runs; `None` if none apply.
+    pub fn access_view(&self) -> Option<&Arc<AccessView>> {
+        self.authority.view()
     }
 
     /// Plans an imported record: validated like a creation, but timestamps that the server fills may be given.
@@ -158,7 +170,8 @@ impl Plan {
         let PlannedValues { id, values, links } =
             WritePlanner::new(model, record, now).plan_import(id, fields)?;
         let selection = selection.plan(model, &PlanLimits::default(), record)?;
-        Ok(Plan::proven(PlanAction::Create { record, id, values, links, selection }))
+        let action = PlanAction::Create { record, id, values, links, selection };
+        Ok(Plan::proven(action, &Authority::operator()))
     }
 
     pub fn is_write(&self) -> bool {
@@ -180,13 +193,18 @@ impl Plan {
     }
 }
 
-fn plan_action(
-    model: &Model,
-    limits: &PlanLimits,
-    operation: Operation,
+/// What plans depend on besides the operation.
+#[derive(Clone, Copy)]
+struct Planning<'a> {
+    model: &'a Model,
+    limits: &'a PlanLimits,
+    authority: &'a Authority,
     now: jiff::Timestamp,
     origin: WriteOrigin,
-) -> Result<PlanAction> {
+}
+
+fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanAction> {
+    let Planning { model, limits, authority, now, origin } = planning;
     Ok(match operation {
         Operation::Get { record, id, selection } => {
             PlanAction::Get { record, id, selection: selection.plan(model, limits, record)? }
@@ -231,7 +249,7 @@ fn plan_action(
             let selection = selection.plan(model, limits, record)?;
             let create = |PlannedValues { id, values, links }| {
                 let selection = selection.clone();
-                Plan::proven(PlanAction::Create { record, id, values, links, selection })
+                Plan::proven(PlanAction::Create { record, id, values, links, selection }, authority)
             };
             let items = many_records::plan_items(model, record, items, &filled_fields, limits, now)?;
             PlanAction::CreateMany(items.into_iter().map(create).collect())
@@ -264,7 +282,7 @@ fn plan_action(
             )?;
             let planned_selection = selection.plan(model, limits, record)?;
             let operation = Operation::Create { record, id: id.clone(), fields, filled_fields, selection };
-            match (Plan::prove(model, limits, operation, now), id) {
+            match (Plan::prove(model, limits, authority, operation, now), id) {
                 (Ok(create), _) => {
                     let (create, selection) = (Box::new(create), planned_selection);
                     PlanAction::Upsert { record, listing, create, values, links, selection }

@@ -111,7 +111,7 @@ async fn respond_to_post(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response, Problem> {
-    let actor = Actor { address: client.address };
+    let actor = client.actor();
     let accepted = AcceptedTransports::from_headers(headers)?;
     let ParsedRequest { request, last_event_id } =
         request::parse_post(headers, body, &state.settings.limits)?;
@@ -171,7 +171,7 @@ async fn respond_to_query(
 ) -> Result<Response, Problem> {
     let ParsedRequest { request, last_event_id } = request::parse_query(query)?;
     let accepted = AcceptedTransports::from_headers(headers)?;
-    let actor = Actor { address: client.address };
+    let actor = client.actor;
     if state.is_subscription(&request) {
         let last_event_id = stream_response::last_event_id(headers).or(last_event_id);
         return respond_with_stream(

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,7 +33,7 @@ use crate::subscribe::websocket_messages::{MessageSocket, ReceivedMessage, Socke
 
 /// The client of a socket.
 pub struct SocketClient {
-    pub address: Option<IpAddr>,
+    pub actor: Actor,
     pub request_id: Option<RequestId>,
     pub rate_meter: Option<ClientMeter>,
 }
@@ -45,7 +44,7 @@ impl<S: Sync> FromRequestParts<S> for SocketClient {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<SocketClient, Infallible> {
         let extensions = &parts.extensions;
         Ok(SocketClient {
-            address: extensions.get::<ClientInfo>().and_then(|client| client.address),
+            actor: extensions.get::<ClientInfo>().map(ClientInfo::actor).unwrap_or_default(),
             request_id: ClientInfo::request_of(extensions).cloned(),
             rate_meter: extensions.get().cloned(),
         })
@@ -258,7 +257,7 @@ impl SocketSession {
             }
         };
         let (service, limit) = (self.service.clone(), limits.request_timeout);
-        let actor = Actor { address: self.client.address };
+        let actor = self.client.actor.clone();
         self.operations.start(id, async move {
             let response = timeout(limit, start_or_execute(service, request, actor)).await;
             response.unwrap_or_else(|_| {
@@ -355,7 +354,7 @@ impl SocketSession {
     fn log_end(&self, end: &SessionEnd, started: Instant) {
         let ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
         let request_id = self.client.request_id.as_ref().map(RequestId::as_str);
-        let client = self.client.address.map(tracing::field::display);
+        let client = self.client.actor.address.map(tracing::field::display);
         match end {
             SessionEnd::Closed(SocketClose { code, reason }) => {
                 tracing::info!(ms, code, reason, request_id, client, "socket closed");

@@ -155,6 +155,8 @@ pub fn error_status(error: &Error) -> StatusCode {
         Error::NotFound { .. } => StatusCode::NOT_FOUND,
         Error::Invalid(_) | Error::Limit(_) | Error::EventId { .. } => StatusCode::BAD_REQUEST,
         Error::Conflict(_) | Error::KeyInUse => StatusCode::CONFLICT,
+        Error::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Error::Forbidden { .. } => StatusCode::FORBIDDEN,
         Error::Stale { .. } => StatusCode::PRECONDITION_FAILED,
         Error::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         // A client that cancelled is gone or already has its 408; what is left is our own shutdown.
@@ -175,8 +177,11 @@ impl From<Error> for Problem {
             Error::OutcomeUnknown | Error::KeyInUse | Error::Cancelled => {
                 problem.with_retry_after(Duration::from_secs(1))
             }
-            Error::Invalid(violations) | Error::Conflict(violations) => problem.with_violations(violations),
+            Error::Invalid(violations)
+            | Error::Conflict(violations)
+            | Error::Forbidden { violations, .. } => problem.with_violations(violations),
             Error::NotFound { .. }
+            | Error::Unauthenticated
             | Error::Stale { .. }
             | Error::RolledBack
             | Error::KeyReused
@@ -211,6 +216,8 @@ mod tests {
             (Error::Stale { expected: 1, found: 2 }, 412),
             (Error::KeyReused, 422),
             (Error::KeyInUse, 409),
+            (Error::Unauthenticated, 401),
+            (Error::Forbidden { violations: vec![], rule: None }, 403),
             (Error::Limit("too deep".into()), 400),
             (
                 Error::Unavailable { reason: "disk full".into(), retry_after: Duration::from_millis(1200) },

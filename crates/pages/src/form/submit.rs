@@ -188,6 +188,8 @@ impl Pages {
             Error::Invalid(violations) => FormError::Invalid(violations),
             Error::Conflict(violations) => FormError::Taken(violations),
             error @ (Error::NotFound { .. }
+            | Error::Unauthenticated
+            | Error::Forbidden { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse

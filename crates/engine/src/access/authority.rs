@@ -1,0 +1,26 @@
+//! [`Authority`]: on whose behalf operations are planned.
+
+use std::sync::Arc;
+
+use crate::access::access_view::AccessView;
+
+/// On whose behalf operations are planned. Without one there are no plans.
+#[derive(Debug, Clone)]
+pub struct Authority(Option<Arc<AccessView>>);
+
+impl Authority {
+    /// Of an actor, within what the rules leave to them.
+    pub(crate) fn of_actor(view: Arc<AccessView>) -> Authority {
+        Authority(Some(view))
+    }
+
+    /// Of the operator, for whom no rules apply; everybody is one in an open application.
+    pub fn operator() -> Authority {
+        Authority(None)
+    }
+
+    /// What the rules leave to the actor; `None` if no rules apply.
+    pub fn view(&self) -> Option<&Arc<AccessView>> {
+        self.0.as_ref()
+    }
+}

@@ -1,0 +1,9 @@
+//! Who asks, and what the rules of the schema let them do.
+
+mod access_view;
+mod actor;
+mod authority;
+
+pub use crate::access::access_view::{AccessView, FieldView, FoldedRule, TypeView};
+pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity, ActorPath};
+pub use crate::access::authority::Authority;
