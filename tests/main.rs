@@ -31,6 +31,7 @@ mod power;
 mod records;
 mod reload;
 mod rest;
+mod rules;
 mod start;
 mod store;
 mod subscribe;

@@ -21,7 +21,7 @@ fn way(bench: &Bench, operation: Operation) -> String {
     let Program::List { level, .. } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
         panic!("no list")
     };
-    let sql = format!("EXPLAIN QUERY PLAN {}", deepest(&level).sql);
+    let sql = format!("EXPLAIN QUERY PLAN {}", deepest(&level).statement.sql);
     let steps = move |connection: &mut rusqlite::Connection| {
         let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.raw_query();

@@ -127,7 +127,8 @@ fn steps(bench: &Bench, listing: Listing) -> i64 {
     if bounds.has_limit_or_offset() {
         bound.extend([bounds.limit.unwrap() + 1, bounds.offset].map(SqlParameter::integer));
     }
-    let statements = [(level.sql, values(&bound)), (count.unwrap(), values(&count_parameters(bounds)))];
+    let statements =
+        [(level.statement.sql, values(&bound)), (count.unwrap().sql, values(&count_parameters(bounds)))];
     let run = move |connection: &mut rusqlite::Connection| {
         let mut steps = 0;
         for (sql, values) in &statements {
@@ -147,6 +148,7 @@ fn values(bound: &[SqlParameter<'_>]) -> Vec<rusqlite::types::Value> {
         SqlParameter::Cell(CellValue::Int(number)) => (*number).into(),
         SqlParameter::Cell(CellValue::Text(text)) => (*text).to_owned().into(),
         other @ (SqlParameter::Cell(CellValue::Null | CellValue::Real(_) | CellValue::Unreadable)
+        | SqlParameter::Owned(_)
         | SqlParameter::List(_)
         | SqlParameter::Keys(_)) => panic!("{other:?}"),
     };

@@ -349,8 +349,10 @@ async fn lists_are_read_by_index() {
         .unwrap();
         let program = compile_plan(Dialect::Postgres, &bench.model, &plan).unwrap();
         let Program::List { level, .. } = program else { panic!("no list") };
-        let sql =
-            format!("PREPARE s AS {}; EXPLAIN (COSTS off) EXECUTE s({values}); DEALLOCATE s", level.sql);
+        let sql = format!(
+            "PREPARE s AS {}; EXPLAIN (COSTS off) EXECUTE s({values}); DEALLOCATE s",
+            level.statement.sql
+        );
         outsider.run(&sql).await.unwrap()
     };
     let first = |order: &[&str]| Listing {

@@ -11,7 +11,7 @@ use trefoil_model::values::coerce;
 use trefoil_model::{Model, RecordId, Value};
 
 use crate::abstract_operation::AbstractOperation;
-use crate::access::{AccessView, Actor, Authority};
+use crate::access::{AccessView, Actor, Authority, RuleCache};
 use crate::builtin_operation::BuiltinOperation;
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
 use crate::operation::{Operation, Outcome};
@@ -35,6 +35,8 @@ struct EngineInner {
     limits: PlanLimits,
     measured_lengths: Arc<MeasuredLengths>,
     relation_tests: Arc<RelationTestMap>,
+    /// `None` for an open application.
+    rule_cache: Option<Arc<RuleCache>>,
     /// The generation of the tables that its plans are for, see [`crate::SchemaGate`].
     generation: u64,
 }
@@ -50,7 +52,9 @@ impl Engine {
         limits: PlanLimits,
     ) -> Engine {
         let (store, generation) = (feed.store().clone(), feed.gate().generation());
-        let authority = authority_of(&model, Actor::default());
+        let access = model.access.as_ref().map(|access| RuleCache::new(&model, access));
+        let authority =
+            access.as_ref().map_or_else(Authority::operator, |rules| rules.authority(&model, None));
         let inner = Arc::new(EngineInner {
             model,
             bindings,
@@ -60,14 +64,19 @@ impl Engine {
             limits,
             measured_lengths: Arc::default(),
             relation_tests: Arc::default(),
+            rule_cache: access.map(Arc::new),
             generation,
         });
         Engine { inner, authority }
     }
 
     /// The engine on behalf of an actor: what the rules leave to them. A new engine is anonymous.
-    pub fn for_actor(&self, actor: Actor) -> Engine {
-        Engine { inner: self.inner.clone(), authority: authority_of(self.model(), actor) }
+    pub fn for_actor(&self, actor: &Actor) -> Engine {
+        let authority = match &self.inner.rule_cache {
+            None => Authority::operator(),
+            Some(rules) => rules.authority(self.model(), actor.identity.as_ref()),
+        };
+        Engine { inner: self.inner.clone(), authority }
     }
 
     /// The engine on behalf of the operator, for whom the rules of the schema do not apply.
@@ -96,6 +105,7 @@ impl Engine {
             limits: inner.limits.clone(),
             measured_lengths: inner.measured_lengths.clone(),
             relation_tests: inner.relation_tests.clone(),
+            rule_cache: inner.rule_cache.clone(),
             generation: inner.generation,
         });
         Engine { inner, authority: self.authority.clone() }
@@ -206,11 +216,6 @@ impl Engine {
             StoreJob { model: self.inner.model.clone(), plans, sink, idempotency_key, atomic, cancel_flag };
         self.inner.store.run(job).await
     }
-}
-
-fn authority_of(model: &Model, actor: Actor) -> Authority {
-    let Some(access) = &model.access else { return Authority::operator() };
-    Authority::of_actor(Arc::new(AccessView::new(model, access, actor, jiff::Timestamp::now())))
 }
 
 /// The sink for the rows, and how the operations of a request belong together.

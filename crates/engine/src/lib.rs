@@ -49,7 +49,8 @@ mod schema_swap_gate;
 
 pub use crate::abstract_operation::{AbstractOperation, AbstractRequest};
 pub use crate::access::{
-    AccessView, AccountFacts, Actor, ActorIdentity, ActorPath, Authority, FieldView, FoldedRule, TypeView,
+    AccessView, AccountFacts, Actor, ActorIdentity, ActorPath, ActorRules, Authority, FieldView, FoldedRule,
+    TypeView, rule_values,
 };
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};

@@ -124,6 +124,8 @@ pub struct Field {
     pub kind: FieldKind,
     /// Non-null in the schema.
     pub required: bool,
+    /// The rules of the schema may hide the value, or the record that it refers to, from some actors.
+    pub may_be_hidden: bool,
     pub unique: bool,
     /// Texts that differ only in the case of ASCII letters are equal: `@unique(ignoreCase: true)`.
     pub ignores_case: bool,

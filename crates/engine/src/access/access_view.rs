@@ -1,21 +1,34 @@
 //! [`AccessView`]: the rules of a schema as they are for one actor.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use trefoil_model::access::{
-    AccessAction, AccessModel, AccessRule, AccessVerdict, FieldAccess, RuleTest, TypeAccess,
+    AccessAction, AccessModel, AccessRule, AccessVerdict, FieldAccess, RuleTest, RuleValue, TypeAccess,
 };
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, Model, RecordTypeId, Relation, SourceLocation};
+use trefoil_model::values::date_times::format_timestamp;
+use trefoil_model::{Field, FieldId, Model, RecordTypeId, Relation, SourceLocation, StoredValue};
 
-use crate::access::actor::{Actor, ActorAtTime};
+use crate::access::actor::{ActorFactsView, ActorIdentity};
 
-/// The rules for one actor at one time: what is about the actor alone is decided, the rest is about records.
+/// The rules as they are for one actor at the time of a request.
 #[derive(Debug)]
 pub struct AccessView {
-    pub actor: Actor,
+    pub identity: Option<Arc<ActorIdentity>>,
+    pub rules: Arc<ActorRules>,
+    pub now: StoredValue,
+    pub today: StoredValue,
+}
+
+/// The rules of a schema for one actor: what is about the actor alone is decided, the rest is about records.
+#[derive(Debug)]
+pub struct ActorRules {
     /// By [`RecordTypeId`].
-    pub types: Vec<TypeView>,
+    types: Vec<TypeView>,
+    /// Equal for rules that differ in nothing but the values that records are compared with.
+    pub shape: u128,
 }
 
 /// What an actor may do with the records of a type.
@@ -50,12 +63,12 @@ pub struct FoldedRule {
 }
 
 impl FoldedRule {
-    fn of(rule: &AccessRule, actor: &ActorAtTime<'_>) -> FoldedRule {
+    fn of(rule: &AccessRule, actor: &ActorFactsView<'_>) -> FoldedRule {
         FoldedRule { test: rule.test.folded(actor), location: Some(rule.location.clone()) }
     }
 
     /// A rule that nobody wrote allows what the type allows.
-    fn of_field(rule: Option<&AccessRule>, actor: &ActorAtTime<'_>) -> FoldedRule {
+    fn of_field(rule: Option<&AccessRule>, actor: &ActorFactsView<'_>) -> FoldedRule {
         match rule {
             Some(rule) => FoldedRule::of(rule, actor),
             None => FoldedRule { test: RuleTest::Constant(true), location: None },
@@ -71,32 +84,46 @@ impl FoldedRule {
     }
 }
 
-impl AccessView {
-    pub fn new(model: &Model, access: &AccessModel, actor: Actor, now: Timestamp) -> AccessView {
-        let at_time = ActorAtTime { actor: &actor, now };
+impl ActorRules {
+    pub(crate) fn new(model: &Model, access: &AccessModel, identity: Option<&ActorIdentity>) -> ActorRules {
+        let facts = ActorFactsView { identity };
         let types = model.records.iter().zip(&access.types).map(|(record, rules)| {
-            let field = |(field, rules): (&trefoil_model::Field, &FieldAccess)| FieldView {
-                read: FoldedRule::of_field(rules.read.as_ref(), &at_time),
-                create: FoldedRule::of_field(rules.create.as_ref(), &at_time),
-                update: FoldedRule::of_field(rules.update.as_ref(), &at_time),
+            let field = |(field, rules): (&Field, &FieldAccess)| FieldView {
+                read: FoldedRule::of_field(rules.read.as_ref(), &facts),
+                create: FoldedRule::of_field(rules.create.as_ref(), &facts),
+                update: FoldedRule::of_field(rules.update.as_ref(), &facts),
                 target: field.kind.relation().map(Relation::target),
             };
             let TypeAccess { read, create, update, delete, .. } = rules;
             TypeView {
-                read: FoldedRule::of(read, &at_time),
-                create: FoldedRule::of(create, &at_time),
-                update: FoldedRule::of(update, &at_time),
-                update_to: FoldedRule::of(rules.rule(AccessAction::UpdateTo), &at_time),
-                delete: FoldedRule::of(delete, &at_time),
+                read: FoldedRule::of(read, &facts),
+                create: FoldedRule::of(create, &facts),
+                update: FoldedRule::of(update, &facts),
+                update_to: FoldedRule::of(rules.rule(AccessAction::UpdateTo), &facts),
+                delete: FoldedRule::of(delete, &facts),
                 fields: record.fields.iter().zip(&rules.fields).map(field).collect(),
             }
         });
-        let types = types.collect();
-        AccessView { types, actor }
+        let types: Vec<TypeView> = types.collect();
+        let shapes: Vec<RuleTest> =
+            types.iter().flat_map(TypeView::tests).map(RuleTest::without_values).collect();
+        let shape = xxhash_rust::xxh3::xxh3_128(format!("{shapes:?}").as_bytes());
+        ActorRules { types, shape }
+    }
+}
+
+impl AccessView {
+    pub(crate) fn new(
+        identity: Option<Arc<ActorIdentity>>,
+        rules: Arc<ActorRules>,
+        now: Timestamp,
+    ) -> AccessView {
+        let today = StoredValue::Text(now.to_zoned(jiff::tz::TimeZone::UTC).date().to_string());
+        AccessView { identity, rules, now: StoredValue::Text(format_timestamp(now)), today }
     }
 
     pub fn of_type(&self, record: RecordTypeId) -> &TypeView {
-        &self.types[record.0]
+        &self.rules.types[record.0]
     }
 
     /// Whether the actor may do this with records of the type.
@@ -119,10 +146,15 @@ impl AccessView {
 
     /// The error for what the actor may never do.
     pub fn refusal(&self, rule: &FoldedRule) -> Error {
-        match &self.actor.identity {
+        match &self.identity {
             None => Error::Unauthenticated,
             Some(_) => Error::Forbidden { violations: Vec::new(), rule: rule.location.clone().map(Box::new) },
         }
+    }
+
+    /// A claim of the actor's token as a value of this kind of column.
+    pub fn claim(&self, path: &str) -> Option<StoredValue> {
+        self.identity.as_deref().and_then(|identity| identity.claim_value(path))
     }
 }
 
@@ -135,5 +167,36 @@ impl TypeView {
             AccessAction::UpdateTo => &self.update_to,
             AccessAction::Delete => &self.delete,
         }
+    }
+
+    fn tests(&self) -> impl Iterator<Item = &RuleTest> {
+        let of_type = [&self.read, &self.create, &self.update, &self.update_to, &self.delete];
+        let of_fields = self.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
+        of_type.into_iter().chain(of_fields).map(|rule| &rule.test)
+    }
+}
+
+/// The values in a rule that are not of the record, in the order in which they are written.
+pub fn rule_values<'t>(test: &'t RuleTest, into: &mut Vec<&'t RuleValue>) {
+    let mut add = |value: &'t RuleValue| match value {
+        RuleValue::Field { .. } => {}
+        RuleValue::Literal(_)
+        | RuleValue::Actor { .. }
+        | RuleValue::Claim(_)
+        | RuleValue::Now
+        | RuleValue::Today
+        | RuleValue::Old(_) => into.push(value),
+    };
+    match test {
+        RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
+        RuleTest::All(tests) | RuleTest::Any(tests) => {
+            tests.iter().for_each(|test| rule_values(test, into));
+        }
+        RuleTest::Not(inner) => rule_values(inner, into),
+        RuleTest::Related { test, .. } => rule_values(test, into),
+        RuleTest::Compare { left, right, .. } => [left, right].into_iter().for_each(add),
+        RuleTest::IsAbsent(value) | RuleTest::IsTrue(value) => add(value),
+        RuleTest::OneOf { value, choices } => std::iter::once(value).chain(choices).for_each(add),
+        RuleTest::HasItem { list, item } => [list, item].into_iter().for_each(add),
     }
 }

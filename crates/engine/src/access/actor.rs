@@ -57,13 +57,22 @@ impl Actor {
     }
 
     pub fn has_role(&self, role: &str) -> bool {
-        self.identity.as_ref().is_some_and(|identity| identity.roles.iter().any(|own| own == role))
+        self.identity.as_ref().is_some_and(|identity| identity.has_role(role))
     }
 
     /// A claim of the actor's token by its path: `org.id`.
     pub fn claim(&self, path: &str) -> Option<&Value> {
-        let claims = &self.identity.as_ref()?.claims;
-        path.split('.').try_fold(claims, |value, name| match value {
+        self.identity.as_deref()?.claim(path)
+    }
+}
+
+impl ActorIdentity {
+    pub fn has_role(&self, role: &str) -> bool {
+        self.roles.iter().any(|own| own == role)
+    }
+
+    pub fn claim(&self, path: &str) -> Option<&Value> {
+        path.split('.').try_fold(&self.claims, |value, name| match value {
             Value::Object(members) => {
                 members.iter().find(|(member, _)| member == name).map(|(_, value)| value)
             }
@@ -75,49 +84,50 @@ impl Actor {
             | Value::List(_) => None,
         })
     }
-}
 
-/// An actor at the time of a request.
-pub(super) struct ActorAtTime<'a> {
-    pub actor: &'a Actor,
-    pub now: Timestamp,
-}
-
-impl ActorFacts for ActorAtTime<'_> {
-    fn is_signed_in(&self) -> bool {
-        self.actor.identity.is_some()
-    }
-
-    fn has_role(&self, role: &str) -> bool {
-        self.actor.has_role(role)
-    }
-
-    fn value(&self, value: &RuleValue) -> ActorFact {
-        let known = |value: Option<StoredValue>| value.map_or(ActorFact::Absent, ActorFact::Known);
-        match value {
-            RuleValue::Actor { references, field } => {
-                let account = self.actor.identity.as_ref().and_then(|identity| identity.account.as_ref());
-                let is_path = |path: &ActorPath| path.references == *references && path.field == *field;
-                known(account.and_then(|account| {
-                    let found = account.values.iter().find(|(path, _)| is_path(path));
-                    found.map(|(_, value)| value.clone())
-                }))
-            }
-            RuleValue::Claim(path) => known(self.actor.claim(path).and_then(claim_value)),
-            RuleValue::Now => ActorFact::Known(StoredValue::Text(self.now.to_string())),
-            RuleValue::Today => ActorFact::Unknown,
-            RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => ActorFact::Unknown,
+    /// A claim as rules compare it; lists and objects are none.
+    pub(super) fn claim_value(&self, path: &str) -> Option<StoredValue> {
+        match self.claim(path)? {
+            Value::Bool(value) => Some(StoredValue::Int(i64::from(*value))),
+            Value::Int(number) => Some(StoredValue::Int(*number)),
+            Value::Number(number) => Some(StoredValue::Text(number.to_string())),
+            Value::String(text) => Some(StoredValue::Text(text.clone())),
+            Value::Null | Value::List(_) | Value::Object(_) => None,
         }
     }
 }
 
-/// A claim as rules compare it; lists and objects are none.
-fn claim_value(claim: &Value) -> Option<StoredValue> {
-    match claim {
-        Value::Bool(value) => Some(StoredValue::Int(i64::from(*value))),
-        Value::Int(number) => Some(StoredValue::Int(*number)),
-        Value::Number(number) => Some(StoredValue::Text(number.to_string())),
-        Value::String(text) => Some(StoredValue::Text(text.clone())),
-        Value::Null | Value::List(_) | Value::Object(_) => None,
+/// What rules ask of an actor. Claims and times stay in the rules: a claim has the type of what it is compared with.
+pub(super) struct ActorFactsView<'a> {
+    pub identity: Option<&'a ActorIdentity>,
+}
+
+impl ActorFacts for ActorFactsView<'_> {
+    fn is_signed_in(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    fn has_role(&self, role: &str) -> bool {
+        self.identity.is_some_and(|identity| identity.has_role(role))
+    }
+
+    fn value(&self, value: &RuleValue) -> ActorFact {
+        match value {
+            RuleValue::Actor { references, field } => {
+                let account = self.identity.and_then(|identity| identity.account.as_ref());
+                let is_path = |path: &ActorPath| path.references == *references && path.field == *field;
+                let found = account.and_then(|account| account.values.iter().find(|(path, _)| is_path(path)));
+                found.map_or(ActorFact::Absent, |(_, value)| ActorFact::Known(value.clone()))
+            }
+            RuleValue::Claim(path) => {
+                let claim = self.identity.and_then(|identity| identity.claim_value(path));
+                claim.map_or(ActorFact::Absent, |_| ActorFact::Unknown)
+            }
+            RuleValue::Now
+            | RuleValue::Today
+            | RuleValue::Literal(_)
+            | RuleValue::Field { .. }
+            | RuleValue::Old(_) => ActorFact::Unknown,
+        }
     }
 }

@@ -3,7 +3,9 @@
 mod access_view;
 mod actor;
 mod authority;
+mod rule_cache;
 
-pub use crate::access::access_view::{AccessView, FieldView, FoldedRule, TypeView};
+pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};
 pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity, ActorPath};
 pub use crate::access::authority::Authority;
+pub(crate) use crate::access::rule_cache::RuleCache;

@@ -1,5 +1,6 @@
 //! The rules of a schema.
 
+use crate::RecordType;
 use crate::access::access_rule::{AccessAction, RuleTest};
 use crate::field_kind::{FieldId, RecordTypeId};
 use crate::source_file::SourceLocation;
@@ -55,6 +56,19 @@ pub struct FieldAccess {
     pub read: Option<AccessRule>,
     pub create: Option<AccessRule>,
     pub update: Option<AccessRule>,
+}
+
+impl AccessModel {
+    /// Marks the fields with a rule for reading, and those that lead to records which not everybody may read.
+    pub(crate) fn mark_hidden_fields(&self, records: &mut [RecordType]) {
+        for (record, rules) in records.iter_mut().zip(&self.types) {
+            for (field, rules) in record.fields.iter_mut().zip(&rules.fields) {
+                let target = field.kind.reference().map(|reference| &self.types[reference.target.0]);
+                let is_target_open = target.is_none_or(|target| target.read.test.as_constant() == Some(true));
+                field.may_be_hidden = rules.read.is_some() || !is_target_open;
+            }
+        }
+    }
 }
 
 impl TypeAccess {

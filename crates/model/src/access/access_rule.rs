@@ -122,6 +122,40 @@ impl RuleTest {
         }
     }
 
+    /// The test without the values that are written in it: equal for tests that ask the same of records.
+    pub fn without_values(&self) -> RuleTest {
+        let value = |value: &RuleValue| match value {
+            RuleValue::Literal(_) => RuleValue::Literal(StoredValue::Null),
+            RuleValue::Field { .. }
+            | RuleValue::Actor { .. }
+            | RuleValue::Claim(_)
+            | RuleValue::Now
+            | RuleValue::Today
+            | RuleValue::Old(_) => value.clone(),
+        };
+        let all = |tests: &[RuleTest]| tests.iter().map(RuleTest::without_values).collect();
+        match self {
+            RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => self.clone(),
+            RuleTest::All(tests) => RuleTest::All(all(tests)),
+            RuleTest::Any(tests) => RuleTest::Any(all(tests)),
+            RuleTest::Not(inner) => RuleTest::Not(Box::new(inner.without_values())),
+            RuleTest::Compare { left, op, right } => {
+                RuleTest::Compare { left: value(left), op: *op, right: value(right) }
+            }
+            RuleTest::IsAbsent(of) => RuleTest::IsAbsent(value(of)),
+            RuleTest::IsTrue(of) => RuleTest::IsTrue(value(of)),
+            RuleTest::OneOf { value: of, choices } => {
+                RuleTest::OneOf { value: value(of), choices: choices.iter().map(value).collect() }
+            }
+            RuleTest::HasItem { list, item } => RuleTest::HasItem { list: value(list), item: value(item) },
+            RuleTest::Related { owner, relation, test } => RuleTest::Related {
+                owner: owner.clone(),
+                relation: *relation,
+                test: Box::new(test.without_values()),
+            },
+        }
+    }
+
     pub fn as_constant(&self) -> Option<bool> {
         if let RuleTest::Constant(value) = self { Some(*value) } else { None }
     }

@@ -2,6 +2,7 @@
 
 use crate::StoredValue;
 use crate::access::access_rule::{RuleTest, RuleValue};
+use crate::comparison_op::ComparisonOp;
 
 /// What is known of an actor.
 pub trait ActorFacts {
@@ -53,6 +54,9 @@ impl RuleTest {
             RuleTest::Not(inner) => inner.folded(actor).negated(),
             RuleTest::Compare { left, op, right } => {
                 match (folded_value(left, actor), folded_value(right, actor)) {
+                    (Some(RuleValue::Literal(left)), Some(RuleValue::Literal(right))) => {
+                        RuleTest::Constant(are_compared(&left, *op, &right))
+                    }
                     (Some(left), Some(right)) => RuleTest::Compare { left, op: *op, right },
                     (None, _) | (_, None) => RuleTest::Constant(false),
                 }
@@ -72,6 +76,9 @@ impl RuleTest {
                     choices.iter().filter_map(|choice| folded_value(choice, actor)).collect();
                 match folded_value(value, actor) {
                     Some(_) if choices.is_empty() => RuleTest::Constant(false),
+                    Some(RuleValue::Literal(value)) if choices.iter().all(is_literal) => {
+                        RuleTest::Constant(choices.contains(&RuleValue::Literal(value)))
+                    }
                     Some(value) => RuleTest::OneOf { value, choices },
                     None => RuleTest::Constant(false),
                 }
@@ -91,6 +98,28 @@ impl RuleTest {
             }
         }
     }
+}
+
+fn is_literal(value: &RuleValue) -> bool {
+    matches!(value, RuleValue::Literal(_))
+}
+
+/// Compares two values of the same type. Numbers of exact digits are texts, which tell more than their order.
+fn are_compared(left: &StoredValue, op: ComparisonOp, right: &StoredValue) -> bool {
+    let order = match (left, right) {
+        (StoredValue::Int(left), StoredValue::Int(right)) => Some(left.cmp(right)),
+        (StoredValue::Real(left), StoredValue::Real(right)) => left.partial_cmp(right),
+        (StoredValue::Text(left), StoredValue::Text(right)) => Some(left.cmp(right)),
+        (StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) | StoredValue::Text(_), _) => None,
+    };
+    order.is_some_and(|order| match op {
+        ComparisonOp::Eq => order.is_eq(),
+        ComparisonOp::Ne => order.is_ne(),
+        ComparisonOp::Lt => order.is_lt(),
+        ComparisonOp::Lte => order.is_le(),
+        ComparisonOp::Gt => order.is_gt(),
+        ComparisonOp::Gte => order.is_ge(),
+    })
 }
 
 /// `decided` is the constant that decides the whole; the opposite one has no effect.

@@ -97,6 +97,9 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     schema_checks::check_schema(&mut partial_model, &schema, &redeclared, reserved, &mut log);
     default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
     let access = access::read_access(&schema, &partial_model, &mut log);
+    if let Some(access) = &access {
+        access.mark_hidden_fields(&mut partial_model.records);
+    }
     ReadSchema { schema, partial_model, root_fields, access, redeclared, log }
 }
 

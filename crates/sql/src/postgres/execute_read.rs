@@ -10,6 +10,7 @@ use trefoil_model::{CellValue, RecordId, StoredValue};
 use crate::postgres::error::PostgresError;
 use crate::postgres::plain_lists;
 use crate::postgres::session::{PostgresRow, PostgresSession, RowVisitor, read_cell};
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::Program;
 use crate::statements::groups::aggregate_parameters::root_parameters;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
@@ -27,13 +28,14 @@ pub async fn execute_read(
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
+    let session = session.for_plan(plan);
     match (&plan.action, program) {
         (PlanAction::Get { id, selection, .. }, Program::Get(level)) => {
             let found = read_rows(session, level, selection, &[SqlParameter::id(id)], Some(1), visit).await?;
             Ok(if found.count == 0 { Outcome::NotFound } else { Outcome::Found })
         }
         (PlanAction::List { listing, selection, .. }, Program::List { level, count }) => {
-            read_list(session, level, count.as_deref(), listing, selection, visit).await
+            read_list(session, level, count.as_ref(), listing, selection, visit).await
         }
         (PlanAction::ReadImage { image, selection, .. }, Program::Get(level)) => {
             attach_children(session, level, selection, RowBatch::from_image(level, image))
@@ -83,7 +85,7 @@ async fn read_groups(
 async fn read_list(
     session: PostgresSession<'_>,
     level: &SelectLevel,
-    count: Option<&str>,
+    count: Option<&ReadStatement>,
     listing: &PlannedListing,
     selection: &PlannedSelection,
     visit: RowVisitor<'_>,
@@ -117,16 +119,16 @@ async fn check_search(
     parents: Option<&[CellValue<'_>]>,
 ) -> Result<(), PostgresError> {
     let Some(guard) = &level.search_guard else { return Ok(()) };
-    let count = session.query_integer(&guard.sql, &guard.parameters(listing, parents)).await?;
+    let count = session.read_integer(&guard.statement, &guard.parameters(listing, parents)).await?;
     Ok(guard.check(listing, count)?)
 }
 
 async fn count_rows(
     session: PostgresSession<'_>,
-    sql: &str,
+    count: &ReadStatement,
     listing: &PlannedListing,
 ) -> Result<u64, PostgresError> {
-    Ok(session.query_integer(sql, &count_parameters(listing)).await?.unwrap_or(0).unsigned_abs())
+    Ok(session.read_integer(count, &count_parameters(listing)).await?.unwrap_or(0).unsigned_abs())
 }
 
 /// The rows that a statement gave.
@@ -151,7 +153,7 @@ async fn read_rows(
     if limit < MAX_PARENTS as i64 {
         let mut batch = RowBatch::new(level.width);
         let rows_read = {
-            let mut rows = session.query(&level.sql, parameters).await?;
+            let mut rows = session.read(&level.statement, parameters).await?;
             let mut rows_read = RowsRead { count: 0, has_more: false };
             while let Some(row) = rows.next_row().await? {
                 rows_read.has_more = rows_read.count == limit;
@@ -176,7 +178,7 @@ async fn read_flat(
     visit: RowVisitor<'_>,
 ) -> Result<RowsRead, PostgresError> {
     let mut rows_read = RowsRead { count: 0, has_more: false };
-    let mut rows = session.query(&level.sql, parameters).await?;
+    let mut rows = session.read(&level.statement, parameters).await?;
     while let Some(row) = rows.next_row().await? {
         // The statement returns at most one row more than the limit.
         rows_read.has_more = rows_read.count == limit;
@@ -197,7 +199,7 @@ async fn read_nested(
     limit: i64,
     visit: RowVisitor<'_>,
 ) -> Result<RowsRead, PostgresError> {
-    session.execute(&format!("DECLARE trefoil_rows NO SCROLL CURSOR FOR {}", level.sql), parameters).await?;
+    session.declare("trefoil_rows", &level.statement, parameters).await?;
     let mut rows_read = RowsRead { count: 0, has_more: false };
     let mut batch = RowBatch::new(level.width);
     let mut next_fetch = FIRST_FETCH;
@@ -325,7 +327,7 @@ async fn read_into_batch(
     parameters: &[SqlParameter<'_>],
     batch: &mut RowBatch,
 ) -> Result<(), PostgresError> {
-    let mut rows = session.query(&level.sql, parameters).await?;
+    let mut rows = session.read(&level.statement, parameters).await?;
     while let Some(row) = rows.next_row().await? {
         match &level.groups {
             None => batch.push_row((0..level.width).map(|column| read_cell(&row, column))),

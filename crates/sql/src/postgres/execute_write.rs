@@ -19,16 +19,16 @@ use crate::statements::write_parts::{WriteParts, write_parts};
 pub fn single_statement(program: &Program) -> Option<&str> {
     match program {
         Program::Create { sequence: None, insert, links, read_level }
-            if links.is_empty() && read_level.is_flat() =>
+            if links.is_empty() && read_level.is_returned() =>
         {
             Some(insert)
         }
         Program::Update(UpdateProgram { update: Some(update), links, read_level, .. })
-            if links.is_empty() && read_level.is_flat() =>
+            if links.is_empty() && read_level.is_returned() =>
         {
             Some(update)
         }
-        Program::Delete { delete, read_level, .. } if read_level.is_flat() => Some(delete),
+        Program::Delete { delete, read_level, .. } if read_level.is_returned() => Some(delete),
         Program::Create { .. }
         | Program::Update(_)
         | Program::Delete { .. }
@@ -52,6 +52,7 @@ pub async fn execute_write(
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
+    let session = session.for_plan(plan);
     let (read_level, selection) = match (&plan.action, program) {
         (PlanAction::Create { selection, .. }, Program::Create { read_level, .. })
         | (PlanAction::Update { selection, .. }, Program::Update(UpdateProgram { read_level, .. }))
@@ -202,7 +203,7 @@ impl PostgresWrite<'_> {
     ) -> Result<Outcome, PostgresError> {
         let parts = self.parts;
         let before = match parts.id {
-            Some(id) if !self.level.is_flat() => {
+            Some(id) if !self.level.is_returned() => {
                 // From here on, other sessions cannot add records that are deleted along with this one and would be
                 // shown.
                 let lock = format!("{version_query} FOR UPDATE");
@@ -231,7 +232,7 @@ impl PostgresWrite<'_> {
         sql: &str,
         parameters: &[SqlParameter<'_>],
     ) -> Result<Option<WrittenRow>, PostgresError> {
-        let column_count = if self.level.is_flat() { self.level.columns.len() } else { 0 };
+        let column_count = if self.level.is_returned() { self.level.columns.len() } else { 0 };
         let width = column_count + 2;
         let mut batch = RowBatch::new(width);
         let mut rows = self.session.query(sql, parameters).await?;
@@ -254,7 +255,7 @@ impl PostgresWrite<'_> {
 
     /// Visits the written record: the returned row, or the record read again if children are selected.
     async fn visit_written(&self, written: WrittenRow, visit: RowVisitor<'_>) -> Result<(), PostgresError> {
-        let tree = if self.level.is_flat() {
+        let tree = if self.level.is_returned() {
             Some(attach_children(self.session, self.level, self.selection, written.rows).await?)
         } else {
             read_tree(self.session, self.level, self.selection, &written.id).await?

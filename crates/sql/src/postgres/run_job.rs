@@ -99,7 +99,7 @@ impl PostgresStore {
         connection: &'l PgConnection,
         cancel: &'l CancelFlag,
     ) -> PostgresSession<'l> {
-        PostgresSession { connection, statement_count: &self.execution.statement_count, cancel }
+        PostgresSession { connection, statement_count: &self.execution.statement_count, cancel, view: None }
     }
 
     async fn run_read(

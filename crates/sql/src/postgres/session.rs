@@ -10,13 +10,14 @@ use futures_util::StreamExt;
 use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Row as PgRow, RowStream, Statement};
 
-use trefoil_engine::{CancelFlag, Row};
+use trefoil_engine::{AccessView, CancelFlag, Plan, Row};
 use trefoil_model::error::Error;
 use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::postgres::PgConnection;
 use crate::postgres::connections::connection::ReadPause;
 use crate::postgres::error::PostgresError;
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::ProgramCache;
 use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::visit_key_row;
@@ -53,9 +54,61 @@ pub struct PostgresSession<'l> {
     pub connection: &'l PgConnection,
     pub statement_count: &'l AtomicU64,
     pub cancel: &'l CancelFlag,
+    /// What the actor of the current plan sees; everything without one.
+    pub view: Option<&'l AccessView>,
 }
 
-impl PostgresSession<'_> {
+impl<'l> PostgresSession<'l> {
+    /// The session for one plan.
+    pub fn for_plan<'p>(self, plan: &'p Plan) -> PostgresSession<'p>
+    where
+        'l: 'p,
+    {
+        PostgresSession { view: plan.access_view().map(AsRef::as_ref), ..self }
+    }
+
+    /// Runs a statement that reads, with its own parameters and those of its rules.
+    pub async fn read(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<SessionRows<'_>, PostgresError> {
+        self.query_with(&statement.sql, parameters, &self.rule_parameters(statement)).await
+    }
+
+    /// The first column of the first row of a statement that reads, if it is an integer.
+    pub async fn read_integer(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<Option<i64>, PostgresError> {
+        let mut rows = self.read(statement, parameters).await?;
+        let mut found = None;
+        while let Some(row) = rows.next_row().await? {
+            found = found.or_else(|| read_cell(&row, 0).to_i64());
+        }
+        Ok(found)
+    }
+
+    /// Declares a cursor for a statement that reads.
+    pub async fn declare(
+        &self,
+        cursor: &str,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<(), PostgresError> {
+        let sql = format!("DECLARE {cursor} NO SCROLL CURSOR FOR {}", statement.sql);
+        let mut rows = self.query_with(&sql, parameters, &self.rule_parameters(statement)).await?;
+        while rows.next_row().await?.is_some() {}
+        Ok(())
+    }
+
+    fn rule_parameters(&self, statement: &ReadStatement) -> Vec<SqlParameter<'l>> {
+        let mut parameters = Vec::new();
+        statement.add_parameters(self.view, &mut parameters);
+        parameters
+    }
+
     pub async fn prepare(&self, sql: &str) -> Result<Statement, PostgresError> {
         self.connection.prepare(sql).await.map_err(|error| self.classify_error(error))
     }
@@ -65,10 +118,19 @@ impl PostgresSession<'_> {
         sql: &str,
         parameters: &[SqlParameter<'_>],
     ) -> Result<SessionRows<'_>, PostgresError> {
+        self.query_with(sql, parameters, &[]).await
+    }
+
+    async fn query_with(
+        &self,
+        sql: &str,
+        parameters: &[SqlParameter<'_>],
+        others: &[SqlParameter<'_>],
+    ) -> Result<SessionRows<'_>, PostgresError> {
         self.statement_count.fetch_add(1, Ordering::Relaxed);
         let statement = self.prepare(sql).await?;
-        let rows =
-            self.connection.client().query_raw(&statement, parameters.iter().map(PostgresParameter)).await;
+        let parameters = AllParameters { first: parameters, rest: others };
+        let rows = self.connection.client().query_raw(&statement, parameters.iter()).await;
         Ok(SessionRows {
             session: self,
             stream: Box::pin(rows.map_err(|error| self.classify_error(error))?),
@@ -155,21 +217,43 @@ impl SessionRows<'_> {
     }
 }
 
+/// The parameters of a statement in two parts.
+struct AllParameters<'p> {
+    first: &'p [SqlParameter<'p>],
+    rest: &'p [SqlParameter<'p>],
+}
+
+impl<'p> AllParameters<'p> {
+    fn iter(&self) -> impl ExactSizeIterator<Item = PostgresParameter<'p>> + use<'p> {
+        let (first, rest) = (self.first, self.rest);
+        let at = move |i: usize| if i < first.len() { &first[i] } else { &rest[i - first.len()] };
+        (0..first.len() + rest.len()).map(move |i| PostgresParameter(at(i)))
+    }
+}
+
 /// A parameter, always sent as text: the server knows its type and parses it.
 #[derive(Debug)]
 struct PostgresParameter<'a>(&'a SqlParameter<'a>);
 
 impl ToSql for PostgresParameter<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
-        match self.0 {
-            SqlParameter::Cell(CellValue::Null | CellValue::Unreadable) => return Ok(IsNull::Yes),
-            SqlParameter::Cell(CellValue::Int(number)) => write!(out, "{number}")?,
-            SqlParameter::Cell(CellValue::Real(number)) => write!(out, "{number}")?,
-            SqlParameter::Cell(CellValue::Text(text)) => out.put_slice(text.as_bytes()),
+        let cell = match self.0 {
+            SqlParameter::Cell(cell) => *cell,
+            SqlParameter::Owned(value) => value.as_cell(),
             SqlParameter::List(values) => {
-                write_array(out, values.iter().map(StoredValue::as_cell), write_array_item)?
+                write_array(out, values.iter().map(StoredValue::as_cell), write_array_item)?;
+                return Ok(IsNull::No);
             }
-            SqlParameter::Keys(keys) => write_array(out, keys.iter().copied(), write_array_item)?,
+            SqlParameter::Keys(keys) => {
+                write_array(out, keys.iter().copied(), write_array_item)?;
+                return Ok(IsNull::No);
+            }
+        };
+        match cell {
+            CellValue::Null | CellValue::Unreadable => return Ok(IsNull::Yes),
+            CellValue::Int(number) => write!(out, "{number}")?,
+            CellValue::Real(number) => write!(out, "{number}")?,
+            CellValue::Text(text) => out.put_slice(text.as_bytes()),
         }
         Ok(IsNull::No)
     }

@@ -7,7 +7,8 @@ use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
-use crate::sqlite::session::{SqliteRow, SqliteSession, bind_parameters, read_cell};
+use crate::sqlite::session::{SqliteRow, SqliteSession, read_cell};
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::Program;
 use crate::statements::groups::aggregate_parameters::root_parameters;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
@@ -24,6 +25,7 @@ pub fn execute_read(
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, SqliteError> {
+    let session = session.for_plan(plan);
     match (&plan.action, program) {
         (PlanAction::Get { id, selection, .. }, Program::Get(level)) => {
             let found = read_rows(session, level, selection, &[SqlParameter::id(id)], None, visit)?;
@@ -35,7 +37,7 @@ pub fn execute_read(
             Ok(Outcome::Found)
         }
         (PlanAction::List { listing, selection, .. }, Program::List { level, count }) => {
-            read_list(session, level, count.as_deref(), listing, selection, visit)
+            read_list(session, level, count.as_ref(), listing, selection, visit)
         }
         (PlanAction::Aggregate(aggregate), Program::Aggregate(level)) => {
             read_groups(session, level, aggregate, visit)
@@ -66,7 +68,7 @@ fn read_groups(
 fn read_list(
     session: SqliteSession<'_>,
     level: &SelectLevel,
-    count: Option<&str>,
+    count: Option<&ReadStatement>,
     listing: &PlannedListing,
     selection: &PlannedSelection,
     visit: RowVisitor<'_>,
@@ -97,12 +99,16 @@ fn check_search(
     parents: Option<&[CellValue<'_>]>,
 ) -> Result<(), SqliteError> {
     let Some(guard) = &level.search_guard else { return Ok(()) };
-    let count = session.query_integer(&guard.sql, &guard.parameters(listing, parents))?;
+    let count = session.read_integer(&guard.statement, &guard.parameters(listing, parents))?;
     Ok(guard.check(listing, count)?)
 }
 
-fn count_rows(session: SqliteSession<'_>, sql: &str, listing: &PlannedListing) -> rusqlite::Result<u64> {
-    Ok(session.query_integer(sql, &count_parameters(listing))?.unwrap_or(0).unsigned_abs())
+fn count_rows(
+    session: SqliteSession<'_>,
+    count: &ReadStatement,
+    listing: &PlannedListing,
+) -> rusqlite::Result<u64> {
+    Ok(session.read_integer(count, &count_parameters(listing))?.unwrap_or(0).unsigned_abs())
 }
 
 /// The result of reading the rows of a statement.
@@ -121,8 +127,7 @@ fn read_rows(
     visit: RowVisitor<'_>,
 ) -> Result<RowsRead, SqliteError> {
     let (limit, flat) = (limit.unwrap_or(i64::MAX), level.is_flat());
-    let mut statement = session.prepare(&level.sql)?;
-    bind_parameters(&mut statement, parameters)?;
+    let mut statement = session.prepare_read(&level.statement, parameters)?;
     let mut rows = statement.raw_query();
     let mut read = RowsRead { count: 0, has_more: false };
     let mut batch = RowBatch::new(level.width);
@@ -227,8 +232,7 @@ fn read_into_batch(
     parameters: &[SqlParameter<'_>],
     batch: &mut RowBatch,
 ) -> rusqlite::Result<()> {
-    let mut statement = session.prepare(&level.sql)?;
-    bind_parameters(&mut statement, parameters)?;
+    let mut statement = session.prepare_read(&level.statement, parameters)?;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
         match &level.groups {

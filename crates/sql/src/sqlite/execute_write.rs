@@ -46,6 +46,7 @@ pub fn execute_write(
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, SqliteError> {
+    let session = session.for_plan(plan);
     let (level, selection) = match (&plan.action, program) {
         (PlanAction::Create { selection, .. }, Program::Create { read_level: level, .. })
         | (PlanAction::Update { selection, .. }, Program::Update(UpdateProgram { read_level: level, .. }))

@@ -6,12 +6,13 @@ use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement};
 use tokio::sync::watch;
 
-use trefoil_engine::Row;
+use trefoil_engine::{AccessView, Plan, Row};
 use trefoil_model::{CellValue, RecordId, StoredValue};
 
 use crate::link_side::SIDE_KEY;
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::ProgramCache;
 use crate::statements::row_batch::visit_key_row;
 use crate::statements::select::{ChildBranch, SelectLevel};
@@ -33,7 +34,7 @@ pub struct SharedState {
 
 impl SharedState {
     pub fn session<'c>(&'c self, connection: &'c Connection) -> SqliteSession<'c> {
-        SqliteSession { connection, statement_count: &self.statement_count }
+        SqliteSession { connection, statement_count: &self.statement_count, view: None }
     }
 
     pub fn is_on_disk(&self) -> bool {
@@ -49,12 +50,48 @@ impl SharedState {
 pub struct SqliteSession<'c> {
     pub connection: &'c Connection,
     pub statement_count: &'c AtomicU64,
+    /// What the actor of the current plan sees; everything without one.
+    pub view: Option<&'c AccessView>,
 }
 
 impl<'c> SqliteSession<'c> {
     pub fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
         self.statement_count.fetch_add(1, Ordering::Relaxed);
         self.connection.prepare_cached(sql)
+    }
+
+    /// The session for one plan.
+    pub fn for_plan<'p>(self, plan: &'p Plan) -> SqliteSession<'p>
+    where
+        'c: 'p,
+    {
+        SqliteSession { view: plan.access_view().map(AsRef::as_ref), ..self }
+    }
+
+    /// Prepares a statement that reads, with its own parameters and those of its rules.
+    pub fn prepare_read(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> rusqlite::Result<CachedStatement<'c>> {
+        let mut prepared = self.prepare(&statement.sql)?;
+        bind_parameters(&mut prepared, parameters)?;
+        let mut of_rules = Vec::new();
+        statement.add_parameters(self.view, &mut of_rules);
+        bind_parameters_after(&mut prepared, parameters.len(), &of_rules)?;
+        Ok(prepared)
+    }
+
+    /// The first column of the first row of a statement that reads, if it is an integer.
+    pub fn read_integer(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> rusqlite::Result<Option<i64>> {
+        let mut prepared = self.prepare_read(statement, parameters)?;
+        let mut rows = prepared.raw_query();
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(read_cell(row, 0).to_i64())
     }
 
     /// Counts a statement that runs again.
@@ -122,8 +159,16 @@ pub fn bind_parameters(
     statement: &mut Statement<'_>,
     parameters: &[SqlParameter<'_>],
 ) -> rusqlite::Result<()> {
+    bind_parameters_after(statement, 0, parameters)
+}
+
+fn bind_parameters_after(
+    statement: &mut Statement<'_>,
+    before: usize,
+    parameters: &[SqlParameter<'_>],
+) -> rusqlite::Result<()> {
     for (i, parameter) in parameters.iter().enumerate() {
-        statement.raw_bind_parameter(i + 1, SqliteParameter(parameter))?;
+        statement.raw_bind_parameter(before + i + 1, SqliteParameter(parameter))?;
     }
     Ok(())
 }
@@ -132,15 +177,19 @@ struct SqliteParameter<'a>(&'a SqlParameter<'a>);
 
 impl ToSql for SqliteParameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        let borrowed = match self.0 {
-            SqlParameter::Cell(CellValue::Null | CellValue::Unreadable) => ValueRef::Null,
-            SqlParameter::Cell(CellValue::Int(number)) => ValueRef::Integer(*number),
-            SqlParameter::Cell(CellValue::Real(number)) => ValueRef::Real(*number),
-            SqlParameter::Cell(CellValue::Text(text)) => ValueRef::Text(text.as_bytes()),
+        let cell = match self.0 {
+            SqlParameter::Cell(cell) => *cell,
+            SqlParameter::Owned(value) => value.as_cell(),
             SqlParameter::List(values) => {
                 return Ok(json_array(values.iter().map(|value| json_item(value.as_cell()))));
             }
             SqlParameter::Keys(keys) => return Ok(json_array(keys.iter().map(|key| json_item(*key)))),
+        };
+        let borrowed = match cell {
+            CellValue::Null | CellValue::Unreadable => ValueRef::Null,
+            CellValue::Int(number) => ValueRef::Integer(number),
+            CellValue::Real(number) => ValueRef::Real(number),
+            CellValue::Text(text) => ValueRef::Text(text.as_bytes()),
         };
         Ok(ToSqlOutput::Borrowed(borrowed))
     }

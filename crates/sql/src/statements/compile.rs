@@ -11,6 +11,7 @@ use trefoil_engine::plan::{PlanAction, StatementShape};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordType};
 
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::dialect::Dialect;
 use crate::statements::select::{SelectBuilder, SelectLevel};
 use crate::statements::write::{self, LinkStatements, SequenceStatements};
@@ -26,7 +27,7 @@ pub enum Program {
     Get(SelectLevel),
     List {
         level: SelectLevel,
-        count: Option<String>,
+        count: Option<ReadStatement>,
     },
     Create {
         /// Present if the caller chooses the id and the database does not advance its sequence by itself.
@@ -44,7 +45,7 @@ pub enum Program {
     CreateMany(CreatePrograms),
     UpdateMany {
         /// Counts the records that match, up to the limit.
-        count: String,
+        count: ReadStatement,
         /// `None` if the plan changes nothing.
         update: Option<String>,
     },
@@ -56,7 +57,7 @@ pub enum Program {
         update: String,
     },
     DeleteMany {
-        count: String,
+        count: ReadStatement,
         delete: String,
     },
     Upsert {
@@ -133,14 +134,14 @@ impl Program {
 
 /// Compiles one plan, without the cache.
 pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> {
-    let selects = SelectBuilder { dialect, model };
+    let selects = SelectBuilder { dialect, model, view: plan.access_view().map(AsRef::as_ref) };
     Ok(match &plan.action {
         PlanAction::Get { record, selection, .. } | PlanAction::ReadImage { record, selection, .. } => {
             Program::Get(selects.record_by_id(*record, selection)?)
         }
         PlanAction::List { record, listing, selection } => Program::List {
             level: selects.record_list(*record, listing, selection)?,
-            count: selects.count_sql(*record, listing),
+            count: selects.count_statement(*record, listing),
         },
         PlanAction::Create { record, id, values, links, selection } => {
             let owner = model.record(*record);
@@ -183,7 +184,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let matches = MatchStatements { dialect, model, record: owner, listing };
             if links.is_empty() {
                 return Ok(Program::UpdateMany {
-                    count: selects.count_sql(*record, listing).ok_or_else(uncounted_error)?,
+                    count: selects.count_statement(*record, listing).ok_or_else(uncounted_error)?,
                     update: (!values.is_empty()).then(|| matches.update_sql(&field_ids(values))),
                 });
             }
@@ -198,7 +199,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             }
         }
         PlanAction::DeleteMany { record, listing } => Program::DeleteMany {
-            count: selects.count_sql(*record, listing).ok_or_else(uncounted_error)?,
+            count: selects.count_statement(*record, listing).ok_or_else(uncounted_error)?,
             delete: MatchStatements { dialect, model, record: model.record(*record), listing }.delete_sql(),
         },
         PlanAction::Upsert { record, listing, create, values, links, selection } => {
@@ -263,7 +264,10 @@ impl ProgramCache {
     }
 
     pub fn get_or_compile(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
-        let shape = plan_shape(&plan.action);
+        let mut shape = plan_shape(&plan.action);
+        if let Some(view) = plan.access_view() {
+            shape.to_mut().push_bytes(&view.rules.shape.to_le_bytes());
+        }
         if let Some(program) = self.cached.read().get(model, shape.as_bytes()) {
             return Ok(program);
         }

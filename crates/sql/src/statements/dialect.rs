@@ -138,6 +138,8 @@ impl Dialect {
         let value = format!("{from}{column}");
         let field =
             owner.fields.iter().find(|field| field.is_stored() && self.quote_name(&field.column) == column);
+        // The key of a list's owner.
+        let field = field.or_else(|| column.ends_with(":key\"").then(|| owner.field(owner.id_field())));
         self.read_value(field.map_or(ColumnReading::Plain, ColumnReading::for_field), value)
     }
 

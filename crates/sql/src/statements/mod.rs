@@ -4,6 +4,9 @@
 pub(crate) mod decimal_key;
 pub mod dialect;
 
+// What an actor sees.
+pub(crate) mod access;
+
 // The statements that read and write records.
 pub(crate) mod groups;
 pub(crate) mod indexed_predicate;

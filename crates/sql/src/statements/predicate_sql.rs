@@ -7,13 +7,14 @@ use trefoil_model::{
     ComparisonOp, Field, FieldId, Model, RecordType, RecordTypeId, Relation, TextPart, ValueType,
 };
 
+use crate::statements::access::{joined_column, list_key};
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::related::key_lists::KeyLists;
 use crate::statements::search::search_index;
 use crate::statements::sql_parameter::SqlParameter;
 
 pub(super) fn is_nullable(field: &Field) -> bool {
-    !field.required && !field.kind.is_id() && field.column != VERSION_COLUMN
+    (!field.required || field.may_be_hidden) && !field.kind.is_id() && field.column != VERSION_COLUMN
 }
 
 /// A table in a statement, whose columns the predicates test.
@@ -279,13 +280,14 @@ impl<'m> PredicateWriter<'m> {
         let inner = self.next_scope(relation.target());
         let (dialect, alias) = (self.dialect, &inner.alias);
         let link_alias = format!("l{}", self.table_count);
-        let (own_id, other_id) = (scope.column(dialect, "id"), inner.column(dialect, "id"));
+        let (own_id, other_id) = (scope.column(dialect, &list_key(field)), inner.column(dialect, "id"));
         let mut from = format!("{} AS {alias}", dialect.quote_name(&inner.record.table));
         // A record is related if these are equal.
         let (own, other) = match relation {
-            Relation::Reference(_) => (scope.column(dialect, &field.column), other_id),
+            Relation::Reference(_) => (scope.column(dialect, &joined_column(field)), other_id),
             Relation::Inverse(inverse) => {
-                (own_id, inner.column(dialect, &inner.record.field(inverse.field).column))
+                let reference = joined_column(inner.record.field(inverse.field));
+                (own_id, inner.column(dialect, &reference))
             }
             Relation::Link(link) => {
                 let [table, own, other] =
@@ -338,7 +340,7 @@ impl<'m> PredicateWriter<'m> {
             Relation::Reference(_) | Relation::Link(_) => inner.column(dialect, "id"),
             Relation::Inverse(inverse) => {
                 let reference = inner.record.field(inverse.field);
-                let key = inner.column(dialect, &reference.column);
+                let key = inner.column(dialect, &joined_column(reference));
                 if is_nullable(reference) {
                     terms.push(format!("{key} IS NOT NULL"));
                 }
@@ -348,10 +350,10 @@ impl<'m> PredicateWriter<'m> {
         let clause = if terms.is_empty() { String::new() } else { format!(" WHERE {}", terms.join(" AND ")) };
         let table = dialect.quote_name(&inner.record.table);
         self.key_lists.add(&format!("SELECT {key} FROM {table} AS {}{clause}", inner.alias));
-        let (own_id, own_form) = (scope.column(dialect, "id"), scope.record.key_form());
+        let (own_id, own_form) = (scope.column(dialect, &list_key(field)), scope.record.key_form());
         match relation {
             Relation::Reference(_) => {
-                let column = dialect.quote_name(&field.column);
+                let column = dialect.quote_name(&joined_column(field));
                 let key_form = inner.record.key_form();
                 let term = self.key_lists.has_key(&format!("{}.{column}", scope.alias), key_form);
                 if is_outermost {

@@ -4,13 +4,16 @@
 //! come first. In the SQL, `t` is the record's table, `l` a link table, `p` a parent, and `o` the record's table
 //! again where `t` occurs only in a subquery that selects ids. The tables of sort keys are `s1` and so on.
 
-use trefoil_engine::CountMode;
 use trefoil_engine::cursor::{CursorKey, CursorPosition};
 use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection};
+use trefoil_engine::{AccessView, CountMode};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, RecordTypeId, Relation};
 
+use crate::statements::access::read_statement::ReadStatement;
+use crate::statements::access::record_views::RecordViews;
+use crate::statements::access::{joined_column, list_key};
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::groups::aggregate_parameters::aggregate_parameters;
 use crate::statements::groups::group_cells::GroupCells;
@@ -25,7 +28,9 @@ use crate::statements::where_clause::WhereBuilder;
 /// One level of a selection and everything below it.
 #[derive(Debug)]
 pub struct SelectLevel {
-    pub sql: String,
+    pub statement: ReadStatement,
+    /// Rules may hide a part of what is written: it is read again.
+    pub is_guarded: bool,
     /// The record's own columns, quoted, which are the first of the statement: those selected, those of cursors, and
     /// those that lead to the branches.
     pub columns: Vec<String>,
@@ -55,7 +60,12 @@ pub enum ChildBranch {
 impl SelectLevel {
     /// The columns to put in RETURNING; empty if the selection needs more than one statement.
     pub fn returning_columns(&self) -> &[String] {
-        if self.is_flat() { &self.columns } else { &[] }
+        if self.is_returned() { &self.columns } else { &[] }
+    }
+
+    /// True if the statement that writes can return the whole selection.
+    pub fn is_returned(&self) -> bool {
+        self.is_flat() && !self.is_guarded
     }
 
     /// True if it, or a level below it, searches.
@@ -150,9 +160,20 @@ type LevelColumns = (Vec<String>, Vec<String>, Vec<ChildBranch>);
 pub struct SelectBuilder<'m> {
     pub dialect: Dialect,
     pub model: &'m Model,
+    /// What the actor sees; everything without one.
+    pub view: Option<&'m AccessView>,
 }
 
 impl SelectBuilder<'_> {
+    /// A statement that reads no more than the actor sees.
+    pub(super) fn statement(self, sql: String) -> ReadStatement {
+        RecordViews { dialect: self.dialect, model: self.model, view: self.view }.statement(sql)
+    }
+
+    pub(super) fn is_guarded(self) -> bool {
+        self.model.access.is_some()
+    }
+
     /// One record; its id is the only parameter.
     pub fn record_by_id(self, record: RecordTypeId, selection: &PlannedSelection) -> Result<SelectLevel> {
         let columns = self.level_columns(self.model.record(record), &PlannedListing::default(), selection)?;
@@ -182,7 +203,8 @@ impl SelectBuilder<'_> {
             self.table_alias(owner)
         );
         SelectLevel {
-            sql,
+            statement: self.statement(sql),
+            is_guarded: self.is_guarded(),
             width: columns.len(),
             parent_key: 0,
             column_names: names,
@@ -210,7 +232,8 @@ impl SelectBuilder<'_> {
             (selected, Some(order.order_by(&listing.sort_keys, listing.from_end)))
         });
         Ok(SelectLevel {
-            sql,
+            statement: self.statement(sql),
+            is_guarded: self.is_guarded(),
             width: columns.len(),
             parent_key: 0,
             column_names: names,
@@ -222,7 +245,11 @@ impl SelectBuilder<'_> {
     }
 
     /// Counts the matching records; with [`CountMode::UpTo`], one more than that number is the last parameter.
-    pub fn count_sql(self, record: RecordTypeId, listing: &PlannedListing) -> Option<String> {
+    pub fn count_statement(self, record: RecordTypeId, listing: &PlannedListing) -> Option<ReadStatement> {
+        self.count_sql(record, listing).map(|sql| self.statement(sql))
+    }
+
+    fn count_sql(self, record: RecordTypeId, listing: &PlannedListing) -> Option<String> {
         let owner = self.model.record(record);
         let matching = PlannedListing { predicates: listing.predicates.clone(), ..PlannedListing::default() };
         let rows =
@@ -288,7 +315,8 @@ impl SelectBuilder<'_> {
             )
         };
         Ok(SelectLevel {
-            sql,
+            statement: self.statement(sql),
+            is_guarded: self.is_guarded(),
             width: columns.len() + 1,
             parent_key: columns.len(),
             column_names: names,
@@ -316,7 +344,7 @@ impl SelectBuilder<'_> {
                 filter.clause()
             ),
         };
-        SearchGuard::new(sql, positions, owner)
+        SearchGuard::new(self.statement(sql), positions, owner)
     }
 
     /// Counts the children of all parents.
@@ -329,7 +357,7 @@ impl SelectBuilder<'_> {
             "SELECT count(*) FROM (SELECT 1 FROM {} WHERE {is_child} LIMIT {limit}) AS c",
             source.from
         );
-        SearchGuard::new(sql, Vec::new(), owner)
+        SearchGuard::new(self.statement(sql), Vec::new(), owner)
     }
 
     /// The columns that a statement reads of a record, and the branches below it.
@@ -394,7 +422,8 @@ impl SelectBuilder<'_> {
         let (from, child_key, parent_column) = match relation {
             Relation::Reference(_) => (table, own("id"), field.column.clone()),
             Relation::Inverse(inverse) => {
-                (table, own(&self.model.record(record).field(inverse.field).column), "id".to_owned())
+                let reference = self.model.record(record).field(inverse.field);
+                (table, own(&joined_column(reference)), list_key(field))
             }
             Relation::Link(link) => {
                 let [link, own, other] = [&link.table, &link.own_column, &link.other_column]
@@ -402,7 +431,7 @@ impl SelectBuilder<'_> {
                 (
                     format!("{link} AS l JOIN {table} ON t.\"id\" = l.{other}"),
                     format!("l.{own}"),
-                    "id".to_owned(),
+                    list_key(field),
                 )
             }
         };

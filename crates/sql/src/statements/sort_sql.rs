@@ -5,6 +5,7 @@ use trefoil_engine::plan::searched_texts;
 use trefoil_engine::{ReferencePath, SortKey, SortValue};
 use trefoil_model::{Field, Model, RecordType};
 
+use crate::statements::access::joined_column;
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::predicate_sql::{TableScope, TestedValue, is_nullable};
 use crate::statements::search::search_index::{indexed_texts, word_count};
@@ -140,7 +141,7 @@ impl<'m> SortWriter<'m> {
                     self.dialect.quote_name(&record.table),
                     inner.alias,
                     inner.column(self.dialect, "id"),
-                    scope.column(self.dialect, &field.column)
+                    scope.column(self.dialect, &joined_column(field))
                 );
                 if !joins.contains(&join) {
                     joins.push(join);

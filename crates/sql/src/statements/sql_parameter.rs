@@ -6,6 +6,7 @@ use trefoil_model::{CellValue, RecordId, StoredValue};
 #[derive(Debug)]
 pub enum SqlParameter<'a> {
     Cell(CellValue<'a>),
+    Owned(StoredValue),
     /// A list in one parameter: a JSON array on SQLite, an array on PostgreSQL.
     List(&'a [StoredValue]),
     /// Ids of records, in one parameter like [`SqlParameter::List`].

@@ -18,7 +18,7 @@ use crate::statements::write_parts::write_parts;
 /// The level to return of a create that writes a single row and selects only from it; `None` for other programs.
 pub fn insert_level(program: &Program) -> Option<&SelectLevel> {
     let Program::Create { sequence: None, links, read_level, .. } = program else { return None };
-    (links.is_empty() && read_level.is_flat()).then_some(read_level)
+    (links.is_empty() && read_level.is_returned()).then_some(read_level)
 }
 
 /// The plans create records and have the same program.

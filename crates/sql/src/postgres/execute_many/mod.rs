@@ -14,6 +14,7 @@ use crate::postgres::execute_many::insert_records::{insert_level, insert_records
 use crate::postgres::execute_many::nested_write::execute_nested;
 use crate::postgres::execute_write::{execute_update, execute_write};
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error};
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::{CreatePrograms, Program, has_given_id};
 use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
@@ -208,9 +209,9 @@ async fn execute_part(
 /// The number of records that match, unless they are too many.
 async fn count_matches(
     session: PostgresSession<'_>,
-    sql: &str,
+    count: &ReadStatement,
     listing: &PlannedListing,
 ) -> Result<u64, PostgresError> {
-    let count = session.query_integer(sql, &count_parameters(listing)).await?.unwrap_or_default();
+    let count = session.read_integer(count, &count_parameters(listing)).await?.unwrap_or_default();
     Ok(check_match_count(listing, count)?)
 }

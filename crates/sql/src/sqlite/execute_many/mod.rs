@@ -12,6 +12,7 @@ use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_many::nested_write::execute_nested;
 use crate::sqlite::execute_write::{execute_update, execute_write};
 use crate::sqlite::session::SqliteSession;
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::Program;
 use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
@@ -27,6 +28,7 @@ pub fn execute_plan(
     program: &Program,
     visit: &mut dyn FnMut(&dyn Row),
 ) -> Result<Outcome, SqliteError> {
+    let session = session.for_plan(plan);
     let write = ManyWrite { session, model, parts: write_parts(&plan.action) };
     match (&plan.action, program) {
         (PlanAction::CreateMany(plans), Program::CreateMany(programs)) => {
@@ -111,8 +113,8 @@ struct ManyWrite<'a> {
 
 impl ManyWrite<'_> {
     /// The number of records that match, unless they are too many.
-    fn count_matches(&self, sql: &str, listing: &PlannedListing) -> Result<u64, SqliteError> {
-        let count = self.session.query_integer(sql, &count_parameters(listing))?.unwrap_or_default();
+    fn count_matches(&self, count: &ReadStatement, listing: &PlannedListing) -> Result<u64, SqliteError> {
+        let count = self.session.read_integer(count, &count_parameters(listing))?.unwrap_or_default();
         Ok(check_match_count(listing, count)?)
     }
 

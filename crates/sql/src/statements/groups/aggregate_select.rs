@@ -5,6 +5,7 @@ use trefoil_engine::plan::{PlannedAggregate, PlannedHaving, joined_references};
 use trefoil_engine::{GroupKey, GroupMeasure, MeasureFunction, OrderTarget, ReferencePath};
 use trefoil_model::{ComparisonOp, Field, FieldId, RecordType, RecordTypeId, Scalar};
 
+use crate::statements::access::joined_column;
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::groups::group_cells::{GroupCell, GroupCells};
 use crate::statements::predicate_sql::{TableScope, TestedValue};
@@ -104,7 +105,8 @@ impl SelectBuilder<'_> {
         });
         SelectLevel {
             search_guard,
-            sql,
+            statement: self.statement(sql),
+            is_guarded: self.is_guarded(),
             columns: Vec::new(),
             column_names: Vec::new(),
             width,
@@ -135,7 +137,7 @@ impl JoinedTables {
             joined.sql += &format!(
                 " LEFT JOIN {} AS {alias} ON {alias}.\"id\" = {from_alias}.{}",
                 builder.dialect.quote_name(&target.table),
-                builder.dialect.quote_name(&field.column)
+                builder.dialect.quote_name(&joined_column(field))
             );
             joined.tables.push((chain.clone(), relation.target(), alias));
         }

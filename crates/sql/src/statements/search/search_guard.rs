@@ -4,21 +4,26 @@ use trefoil_engine::plan::PlannedListing;
 use trefoil_model::error::Error;
 use trefoil_model::{CellValue, RecordType};
 
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::predicate_sql::predicate_parameters;
 use crate::statements::sql_parameter::SqlParameter;
 
 #[derive(Debug)]
 pub struct SearchGuard {
-    /// The last parameter is the number at which it stops counting.
-    pub sql: String,
+    /// Its own last parameter is the number at which it stops counting.
+    pub statement: ReadStatement,
     /// The positions of the predicates that an index answers: the search reads no other records.
     predicates: Vec<usize>,
     type_name: String,
 }
 
 impl SearchGuard {
-    pub(in crate::statements) fn new(sql: String, predicates: Vec<usize>, owner: &RecordType) -> SearchGuard {
-        SearchGuard { sql, predicates, type_name: owner.name.clone() }
+    pub(in crate::statements) fn new(
+        statement: ReadStatement,
+        predicates: Vec<usize>,
+        owner: &RecordType,
+    ) -> SearchGuard {
+        SearchGuard { statement, predicates, type_name: owner.name.clone() }
     }
 
     /// The parameters; `parents` are those of a list of children.

@@ -1,0 +1,249 @@
+//! Rules on both stores, asked through the engine: what an actor sees, and what they may write.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use trefoil_config::PostgresUrl;
+use trefoil_engine::arguments::sort_keys::parse_sort_key;
+use trefoil_engine::{
+    AccountFacts, Actor, ActorIdentity, ActorPath, ChangeFeed, Condition, Engine, Listing, PlanLimits,
+    ResolverRegistry, Store, binding,
+};
+use trefoil_model::error::Error;
+use trefoil_model::{FieldId, RecordId, SourceFile, StoredValue, Value, parse_schema};
+use trefoil_sql::migrate::MigrationMode;
+use trefoil_sql::postgres::PostgresOptions;
+use trefoil_sql::{SqlStore, SqliteOptions};
+
+const SCHEMA: &str = r#"
+enum Role { AUTHOR EDITOR ADMIN }
+enum Kind { OWNER GUEST }
+extend schema @allow(all: "role(ADMIN)")
+type User @account(login: "email", roles: "role", if: "!blocked")
+  @allow(read: "!blocked || this == me", update: "this == me") {
+  id: ID!
+  name: String!
+  email: String! @unique @allow(read: "this == me || role(EDITOR)")
+  role: Role @allow(write: "role(EDITOR)")
+  blocked: Boolean! @default(value: false) @allow(read: "role(EDITOR)", write: "role(EDITOR)")
+  team: Team
+  posts: [Post!]!
+}
+type Team @allow(read: "members.exists(m, m == me) || role(EDITOR)") {
+  id: ID!
+  name: String!
+  members: [User!]!
+}
+type Post @rule(name: "mine", is: "author == me")
+  @allow(read: "published || mine || role(EDITOR)", create: "role(AUTHOR, EDITOR) && mine",
+         update: "mine || role(EDITOR)", updateTo: "mine && words >= old.words || role(EDITOR)",
+         delete: "mine && !published || role(EDITOR)") {
+  id: ID!
+  title: String! @notBlank
+  author: User!
+  published: Boolean! @default(value: false) @allow(write: "role(EDITOR)")
+  note: String @allow(read: "mine || role(EDITOR)", write: "role(EDITOR)")
+  words: Int! @default(value: 0)
+  tags: [Tag!]
+  comments: [Comment!]!
+}
+type Tag @allow(read: "!secret", write: "signedIn") { id: ID!  name: String!  secret: Boolean! @default(value: false) posts: [Post!] }
+type Comment @allow(read: "can(read, post)", create: "signedIn") {
+  id: ID!
+  post: Post! @reference(onDelete: CASCADE)
+  text: String!
+}
+type Query { posts: [Post!]! }
+"#;
+
+struct Application {
+    engine: Engine,
+    _folder: Option<TempDir>,
+}
+
+impl Application {
+    async fn new(store: SqlStore, folder: Option<TempDir>) -> Application {
+        let file = SourceFile { name: "graphql/test.graphqls".into(), text: SCHEMA.into() };
+        let (model, _) = parse_schema(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+        let model = Arc::new(model);
+        let registry = ResolverRegistry::default();
+        let bindings = binding::bind_root_fields(&model, &registry);
+        store.migrate(&model, &[], &[], MigrationMode::Start).await.unwrap();
+        let feed = ChangeFeed::new(Arc::new(store) as Arc<dyn Store>);
+        let engine = Engine::new(model, bindings, registry, feed, PlanLimits::default());
+        Application { engine, _folder: folder }
+    }
+
+    /// Users 1 to 4 (4 is blocked) in teams 1, 1, 2; posts, tags and comments.
+    async fn filled(self) -> Application {
+        let operator = self.engine.as_operator();
+        for name in ["one", "two"] {
+            operator.create("Team", object(&[("name", text(name))])).await.unwrap();
+        }
+        for (name, team, blocked) in
+            [("ann", 1, false), ("bob", 1, false), ("cyd", 2, false), ("dan", 2, true)]
+        {
+            let email = text(&format!("{name}@example.org"));
+            let fields = [
+                ("name", text(name)),
+                ("email", email),
+                ("teamId", Value::Int(team)),
+                ("blocked", Value::Bool(blocked)),
+            ];
+            operator.create("User", object(&fields)).await.unwrap();
+        }
+        for (name, secret) in [("open", false), ("hidden", true)] {
+            operator
+                .create("Tag", object(&[("name", text(name)), ("secret", Value::Bool(secret))]))
+                .await
+                .unwrap();
+        }
+        for (title, author, published, note, words) in [
+            ("a1", 1, true, "n1", 10),
+            ("a2", 1, false, "n2", 20),
+            ("b1", 2, true, "n3", 30),
+            ("d1", 4, true, "n4", 40),
+        ] {
+            let fields = [
+                ("title", text(title)),
+                ("authorId", Value::Int(author)),
+                ("published", Value::Bool(published)),
+                ("note", text(note)),
+                ("words", Value::Int(words)),
+                ("tagIds", Value::List(vec![Value::Int(1), Value::Int(2)])),
+            ];
+            operator.create("Post", object(&fields)).await.unwrap();
+        }
+        for post in [1, 2, 3] {
+            let fields = [("postId", Value::Int(post)), ("text", text("hi"))];
+            operator.create("Comment", object(&fields)).await.unwrap();
+        }
+        self
+    }
+
+    fn as_actor(&self, account: Option<i64>, roles: &[&str]) -> Engine {
+        let model = self.engine.model();
+        let user = model.record(model.find_record("User").unwrap());
+        let value = |field: &str, value: StoredValue| {
+            let field = user.find_field(field).unwrap();
+            (ActorPath { references: Vec::new(), field }, value)
+        };
+        let account = account.map(|id| AccountFacts {
+            id: RecordId::Number(id),
+            values: vec![
+                value("id", StoredValue::Int(id)),
+                value("team", StoredValue::Int(if id < 3 { 1 } else { 2 })),
+            ],
+        });
+        let identity = ActorIdentity {
+            name: "test".to_owned(),
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            account,
+            claims: Value::Null,
+            expires: None,
+        };
+        self.engine.for_actor(&Actor { address: None, identity: Some(Arc::new(identity)) })
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+fn object(members: &[(&str, Value)]) -> Value {
+    Value::Object(members.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+}
+
+/// The values of a field of all records of a type, as shown.
+async fn values(engine: &Engine, type_name: &str, field: &str, listing: Listing) -> Vec<String> {
+    let records = engine.list(type_name, listing).await.unwrap();
+    records.iter().map(|record| format!("{:?}", record.get(field).unwrap())).collect()
+}
+
+async fn titles(engine: &Engine, listing: Listing) -> Vec<String> {
+    let records = engine.list("Post", listing).await.unwrap();
+    records.iter().map(|record| record.get("title").and_then(Value::as_str).unwrap().to_owned()).collect()
+}
+
+macro_rules! both {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            use super::*;
+
+            #[tokio::test]
+            async fn sqlite() {
+                let folder = TempDir::new().unwrap();
+                let file = folder.path().join("trefoil.db");
+                let store = SqlStore::open_sqlite(Some(&file), SqliteOptions::default()).unwrap();
+                let application = Application::new(store, Some(folder)).await;
+                super::$name(application.filled().await).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                let url = PostgresUrl::parse(&crate::support::postgres::database()).unwrap();
+                let store = SqlStore::open_postgres(PostgresOptions::for_url(url)).await.unwrap();
+                let application = Application::new(store, None).await;
+                super::$name(application.filled().await).await;
+            }
+        })+
+    };
+}
+
+both!(records_out_of_sight_are_not_there, hidden_values_are_null, conditions_know_of_nothing_else);
+
+async fn records_out_of_sight_are_not_there(application: Application) {
+    let anonymous = application.engine.clone();
+    assert_eq!(titles(&anonymous, Listing::default()).await, ["a1", "b1", "d1"]);
+    let ann = application.as_actor(Some(1), &[]);
+    assert_eq!(titles(&ann, Listing::default()).await, ["a1", "a2", "b1", "d1"]);
+    let bob = application.as_actor(Some(2), &[]);
+    assert_eq!(titles(&bob, Listing::default()).await, ["a1", "b1", "d1"]);
+    assert_eq!(bob.get("Post", 2).await.unwrap(), None);
+    assert!(ann.get("Post", 2).await.unwrap().is_some());
+    // Of a rule that asks other records, and one that asks a rule.
+    assert_eq!(values(&bob, "Team", "name", Listing::default()).await, ["String(\"one\")"]);
+    assert_eq!(values(&bob, "Comment", "id", Listing::default()).await.len(), 2);
+    assert_eq!(values(&ann, "Comment", "id", Listing::default()).await.len(), 3);
+    assert_eq!(values(&anonymous, "Team", "name", Listing::default()).await, Vec::<String>::new());
+}
+
+async fn hidden_values_are_null(application: Application) {
+    let bob = application.as_actor(Some(2), &[]);
+    assert_eq!(values(&bob, "Post", "note", Listing::default()).await, ["Null", "String(\"n3\")", "Null"]);
+    // The author of the last post is blocked.
+    let author = values(&bob, "Post", "authorId", Listing::default()).await;
+    assert_eq!(author.len(), 3);
+    assert_eq!(author[2], "Null", "{author:?}");
+    let editor = application.as_actor(None, &["EDITOR"]);
+    assert_eq!(values(&editor, "Post", "note", Listing::default()).await.len(), 4);
+    assert!(!values(&editor, "Post", "note", Listing::default()).await.contains(&"Null".to_owned()));
+}
+
+async fn conditions_know_of_nothing_else(application: Application) {
+    let model = application.engine.model();
+    let post = model.record(model.find_record("Post").unwrap());
+    let user = model.record(model.find_record("User").unwrap());
+    let field = |name: &str| post.find_field(name).unwrap();
+    let equals = |field: FieldId, value: Value| Condition::equals(field, value);
+    let with = |condition: Condition| Listing { conditions: vec![condition], ..Listing::default() };
+    let bob = application.as_actor(Some(2), &[]);
+    assert_eq!(titles(&bob, with(equals(field("note"), text("n1")))).await, Vec::<String>::new());
+    assert_eq!(titles(&bob, with(equals(field("note"), text("n3")))).await, ["b1"]);
+    assert_eq!(titles(&bob, with(equals(field("note"), Value::Null))).await, ["a1", "d1"]);
+    // A reference to a record out of sight leads nowhere, whatever is asked of it.
+    let dan = equals(user.find_field("name").unwrap(), text("dan"));
+    let of_dan = Condition::some_related(field("author"), vec![dan.clone()]);
+    assert_eq!(titles(&bob, with(of_dan)).await, Vec::<String>::new());
+    let not_dan = Condition::Not(Box::new(Condition::some_related(field("author"), vec![dan])));
+    assert_eq!(titles(&bob, with(not_dan)).await, ["a1", "b1", "d1"]);
+    // Values out of sight sort as nulls do.
+    let order = |text: &str| parse_sort_key(model, post, "sort", text).unwrap();
+    let by_author = Listing { sort_keys: vec![order("-author.name")], ..Listing::default() };
+    assert_eq!(titles(&bob, by_author).await, ["b1", "a1", "d1"]);
+    let by_note = Listing { sort_keys: vec![order("note")], ..Listing::default() };
+    assert_eq!(titles(&bob, by_note).await, ["b1", "a1", "d1"]);
+    let refused = bob.get("Post", 2).await;
+    assert!(matches!(refused, Ok(None) | Err(Error::Forbidden { .. })));
+}
