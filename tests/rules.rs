@@ -191,7 +191,13 @@ macro_rules! both {
     };
 }
 
-both!(records_out_of_sight_are_not_there, hidden_values_are_null, conditions_know_of_nothing_else);
+both!(
+    records_out_of_sight_are_not_there,
+    hidden_values_are_null,
+    conditions_know_of_nothing_else,
+    writes_are_judged,
+    links_out_of_sight_stay
+);
 
 async fn records_out_of_sight_are_not_there(application: Application) {
     let anonymous = application.engine.clone();
@@ -246,4 +252,82 @@ async fn conditions_know_of_nothing_else(application: Application) {
     assert_eq!(titles(&bob, by_note).await, ["b1", "a1", "d1"]);
     let refused = bob.get("Post", 2).await;
     assert!(matches!(refused, Ok(None) | Err(Error::Forbidden { .. })));
+}
+
+/// What became of a write: its error's code, or `ok`.
+fn ending<T>(written: Result<T, Error>) -> String {
+    match written {
+        Ok(_) => "ok".to_owned(),
+        Err(error) => {
+            let names = error
+                .violations()
+                .iter()
+                .map(|violation| format!(" {:?} {}", violation.path, violation.code));
+            format!("{}{}{}", error.code(), names.collect::<String>(), error.cause().map(ToString::to_string).unwrap_or_default())
+        }
+    }
+}
+
+async fn writes_are_judged(application: Application) {
+    let (ann, bob) = (application.as_actor(Some(1), &[]), application.as_actor(Some(2), &["AUTHOR"]));
+    let (editor, anonymous) = (application.as_actor(Some(3), &["EDITOR"]), application.engine.clone());
+    let by = |author: i64| [("title", text("new")), ("authorId", Value::Int(author))];
+    // Create: the rule is about the record as it would be.
+    assert_eq!(ending(ann.create("Post", object(&by(1))).await), "FORBIDDEN");
+    assert_eq!(ending(bob.create("Post", object(&by(2))).await), "ok");
+    assert_eq!(ending(bob.create("Post", object(&by(1))).await), "FORBIDDEN");
+    assert_eq!(ending(anonymous.create("Post", object(&by(1))).await), "UNAUTHENTICATED");
+    // References lead to visible records only; those of a blocked user do not exist.
+    let unseen = "INVALID [Field(\"authorId\")] REFERENCE";
+    assert_eq!(ending(editor.create("Post", object(&by(99))).await), unseen);
+    let operator = application.engine.as_operator();
+    assert_eq!(titles(&operator, Listing::default()).await, ["a1", "a2", "b1", "d1", "new"]);
+    // Update: out of sight, in sight but not allowed, allowed, a field that may not be set, and updateTo.
+    let title = || object(&[("title", text("changed"))]);
+    assert_eq!(ending(bob.update("Post", 2, title()).await), "NOT_FOUND");
+    assert_eq!(ending(bob.update("Post", 1, title()).await), "FORBIDDEN");
+    assert_eq!(ending(ann.update("Post", 1, title()).await), "ok");
+    let published = |value: bool| object(&[("published", Value::Bool(value))]);
+    assert_eq!(
+        ending(ann.update("Post", 1, published(false)).await),
+        "FORBIDDEN [Field(\"published\")] FORBIDDEN"
+    );
+    assert_eq!(ending(ann.update("Post", 1, published(true)).await), "ok");
+    let words = |count: i64| object(&[("words", Value::Int(count))]);
+    assert_eq!(ending(ann.update("Post", 2, words(19)).await), "FORBIDDEN");
+    assert_eq!(ending(ann.update("Post", 2, words(21)).await), "ok");
+    assert_eq!(ending(editor.update("Post", 2, words(1)).await), "ok");
+    assert_eq!(ending(ann.update("Post", 2, object(&[("authorId", Value::Int(2))])).await), "FORBIDDEN");
+    // Delete.
+    assert_eq!(ending(ann.delete("Post", 1).await), "FORBIDDEN");
+    assert_eq!(ending(bob.delete("Post", 2).await), "NOT_FOUND");
+    assert_eq!(ending(ann.delete("Post", 2).await), "ok");
+    let of_two = object(&[("postId", Value::Int(2)), ("text", text("x"))]);
+    assert_eq!(ending(ann.create("Comment", of_two).await), "INVALID [Field(\"postId\")] REFERENCE");
+    let left = values(&operator, "Post", "words", Listing::default()).await;
+    assert_eq!(left, ["Int(10)", "Int(30)", "Int(40)", "Int(0)"]);
+}
+
+async fn links_out_of_sight_stay(application: Application) {
+    let ann = application.as_actor(Some(1), &[]);
+    let tags =
+        |ids: &[i64]| object(&[("tagIds", Value::List(ids.iter().copied().map(Value::Int).collect()))]);
+    // Tag 2 is secret.
+    assert_eq!(
+        ending(ann.update("Post", 1, tags(&[1, 2])).await),
+        "INVALID [Field(\"tagIds\"), Index(1)] REFERENCE"
+    );
+    assert_eq!(ending(ann.update("Post", 1, tags(&[])).await), "ok");
+    let operator = application.engine.as_operator();
+    let model = application.engine.model();
+    let tag = model.record(model.find_record("Tag").unwrap());
+    let of_first = Condition::some_related(
+        tag.find_field("posts").unwrap(),
+        vec![Condition::equals(
+            model.record(model.find_record("Post").unwrap()).find_field("title").unwrap(),
+            text("a1"),
+        )],
+    );
+    let listing = Listing { conditions: vec![of_first], ..Listing::default() };
+    assert_eq!(values(&operator, "Tag", "name", listing).await, ["String(\"hidden\")"]);
 }

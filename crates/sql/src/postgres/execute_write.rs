@@ -38,6 +38,7 @@ pub fn single_statement(program: &Program) -> Option<&str> {
         | Program::UpdateMany { .. }
         | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
+        | Program::DeleteFound { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
         | Program::Aggregate(_)
@@ -74,6 +75,7 @@ pub async fn execute_write(
         | Program::UpdateMany { .. }
         | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
+        | Program::DeleteFound { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
         | Program::Aggregate(_)
@@ -167,7 +169,8 @@ impl PostgresWrite<'_> {
         };
         let (id, version) = (written.id.clone(), written.version);
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            self.execute_link(&statements.remove, &id, others).await?;
+            let parameters = [SqlParameter::id(&id), SqlParameter::ids(others)];
+            self.session.execute_seen(&statements.remove, &parameters).await?;
             self.execute_link(&statements.add, &id, others).await?;
         }
         self.visit_written(written, visit).await?;

@@ -7,6 +7,7 @@ pub(crate) mod session;
 
 // Running jobs.
 pub(crate) mod cancellation;
+mod execute_guarded;
 pub(crate) mod execute_many;
 pub(crate) mod execute_read;
 pub(crate) mod execute_write;

@@ -12,12 +12,13 @@ use tokio_postgres::{Row as PgRow, RowStream, Statement};
 
 use trefoil_engine::{AccessView, CancelFlag, Plan, Row};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, RecordId, StoredValue};
+use trefoil_model::{CellValue, StoredValue};
 
 use crate::postgres::PgConnection;
 use crate::postgres::connections::connection::ReadPause;
 use crate::postgres::error::PostgresError;
 use crate::statements::access::read_statement::ReadStatement;
+use crate::statements::access::write_rules::WriteCheck;
 use crate::statements::compile::ProgramCache;
 use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::visit_key_row;
@@ -86,6 +87,41 @@ impl<'l> PostgresSession<'l> {
         let mut found = None;
         while let Some(row) = rows.next_row().await? {
             found = found.or_else(|| read_cell(&row, 0).to_i64());
+        }
+        Ok(found)
+    }
+
+    /// The values of the first column of a statement that reads.
+    pub async fn read_values(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<Vec<StoredValue>, PostgresError> {
+        let mut rows = self.read(statement, parameters).await?;
+        let mut values = Vec::new();
+        while let Some(row) = rows.next_row().await? {
+            values.push(read_cell(&row, 0).to_stored());
+        }
+        Ok(values)
+    }
+
+    /// Runs a statement that writes what an actor sees; the number of changed rows.
+    pub async fn execute_seen(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<u64, PostgresError> {
+        let mut rows = self.read(statement, parameters).await?;
+        while rows.next_row().await?.is_some() {}
+        Ok(rows.stream.rows_affected().unwrap_or(0))
+    }
+
+    /// The rows of a check of rules.
+    pub async fn check_rows(&self, check: &WriteCheck<'_>) -> Result<Vec<Vec<StoredValue>>, PostgresError> {
+        let mut rows = self.query(&check.sql, &check.parameters).await?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next_row().await? {
+            found.push((0..check.width()).map(|column| read_cell(&row, column).to_stored()).collect());
         }
         Ok(found)
     }
@@ -159,16 +195,6 @@ impl<'l> PostgresSession<'l> {
         let mut rows = self.query(sql, parameters).await?;
         while rows.next_row().await?.is_some() {}
         Ok(rows.stream.rows_affected().unwrap_or(0))
-    }
-
-    /// The id in the first column of the first row.
-    pub async fn query_id(
-        &self,
-        sql: &str,
-        parameters: &[SqlParameter<'_>],
-    ) -> Result<Option<RecordId>, PostgresError> {
-        let values = self.query_values(sql, parameters).await?;
-        Ok(values.first().and_then(|value| RecordId::from_cell(value.as_cell())))
     }
 
     /// The values of the first column.

@@ -9,11 +9,13 @@ use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_read::{execute_read, read_tree};
 use crate::sqlite::session::SqliteSession;
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::{Program, UpdateProgram};
+use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::RowTree;
 use crate::statements::select::SelectLevel;
 use crate::statements::sql_parameter::SqlParameter;
-use crate::statements::write::LinkStatements;
+use crate::statements::write::{LinkStatements, version_sql};
 use crate::statements::write_parts::{WriteParts, write_parts};
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
@@ -30,6 +32,7 @@ pub fn needs_savepoint(program: &Program) -> bool {
         Program::CreateMany(_)
         | Program::UpdateMany { .. }
         | Program::UpdateManyLinks { .. }
+        | Program::DeleteFound { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. } => true,
         Program::Get(_) | Program::List { .. } | Program::Aggregate(_) | Program::DeleteMany { .. } => false,
@@ -66,6 +69,7 @@ pub fn execute_write(
         | Program::UpdateMany { .. }
         | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
+        | Program::DeleteFound { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
         | Program::Aggregate(_)
@@ -143,7 +147,7 @@ impl SqliteWrite<'_> {
         for (statements, (_, others)) in links.iter().zip(parts.links) {
             let parameters = [SqlParameter::id(id), SqlParameter::ids(others)];
             self.session.write_links(&statements.side, || {
-                self.execute(&statements.remove, &parameters)?;
+                self.execute_seen(&statements.remove, &parameters)?;
                 self.execute(&statements.add, &parameters)
             })?;
         }
@@ -182,6 +186,15 @@ impl SqliteWrite<'_> {
         Ok(Outcome::Deleted { id: id.clone() })
     }
 
+    fn execute_seen(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<usize, SqliteError> {
+        let run = self.session.execute_seen(statement, parameters);
+        run.map_err(|error| explain_error(self.session, self.model, self.parts, error))
+    }
+
     /// Returns the number of changed rows.
     fn execute(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> Result<usize, SqliteError> {
         let run = self.session.execute(sql, parameters);
@@ -213,8 +226,13 @@ impl SqliteWrite<'_> {
             }
             SqliteError::Store(error) => SqliteError::Store(error),
         })?;
-        let missing = SqliteError::Store(rusqlite::Error::QueryReturnedNoRows);
-        let (record, version) = read.ok_or(missing)?;
+        let missing = || SqliteError::Store(rusqlite::Error::QueryReturnedNoRows);
+        let Some((record, version)) = read else {
+            // The actor may have written what they cannot see.
+            let owner = self.session.view.and(self.parts.record).ok_or_else(missing)?;
+            let query = version_sql(Dialect::Sqlite, self.model.record(owner));
+            return self.read_version(&query, id)?.ok_or_else(missing);
+        };
         record.visit_rows(visit);
         Ok(version)
     }

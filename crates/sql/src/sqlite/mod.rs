@@ -13,7 +13,8 @@ pub(crate) mod writer;
 
 // Execution of programs.
 pub(crate) mod constraint_errors;
-pub(crate) mod execute_many;
+pub(crate) mod execute_guarded;
+mod execute_many;
 pub(crate) mod execute_read;
 pub(crate) mod execute_write;
 pub(crate) mod plain_lists;

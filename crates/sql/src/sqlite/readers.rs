@@ -67,6 +67,7 @@ pub fn is_inline_read(programs: &[Arc<Program>]) -> bool {
         | Program::UpdateMany { .. }
         | Program::UpdateManyLinks { .. }
         | Program::DeleteMany { .. }
+        | Program::DeleteFound { .. }
         | Program::Upsert { .. }
         | Program::Nested { .. }
         | Program::Aggregate(_)

@@ -7,12 +7,13 @@ use rusqlite::{CachedStatement, Connection, Statement};
 use tokio::sync::watch;
 
 use trefoil_engine::{AccessView, Plan, Row};
-use trefoil_model::{CellValue, RecordId, StoredValue};
+use trefoil_model::{CellValue, StoredValue};
 
 use crate::link_side::SIDE_KEY;
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
 use crate::statements::access::read_statement::ReadStatement;
+use crate::statements::access::write_rules::WriteCheck;
 use crate::statements::compile::ProgramCache;
 use crate::statements::row_batch::visit_key_row;
 use crate::statements::select::{ChildBranch, SelectLevel};
@@ -82,6 +83,42 @@ impl<'c> SqliteSession<'c> {
         Ok(prepared)
     }
 
+    /// Runs a statement that writes what an actor sees; the number of changed rows.
+    pub fn execute_seen(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> rusqlite::Result<usize> {
+        self.prepare_read(statement, parameters)?.raw_execute()
+    }
+
+    /// The values of the first column of a statement that reads.
+    pub fn read_values(
+        &self,
+        statement: &ReadStatement,
+        parameters: &[SqlParameter<'_>],
+    ) -> rusqlite::Result<Vec<StoredValue>> {
+        let mut prepared = self.prepare_read(statement, parameters)?;
+        let mut rows = prepared.raw_query();
+        let mut values = Vec::new();
+        while let Some(row) = rows.next()? {
+            values.push(read_cell(row, 0).to_stored());
+        }
+        Ok(values)
+    }
+
+    /// The rows of a check of rules.
+    pub fn check_rows(&self, check: &WriteCheck<'_>) -> rusqlite::Result<Vec<Vec<StoredValue>>> {
+        let mut prepared = self.prepare(&check.sql)?;
+        bind_parameters(&mut prepared, &check.parameters)?;
+        let mut rows = prepared.raw_query();
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push((0..check.width()).map(|column| read_cell(row, column).to_stored()).collect());
+        }
+        Ok(found)
+    }
+
     /// The first column of the first row of a statement that reads, if it is an integer.
     pub fn read_integer(
         &self,
@@ -132,12 +169,6 @@ impl<'c> SqliteSession<'c> {
         Ok(read_cell(row, 0).to_i64())
     }
 
-    /// The id in the first column of the first row.
-    pub fn query_id(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> rusqlite::Result<Option<RecordId>> {
-        let values = self.query_values(sql, parameters)?;
-        Ok(values.first().and_then(|value| RecordId::from_cell(value.as_cell())))
-    }
-
     /// The values of the first column.
     pub fn query_values(
         &self,
@@ -162,7 +193,7 @@ pub fn bind_parameters(
     bind_parameters_after(statement, 0, parameters)
 }
 
-fn bind_parameters_after(
+pub fn bind_parameters_after(
     statement: &mut Statement<'_>,
     before: usize,
     parameters: &[SqlParameter<'_>],

@@ -244,7 +244,8 @@ pub fn run_each(
     programs: &[Arc<Program>],
 ) -> rusqlite::Result<()> {
     for (i, program) in programs.iter().enumerate() {
-        let savepoint = execute_write::needs_savepoint(program);
+        let is_guarded = job.plans[i].1.access_view().is_some();
+        let savepoint = is_guarded || execute_write::needs_savepoint(program);
         if savepoint {
             session.execute_control("SAVEPOINT plan")?;
         }

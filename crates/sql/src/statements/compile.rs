@@ -52,7 +52,7 @@ pub enum Program {
     /// The records are found once and then changed by their ids: replacing links may change what a condition says of them.
     UpdateManyLinks {
         /// Finds the ids of the records that match, up to the limit.
-        find: String,
+        find: ReadStatement,
         links: Vec<LinkStatements>,
         update: String,
     },
@@ -60,8 +60,13 @@ pub enum Program {
         count: ReadStatement,
         delete: String,
     },
+    /// The records are found as the actor sees them, and deleted by their ids.
+    DeleteFound {
+        find: ReadStatement,
+        delete: String,
+    },
     Upsert {
-        find: String,
+        find: ReadStatement,
         create: Box<Program>,
         update: UpdateProgram,
     },
@@ -125,6 +130,7 @@ impl Program {
             | Program::UpdateMany { .. }
             | Program::UpdateManyLinks { .. }
             | Program::DeleteMany { .. }
+            | Program::DeleteFound { .. }
             | Program::Upsert { .. }
             | Program::Nested { .. }
             | Program::PlainList => false,
@@ -164,7 +170,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let read_level = selects.written_record(*record, selection)?;
             let fields = (field_ids(values), field_ids(links));
             let has_version = expected_version.is_some();
-            Program::Update(update_program(dialect, model.record(*record), fields, has_version, read_level)?)
+            Program::Update(update_program(selects, model.record(*record), fields, has_version, read_level)?)
         }
         PlanAction::Delete { record, expected_version, selection, .. } => {
             let owner = model.record(*record);
@@ -182,7 +188,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         PlanAction::UpdateMany { record, listing, values, links } => {
             let owner = model.record(*record);
             let matches = MatchStatements { dialect, model, record: owner, listing };
-            if links.is_empty() {
+            if links.is_empty() && (!selects.is_guarded() || values.is_empty()) {
                 return Ok(Program::UpdateMany {
                     count: selects.count_statement(*record, listing).ok_or_else(uncounted_error)?,
                     update: (!values.is_empty()).then(|| matches.update_sql(&field_ids(values))),
@@ -191,11 +197,23 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let found = found_records(owner);
             let by_id = MatchStatements { listing: &found, ..matches };
             let link_fields = field_ids(links).into_iter();
-            let link_statements = link_fields.map(|id| by_id.link_statements(owner.field(id)));
+            let link_statements = link_fields.map(|id| {
+                let field = owner.field(id);
+                by_id.link_statements(field).map(|links| selects.visible_links(field, links))
+            });
             Program::UpdateManyLinks {
-                find: matches.find_many_sql(),
+                find: selects.statement(matches.find_many_sql()),
                 links: link_statements.collect::<Result<_>>()?,
                 update: by_id.update_sql(&field_ids(values)),
+            }
+        }
+        PlanAction::DeleteMany { record, listing } if selects.is_guarded() => {
+            let owner = model.record(*record);
+            let matches = MatchStatements { dialect, model, record: owner, listing };
+            let by_id = MatchStatements { listing: &found_records(owner), ..matches };
+            Program::DeleteFound {
+                find: selects.statement(matches.find_many_sql()),
+                delete: by_id.delete_sql(),
             }
         }
         PlanAction::DeleteMany { record, listing } => Program::DeleteMany {
@@ -207,9 +225,10 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             let read_level = selects.written_record(*record, selection)?;
             let fields = (field_ids(values), field_ids(links));
             Program::Upsert {
-                find: MatchStatements { dialect, model, record: owner, listing }.find_sql(),
+                find: selects
+                    .statement(MatchStatements { dialect, model, record: owner, listing }.find_sql()),
                 create: Box::new(compile_plan(dialect, model, create)?),
-                update: update_program(dialect, owner, fields, false, read_level)?,
+                update: update_program(selects, owner, fields, false, read_level)?,
             }
         }
         PlanAction::Nested(nested) => {
@@ -226,15 +245,19 @@ fn uncounted_error() -> Error {
 
 /// The statements that set these fields and links of a record.
 fn update_program(
-    dialect: Dialect,
+    selects: SelectBuilder<'_>,
     owner: &RecordType,
     (fields, links): (Vec<FieldId>, Vec<FieldId>),
     has_version: bool,
     read_level: SelectLevel,
 ) -> Result<UpdateProgram> {
+    let dialect = selects.dialect;
     let changes = !(fields.is_empty() && links.is_empty());
     let update = changes.then(|| write::update_sql(dialect, owner, &fields, has_version, &read_level));
-    let links = links.into_iter().map(|id| write::link_statements(dialect, owner, owner.field(id)));
+    let links = links.into_iter().map(|id| {
+        let field = owner.field(id);
+        write::link_statements(dialect, owner, field).map(|links| selects.visible_links(field, links))
+    });
     let version_query = write::version_sql(dialect, owner);
     Ok(UpdateProgram { update, version_query, links: links.collect::<Result<_>>()?, read_level })
 }

@@ -213,7 +213,12 @@ fn reference_probes<'a>(
     queries
 }
 
-fn missing_target(field: &Field, target: &RecordType, position: usize, id: &RecordId) -> Violation {
+pub(super) fn missing_target(
+    field: &Field,
+    target: &RecordType,
+    position: usize,
+    id: &RecordId,
+) -> Violation {
     let message = format!("there is no {} with the id {id}", type_label(target));
     let violation = Violation::new(&field.input_name, "REFERENCE", message);
     let mut path = violation.path;

@@ -483,6 +483,11 @@ impl Dialect {
         }
     }
 
+    /// A statement that changes only what belongs to records that its actor sees.
+    pub fn only_visible(self, sql: &str, key: &str, table: &str) -> String {
+        format!("{sql} AND {key} IN (SELECT w.\"id\" FROM {} AS w)", self.quote_name(table))
+    }
+
     /// Counts the rows of a table, up to `most`.
     pub fn count_up_to(self, table: &str, most: &str) -> String {
         let table = self.quote_name(table);

@@ -24,6 +24,7 @@ use crate::statements::search::search_guard::SearchGuard;
 use crate::statements::sort_sql::SortWriter;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::where_clause::WhereBuilder;
+use crate::statements::write::LinkStatements;
 
 /// One level of a selection and everything below it.
 #[derive(Debug)]
@@ -166,11 +167,22 @@ pub struct SelectBuilder<'m> {
 
 impl SelectBuilder<'_> {
     /// A statement that reads no more than the actor sees.
-    pub(super) fn statement(self, sql: String) -> ReadStatement {
+    pub(crate) fn statement(self, sql: String) -> ReadStatement {
         RecordViews { dialect: self.dialect, model: self.model, view: self.view }.statement(sql)
     }
 
-    pub(super) fn is_guarded(self) -> bool {
+    /// The statements for the links of a field, of which those to records out of sight stay.
+    pub(super) fn visible_links(self, field: &Field, links: LinkStatements) -> LinkStatements {
+        let Some(link) = field.kind.link().filter(|_| self.is_guarded()) else { return links };
+        let narrowed = self.dialect.only_visible(
+            &links.remove.sql,
+            &self.dialect.quote_name(&link.other_column),
+            &self.model.record(link.target).table,
+        );
+        LinkStatements { remove: self.statement(narrowed), ..links }
+    }
+
+    pub(crate) fn is_guarded(self) -> bool {
         self.model.access.is_some()
     }
 

@@ -4,13 +4,15 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, KeySource, Link, RecordType};
 
 use crate::link_side::{own_side, side_condition};
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SelectLevel;
 
 /// Replaces the links of one record. The parameters of each are the record's id and the list of linked ids.
 #[derive(Debug)]
 pub struct LinkStatements {
-    pub remove: String,
+    /// Leaves the links to records out of sight.
+    pub remove: ReadStatement,
     pub add: String,
     /// The side of the records whose links they are.
     pub side: String,
@@ -124,7 +126,9 @@ pub fn link_statements(dialect: Dialect, owner: &RecordType, field: &Field) -> R
     let others = dialect.key_table(*key_form, &list, "v");
     let (own_type, is_removed) = (dialect.key_type(owner.key_form()), dialect.is_not_in_list(&other, &list));
     Ok(LinkStatements {
-        remove: format!("DELETE FROM {table} WHERE {own} = {id} AND {is_removed} AND {is_side}"),
+        remove: ReadStatement::plain(format!(
+            "DELETE FROM {table} WHERE {own} = {id} AND {is_removed} AND {is_side}"
+        )),
         // Without a WHERE, SQLite's parser takes ON CONFLICT for a join condition.
         add: format!(
             "INSERT INTO {table} ({own}, {other}) SELECT CAST({id} AS {own_type}), v.value FROM {others} \

@@ -8,6 +8,7 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
 use crate::link_side::{own_side, side_condition};
+use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::dialect::Dialect;
 use crate::statements::where_clause::WhereBuilder;
 use crate::statements::write::LinkStatements;
@@ -52,6 +53,8 @@ impl<'a> MatchStatements<'a> {
     fn locked_ids_sql(&self, clause: &str, most: &str) -> String {
         let lock = match self.dialect {
             Dialect::Sqlite => "",
+            // What an actor sees is no table: rules are asked again of the records themselves, which are locked then.
+            Dialect::Postgres if self.model.access.is_some() => "",
             Dialect::Postgres => " FOR UPDATE",
         };
         let id = self.dialect.read_key(self.record.key_form(), "t.\"id\"");
@@ -73,10 +76,10 @@ impl<'a> MatchStatements<'a> {
             (self.dialect.key_table(*key_form, &list, "v"), self.dialect.is_not_in_list(&other, &list));
         let start = if clause.is_empty() { " WHERE" } else { " AND" };
         Ok(LinkStatements {
-            remove: format!(
+            remove: ReadStatement::plain(format!(
                 "DELETE FROM {link} WHERE {own} IN (SELECT t.\"id\" FROM {records}{clause}) AND {is_removed} \
                  AND {is_side}"
-            ),
+            )),
             // Without a WHERE, SQLite's parser takes ON CONFLICT for a join condition.
             add: format!(
                 "INSERT INTO {link} ({own}, {other}) SELECT t.\"id\", v.value FROM {records} CROSS JOIN \

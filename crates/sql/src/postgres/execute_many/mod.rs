@@ -5,11 +5,12 @@ mod nested_write;
 
 use trefoil_engine::plan::{PlanAction, PlannedListing};
 use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::Model;
+use trefoil_model::{Model, RecordId, StoredValue};
 
 use crate::postgres::bulk_insert::statement_chunks;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
+use crate::postgres::execute_guarded::execute_guarded;
 use crate::postgres::execute_many::insert_records::{insert_level, insert_records};
 use crate::postgres::execute_many::nested_write::execute_nested;
 use crate::postgres::execute_write::{execute_update, execute_write};
@@ -21,8 +22,7 @@ use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
 use crate::statements::write_parts::{WriteParts, write_parts};
 
-/// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
-/// them.
+/// Runs any plan, under the rules of its actor.
 pub async fn execute_plan(
     session: PostgresSession<'_>,
     model: &Model,
@@ -30,6 +30,22 @@ pub async fn execute_plan(
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
+    match plan.access_view() {
+        Some(view) if plan.is_write() => execute_guarded(session, model, plan, program, view, visit).await,
+        Some(_) | None => execute_unchecked(session, model, plan, program, visit).await,
+    }
+}
+
+/// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
+/// them.
+pub async fn execute_unchecked(
+    session: PostgresSession<'_>,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, PostgresError> {
+    let session = session.for_plan(plan);
     match (&plan.action, program) {
         (PlanAction::CreateMany(plans), Program::CreateMany(programs)) => {
             if !plans.is_empty() {
@@ -48,11 +64,11 @@ pub async fn execute_plan(
             PlanAction::UpdateMany { listing, links: linked, .. },
             Program::UpdateManyLinks { find, links, update },
         ) => {
-            let ids = session.query_values(find, &count_parameters(listing)).await?;
+            let ids = session.read_values(find, &count_parameters(listing)).await?;
             check_match_count(listing, ids.len() as i64)?;
             for (statements, (_, others)) in links.iter().zip(linked) {
                 let parameters = [SqlParameter::List(&ids), SqlParameter::ids(others)];
-                session.execute(&statements.remove, &parameters).await?;
+                session.execute_seen(&statements.remove, &parameters).await?;
                 session.execute(&statements.add, &parameters).await?;
             }
             let values = write_parts(&plan.action).value_parameters();
@@ -68,13 +84,13 @@ pub async fn execute_plan(
             Program::Upsert { find, create: create_program, update },
         ) => {
             let parameters = match_parameters(listing);
-            let mut found = session.query_id(find, &parameters).await?;
+            let mut found = first_id(&session.read_values(find, &parameters).await?);
             if found.is_none() {
                 let created = execute_write(session, create, create_program, &mut *visit);
                 match execute_part(session, created).await {
                     Err(PostgresError::Refused(error)) => {
                         // Perhaps another session has created it meanwhile.
-                        found = session.query_id(find, &parameters).await?;
+                        found = first_id(&session.read_values(find, &parameters).await?);
                         if found.is_none() {
                             let explained =
                                 explain_error(session, model, write_parts(&create.action), &error).await?;
@@ -88,6 +104,12 @@ pub async fn execute_plan(
             let parts = WriteParts::of_found_record(*record, &id, values, links);
             let updated = execute_update(session, parts, selection, update, visit);
             execute_explained(session, model, parts, updated).await
+        }
+        (PlanAction::DeleteMany { listing, .. }, Program::DeleteFound { find, delete }) => {
+            let ids = session.read_values(find, &count_parameters(listing)).await?;
+            check_match_count(listing, ids.len() as i64)?;
+            let count = session.execute(delete, &[SqlParameter::List(&ids)]).await?;
+            Ok(Outcome::ChangedMany { count })
         }
         (PlanAction::Nested(nested), Program::Nested { read_level }) => {
             execute_nested(session, model, nested, read_level, visit).await
@@ -132,7 +154,7 @@ async fn create_many(
     session.execute_control("ROLLBACK TO part").await?;
     for (index, plan) in plans.iter().enumerate() {
         let mut ignore = |_: &dyn Row| ();
-        let created = execute_write(session, plan, programs.of_plan(plan)?, &mut ignore);
+        let created = Box::pin(execute_plan(session, model, plan, programs.of_plan(plan)?, &mut ignore));
         match execute_explained(session, model, write_parts(&plan.action), created).await {
             Ok(_) => {}
             Err(PostgresError::Plan(error)) => return Err(PostgresError::Plan(error.of_item(index))),
@@ -150,12 +172,15 @@ async fn insert_all(
     programs: &CreatePrograms,
     visit: RowVisitor<'_>,
 ) -> Result<(), PostgresError> {
+    let mut index = 0;
     for plans in plans.chunk_by(|one, next| has_given_id(one) == has_given_id(next)) {
         let program = programs.of_plan(&plans[0])?;
         let width = write_parts(&plans[0].action).create_parameters().count();
         let Some(read_level) = insert_level(program).filter(|_| width > 0) else {
             for plan in plans {
-                execute_write(session, plan, program, &mut *visit).await?;
+                let created = Box::pin(execute_plan(session, model, plan, program, &mut *visit)).await;
+                created.map_err(|error| of_item(error, index))?;
+                index += 1;
             }
             continue;
         };
@@ -163,6 +188,7 @@ async fn insert_all(
         for chunk in statement_chunks(&plans, width) {
             for (_, tree) in insert_records(session, model, chunk, read_level).await? {
                 tree.visit_rows(&mut *visit);
+                index += 1;
             }
         }
     }
@@ -214,4 +240,20 @@ async fn count_matches(
 ) -> Result<u64, PostgresError> {
     let count = session.read_integer(count, &count_parameters(listing)).await?.unwrap_or_default();
     Ok(check_match_count(listing, count)?)
+}
+
+fn first_id(values: &[StoredValue]) -> Option<RecordId> {
+    values.first().and_then(|value| RecordId::from_cell(value.as_cell()))
+}
+
+/// The error of one of many records.
+fn of_item(error: PostgresError, index: usize) -> PostgresError {
+    match error {
+        PostgresError::Plan(error) => PostgresError::Plan(error.of_item(index)),
+        error @ (PostgresError::Refused(_)
+        | PostgresError::Retryable(_)
+        | PostgresError::ConnectionLost(_)
+        | PostgresError::Locked(_)
+        | PostgresError::Store(_)) => error,
+    }
 }

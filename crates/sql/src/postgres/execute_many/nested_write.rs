@@ -8,8 +8,10 @@ use trefoil_model::{Model, RecordId};
 use crate::postgres::bulk_insert::statement_chunks;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
+use crate::postgres::execute_guarded::{check_step_after, check_step_before};
 use crate::postgres::execute_read::read_tree;
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error, read_cell};
+use crate::statements::access::write_rules::{OldValues, WriteRules};
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::{NestedRun, StepResult};
 use crate::statements::select::SelectLevel;
@@ -48,8 +50,12 @@ pub async fn execute_nested(
     let version_query = version_sql(Dialect::Postgres, model.record(plan.record));
     let read = async |id: &RecordId, visit: RowVisitor<'_>| -> Result<i64, PostgresError> {
         let tree = read_tree(session, read_level, &plan.selection, id).await?;
-        let tree = tree.ok_or_else(|| internal_error("a written record cannot be read"))?;
-        tree.visit_rows(visit);
+        match tree {
+            Some(tree) => tree.visit_rows(visit),
+            // The actor may have written what they cannot see.
+            None if session.view.is_some() => {}
+            None => return Err(internal_error("a written record cannot be read")),
+        }
         let version = session.query_integer(&version_query, &[SqlParameter::id(id)]).await?;
         version.ok_or_else(|| internal_error("a record has no readable version"))
     };
@@ -77,6 +83,10 @@ async fn run_steps<'p>(
 ) -> Result<NestedRun<'p>, PostgresError> {
     let mut run = NestedRun::new(Dialect::Postgres, model, plan);
     for step in &plan.steps {
+        let old = match session.view {
+            Some(view) => check_step_before(session, &run, step, view).await?,
+            None => OldValues::new(),
+        };
         match NestedRun::insert_width(step) {
             // Each of these is a statement without parameters.
             Some(0) => {
@@ -90,6 +100,9 @@ async fn run_steps<'p>(
                 }
             }
             None => execute_items(session, &mut run, step, &step.items).await?,
+        }
+        if let Some(view) = session.view {
+            check_step_after(session, &run, step, view, &old).await?;
         }
     }
     Ok(run)
@@ -126,12 +139,15 @@ async fn execute_items(
     step: &NestedStep,
     items: &[StepItem],
 ) -> Result<(), PostgresError> {
-    let sql = run.sql(step, items.len())?;
+    let model = run.model;
+    let rules = session.view.map(|view| WriteRules { dialect: Dialect::Postgres, model, view });
+    let statement = run.statement(step, items.len(), rules)?;
+    let sql = &statement.sql;
     match NestedRun::step_result(step) {
         StepResult::NewRecords => {
             let ids = {
                 let parameters = run.parameters(step, items)?;
-                let mut rows = session.query(&sql, &parameters).await?;
+                let mut rows = session.query(sql, &parameters).await?;
                 let mut ids = Vec::with_capacity(items.len());
                 while let Some(row) = rows.next_row().await? {
                     ids.extend(RecordId::from_cell(read_cell(&row, 0)));
@@ -145,14 +161,14 @@ async fn execute_items(
         }
         StepResult::RowPerItem => {
             let parameters = run.parameters(step, items)?;
-            let found = session.query_values(&sql, &parameters).await?;
+            let found = session.query_values(sql, &parameters).await?;
             if found.len() < items.len() {
                 return Err(PostgresError::Plan(run.missing_error(step, items, &found)));
             }
         }
         StepResult::AnyRows => {
             let parameters = run.parameters(step, items)?;
-            session.execute(&sql, &parameters).await?;
+            session.execute_seen(&statement, &parameters).await?;
         }
     }
     Ok(())

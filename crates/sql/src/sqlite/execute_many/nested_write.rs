@@ -7,8 +7,10 @@ use trefoil_model::{Model, RecordId};
 
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
+use crate::sqlite::execute_guarded::{check_step_after, check_step_before};
 use crate::sqlite::execute_read::read_tree;
-use crate::sqlite::session::{SqliteSession, bind_parameters};
+use crate::sqlite::session::{SqliteSession, bind_parameters, bind_parameters_after};
+use crate::statements::access::write_rules::WriteRules;
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::{NestedRun, StepResult};
 use crate::statements::select::SelectLevel;
@@ -34,11 +36,23 @@ pub fn execute_nested(
     }
     let mut run = NestedRun::new(Dialect::Sqlite, model, plan);
     for step in &plan.steps {
+        let Some(view) = session.view else {
+            execute_step(session, &mut run, step)?;
+            continue;
+        };
+        let old = check_step_before(session, &run, step, view)?;
         execute_step(session, &mut run, step)?;
+        check_step_after(session, &run, step, view, &old)?;
     }
     let mut read = |id: &RecordId| -> Result<i64, SqliteError> {
         let tree = read_tree(session, read_level, &plan.selection, id)?;
-        let tree = tree.ok_or(SqliteError::Store(rusqlite::Error::QueryReturnedNoRows))?;
+        let missing = || SqliteError::Store(rusqlite::Error::QueryReturnedNoRows);
+        let Some(tree) = tree else {
+            // The actor may have written what they cannot see.
+            session.view.ok_or_else(missing)?;
+            let query = version_sql(Dialect::Sqlite, model.record(plan.record));
+            return session.query_integer(&query, &[SqlParameter::id(id)])?.ok_or_else(missing);
+        };
         tree.visit_rows(visit);
         Ok(tree.rows().cell(0, read_level.width - 1).to_i64().unwrap_or_default())
     };
@@ -73,14 +87,21 @@ fn execute_items(
     run: &mut NestedRun<'_>,
     step: &NestedStep,
 ) -> Result<(), SqliteError> {
-    let mut statement = session.prepare(&run.sql(step, 1)?)?;
+    let model = run.model;
+    let rules = session.view.map(|view| WriteRules { dialect: Dialect::Sqlite, model, view });
+    let step_statement = run.statement(step, 1, rules)?;
+    let mut of_rules = Vec::new();
+    step_statement.add_parameters(session.view, &mut of_rules);
+    let mut statement = session.prepare(&step_statement.sql)?;
     let mut missing = Vec::new();
     for (index, item) in step.items.iter().enumerate() {
         if index > 0 {
             session.count_repetition();
         }
         let parameters = run.parameters(step, std::slice::from_ref(item))?;
-        let executed = bind_parameters(&mut statement, &parameters).and_then(|()| {
+        let bound = bind_parameters(&mut statement, &parameters)
+            .and_then(|()| bind_parameters_after(&mut statement, parameters.len(), &of_rules));
+        let executed = bound.and_then(|()| {
             if NestedRun::is_check(step) {
                 let found = statement.raw_query().next()?.is_some();
                 Ok(usize::from(found))

@@ -58,7 +58,7 @@ impl RuleParameters {
     pub fn add_values<'a>(
         &self,
         view: &'a AccessView,
-        old: &'a dyn Fn(FieldId) -> StoredValue,
+        old: &dyn Fn(FieldId) -> StoredValue,
         into: &mut Vec<SqlParameter<'a>>,
     ) {
         let mut values = Vec::with_capacity(self.classes.len());

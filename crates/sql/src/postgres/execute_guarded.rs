@@ -1,0 +1,238 @@
+//! Runs a write that rules restrict: with their checks, before and after it, in its transaction.
+
+use trefoil_engine::plan::{NestedStep, PlanAction};
+use trefoil_engine::{AccessView, Outcome, Plan};
+use trefoil_model::error::Error;
+use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredValue};
+
+use crate::postgres::error::PostgresError;
+use crate::postgres::execute_many::execute_unchecked;
+use crate::postgres::session::{PostgresSession, RowVisitor};
+use crate::statements::access::write_rules::{
+    ChangeAction, CheckResult, CheckedRecords, OldValues, WriteCheck, WriteRules,
+};
+use crate::statements::compile::Program;
+use crate::statements::dialect::Dialect;
+use crate::statements::nested_write::NestedRun;
+use crate::statements::select::{count_parameters, match_parameters};
+use crate::statements::sql_parameter::SqlParameter;
+use crate::statements::write_many::check_match_count;
+
+type FieldValues = [(FieldId, StoredValue)];
+type FieldLinks = [(FieldId, Vec<RecordId>)];
+
+/// Runs a plan under the rules of its actor.
+pub async fn execute_guarded(
+    session: PostgresSession<'_>,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+    view: &AccessView,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, PostgresError> {
+    let guarded =
+        GuardedWrite { session, model, rules: WriteRules { dialect: Dialect::Postgres, model, view } };
+    match (&plan.action, program) {
+        (PlanAction::Create { record, values, links, .. }, _) => {
+            guarded.check_targets(*record, values, links).await?;
+            let outcome = execute_unchecked(session, model, plan, program, visit).await?;
+            if let Outcome::Created { id, .. } = &outcome {
+                guarded.check_created(*record, &[id.as_cell()], values, links).await?;
+            }
+            Ok(outcome)
+        }
+        (PlanAction::Update { record, id, values, links, expected_version, .. }, _) => {
+            let ids = vec![id.as_cell()];
+            let changed = (values.as_slice(), links.as_slice());
+            let Some(old) = guarded.check_updated(*record, &ids, changed, *expected_version).await? else {
+                return Ok(Outcome::NotFound);
+            };
+            let outcome = execute_unchecked(session, model, plan, program, visit).await?;
+            guarded.run(&guarded.rules.after_update(*record, ids, &old)).await?;
+            Ok(outcome)
+        }
+        (PlanAction::Delete { record, id, expected_version, .. }, _) => {
+            let records = CheckedRecords::Ids(vec![id.as_cell()]);
+            let rules = guarded.rules;
+            let check = rules.before(*record, ChangeAction::Delete, records, (&[], &[]), *expected_version);
+            match guarded.run(&check).await? {
+                CheckResult::Missing => Ok(Outcome::NotFound),
+                CheckResult::Passed(_) => execute_unchecked(session, model, plan, program, visit).await,
+            }
+        }
+        (PlanAction::UpdateMany { record, listing, values, links }, Program::UpdateManyLinks { find, .. }) => {
+            let ids = session.read_values(find, &count_parameters(listing)).await?;
+            check_match_count(listing, ids.len() as i64)?;
+            let cells: Vec<CellValue<'_>> = ids.iter().map(StoredValue::as_cell).collect();
+            let changed = (values.as_slice(), links.as_slice());
+            if guarded.rules.asks_old_values(*record) {
+                let mut old = Vec::with_capacity(cells.len());
+                for cell in &cells {
+                    old.push(guarded.check_updated(*record, &[*cell], changed, None).await?.unwrap_or_default());
+                }
+                let outcome = execute_unchecked(session, model, plan, program, visit).await?;
+                for (cell, old) in cells.iter().zip(&old) {
+                    guarded.run(&guarded.rules.after_update(*record, vec![*cell], old)).await?;
+                }
+                return Ok(outcome);
+            }
+            guarded.check_updated(*record, &cells, changed, None).await?;
+            let outcome = execute_unchecked(session, model, plan, program, visit).await?;
+            guarded.run(&guarded.rules.after_update(*record, cells, &Vec::new())).await?;
+            Ok(outcome)
+        }
+        (PlanAction::DeleteMany { record, listing }, Program::DeleteFound { find, .. }) => {
+            let ids = session.read_values(find, &count_parameters(listing)).await?;
+            check_match_count(listing, ids.len() as i64)?;
+            let records = CheckedRecords::Ids(ids.iter().map(StoredValue::as_cell).collect());
+            let rules = guarded.rules;
+            guarded.run(&rules.before(*record, ChangeAction::Delete, records, (&[], &[]), None)).await?;
+            execute_unchecked(session, model, plan, program, visit).await
+        }
+        (
+            PlanAction::Upsert { record, listing, create, values, links, .. },
+            Program::Upsert { find, create: create_program, .. },
+        ) => {
+            let found = session.read_values(find, &match_parameters(listing)).await?;
+            let Some(id) = found.first() else {
+                return Box::pin(execute_guarded(session, model, create, create_program, view, visit)).await;
+            };
+            let ids = vec![id.as_cell()];
+            let changed = (values.as_slice(), links.as_slice());
+            let old = guarded.check_updated(*record, &ids, changed, None).await?.unwrap_or_default();
+            let outcome = execute_unchecked(session, model, plan, program, visit).await?;
+            guarded.run(&guarded.rules.after_update(*record, ids, &old)).await?;
+            Ok(outcome)
+        }
+        // Their parts are checked one by one, or they write no records.
+        (
+            PlanAction::CreateMany(_)
+            | PlanAction::Nested(_)
+            | PlanAction::Get { .. }
+            | PlanAction::List { .. }
+            | PlanAction::ReadImage { .. }
+            | PlanAction::Aggregate(_)
+            | PlanAction::PlainList(_),
+            _,
+        )
+        // Nothing is changed.
+        | (PlanAction::UpdateMany { .. }, Program::UpdateMany { update: None, .. }) => {
+            execute_unchecked(session, model, plan, program, visit).await
+        }
+        (PlanAction::UpdateMany { .. } | PlanAction::DeleteMany { .. } | PlanAction::Upsert { .. }, _) => {
+            Err(Error::internal("a guarded write has the program of an open one").into())
+        }
+    }
+}
+
+/// The rules of a step of a nested write, before it; what the changed records were.
+pub async fn check_step_before(
+    session: PostgresSession<'_>,
+    run: &NestedRun<'_>,
+    step: &NestedStep,
+    view: &AccessView,
+) -> Result<OldValues, PostgresError> {
+    let rules = WriteRules { dialect: Dialect::Postgres, model: run.model, view };
+    let guarded = GuardedWrite { session, model: run.model, rules };
+    let mut old = OldValues::new();
+    for check in run.checks_before(step, rules)? {
+        match guarded.run(&check).await? {
+            CheckResult::Missing => return Err(run.missing_error(step, &step.items, &[]).into()),
+            CheckResult::Passed(found) => old = found,
+        }
+    }
+    for (field, target, ids) in run.named_records(step, rules) {
+        let seen = guarded.seen(target, &ids).await?;
+        if ids.iter().any(|id| !seen.iter().any(|seen| seen.as_cell() == *id)) {
+            let unseen = rules.unseen_targets(step.record, field, &ids, &seen);
+            return Err(match unseen.is_empty() {
+                true => run.missing_error(step, &step.items, &seen).into(),
+                false => Error::Invalid(unseen).into(),
+            });
+        }
+    }
+    Ok(old)
+}
+
+/// The rules of a step of a nested write, after it.
+pub async fn check_step_after(
+    session: PostgresSession<'_>,
+    run: &NestedRun<'_>,
+    step: &NestedStep,
+    view: &AccessView,
+    old: &OldValues,
+) -> Result<(), PostgresError> {
+    let rules = WriteRules { dialect: Dialect::Postgres, model: run.model, view };
+    let guarded = GuardedWrite { session, model: run.model, rules };
+    for check in run.checks_after(step, rules, old)? {
+        guarded.run(&check).await?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+struct GuardedWrite<'a> {
+    session: PostgresSession<'a>,
+    model: &'a Model,
+    rules: WriteRules<'a>,
+}
+
+impl GuardedWrite<'_> {
+    async fn run(&self, check: &WriteCheck<'_>) -> Result<CheckResult, PostgresError> {
+        Ok(check.judge(&self.session.check_rows(check).await?)?)
+    }
+
+    async fn seen(
+        &self,
+        target: RecordTypeId,
+        ids: &[CellValue<'_>],
+    ) -> Result<Vec<StoredValue>, PostgresError> {
+        let statement = self.rules.visible_ids(target);
+        Ok(self.session.read_values(&statement, &[SqlParameter::Keys(ids.to_vec())]).await?)
+    }
+
+    /// The records that are referred to must be visible.
+    async fn check_targets(
+        &self,
+        record: RecordTypeId,
+        values: &FieldValues,
+        links: &FieldLinks,
+    ) -> Result<(), PostgresError> {
+        let rules = WriteRules { model: self.model, ..self.rules };
+        let mut violations = Vec::new();
+        for (field, target, ids) in rules.guarded_targets(record, values, links) {
+            violations.extend(rules.unseen_targets(record, field, &ids, &self.seen(target, &ids).await?));
+        }
+        if violations.is_empty() { Ok(()) } else { Err(Error::Invalid(violations).into()) }
+    }
+
+    async fn check_created(
+        &self,
+        record: RecordTypeId,
+        ids: &[CellValue<'_>],
+        values: &FieldValues,
+        links: &FieldLinks,
+    ) -> Result<(), PostgresError> {
+        let links: Vec<FieldId> = links.iter().map(|(field, _)| *field).collect();
+        let fields = values.iter().map(|(field, _)| *field);
+        self.run(&self.rules.after_create(record, ids.to_vec(), fields, &links)).await.map(drop)
+    }
+
+    /// What the records were; `None` if one is out of sight.
+    async fn check_updated(
+        &self,
+        record: RecordTypeId,
+        ids: &[CellValue<'_>],
+        (values, links): (&FieldValues, &FieldLinks),
+        expected_version: Option<i64>,
+    ) -> Result<Option<OldValues>, PostgresError> {
+        let fields: Vec<FieldId> = links.iter().map(|(field, _)| *field).collect();
+        let records = CheckedRecords::Ids(ids.to_vec());
+        let changed = (values, fields.as_slice());
+        let check = self.rules.before(record, ChangeAction::Update, records, changed, expected_version);
+        match self.run(&check).await? {
+            CheckResult::Missing => Ok(None),
+            CheckResult::Passed(old) => self.check_targets(record, values, links).await.map(|()| Some(old)),
+        }
+    }
+}
