@@ -80,6 +80,11 @@ impl<'c> SqliteSession<'c> {
         let mut of_rules = Vec::new();
         statement.add_parameters(self.view, &mut of_rules);
         bind_parameters_after(&mut prepared, parameters.len(), &of_rules)?;
+        // A parameter without a value would be null, and a rule would ask something else.
+        let (bound, expected) = (parameters.len() + of_rules.len(), prepared.parameter_count());
+        if bound != expected {
+            return Err(rusqlite::Error::InvalidParameterCount(bound, expected));
+        }
         Ok(prepared)
     }
 

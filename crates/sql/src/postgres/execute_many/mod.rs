@@ -30,6 +30,7 @@ pub async fn execute_plan(
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
+    let session = session.for_plan(plan);
     match plan.access_view() {
         Some(view) if plan.is_write() => execute_guarded(session, model, plan, program, view, visit).await,
         Some(_) | None => execute_unchecked(session, model, plan, program, visit).await,

@@ -28,6 +28,7 @@ pub fn execute_plan(
     program: &Program,
     visit: &mut dyn FnMut(&dyn Row),
 ) -> Result<Outcome, SqliteError> {
+    let session = session.for_plan(plan);
     match plan.access_view() {
         Some(view) if plan.is_write() => execute_guarded(session, model, plan, program, view, visit),
         Some(_) | None => execute_unchecked(session, model, plan, program, visit),
@@ -43,7 +44,6 @@ pub fn execute_unchecked(
     program: &Program,
     visit: &mut dyn FnMut(&dyn Row),
 ) -> Result<Outcome, SqliteError> {
-    let session = session.for_plan(plan);
     let write = ManyWrite { session, model, parts: write_parts(&plan.action) };
     match (&plan.action, program) {
         (PlanAction::CreateMany(plans), Program::CreateMany(programs)) => {
