@@ -1,11 +1,14 @@
 //! [`AccessView`]: the rules of a schema as they are for one actor.
 
+use std::fmt::{self, Write as _};
+
 use jiff::Timestamp;
+use xxhash_rust::xxh3::Xxh3;
 
 use trefoil_model::access::{
     AccessAction, AccessModel, AccessRule, AccessVerdict, FieldAccess, RuleTest, TypeAccess,
 };
-use trefoil_model::error::Error;
+use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordTypeId, Relation, SourceLocation};
 
 use crate::access::actor::{Actor, ActorAtTime};
@@ -16,6 +19,8 @@ pub struct AccessView {
     pub actor: Actor,
     /// By [`RecordTypeId`].
     pub types: Vec<TypeView>,
+    /// A hash of all that the rules used of the actor: actors of one class see the same and may do the same.
+    pub class: u128,
 }
 
 /// What an actor may do with the records of a type.
@@ -91,8 +96,9 @@ impl AccessView {
                 fields: record.fields.iter().zip(&rules.fields).map(field).collect(),
             }
         });
-        let types = types.collect();
-        AccessView { types, actor }
+        let types: Vec<TypeView> = types.collect();
+        let class = class_of(&types);
+        AccessView { types, class, actor }
     }
 
     pub fn of_type(&self, record: RecordTypeId) -> &TypeView {
@@ -117,12 +123,69 @@ impl AccessView {
         }
     }
 
-    /// The error for what the actor may never do.
-    pub fn refusal(&self, rule: &FoldedRule) -> Error {
+    /// Whether the actor never sees the field.
+    pub fn hides_field(&self, record: RecordTypeId, field: FieldId) -> bool {
+        self.field_verdict(record, field) == AccessVerdict::No
+    }
+
+    /// Whether the actor may set the field of some record.
+    pub fn may_set(&self, action: AccessAction, record: RecordTypeId, field: FieldId) -> bool {
+        let view = &self.of_type(record).fields[field.0];
+        let rule = match action {
+            AccessAction::Create => &view.create,
+            AccessAction::Update | AccessAction::UpdateTo => &view.update,
+            AccessAction::Read | AccessAction::Delete => return false,
+        };
+        rule.verdict() != AccessVerdict::No
+    }
+
+    /// Refuses what the actor may do with no record of the type.
+    pub fn require(&self, action: AccessAction, record: RecordTypeId) -> Result<()> {
+        let rule = self.of_type(record).rule(action);
+        match rule.verdict() {
+            AccessVerdict::No => Err(self.refusal(Some(rule))),
+            AccessVerdict::Some | AccessVerdict::Yes => Ok(()),
+        }
+    }
+
+    /// The error for what the actor may never do; without a rule, because none allows it.
+    pub fn refusal(&self, rule: Option<&FoldedRule>) -> Error {
+        let location = rule.and_then(|rule| rule.location.clone());
         match &self.actor.identity {
             None => Error::Unauthenticated,
-            Some(_) => Error::Forbidden { violations: Vec::new(), rule: rule.location.clone().map(Box::new) },
+            Some(_) => Error::Forbidden { violations: Vec::new(), rule: location.map(Box::new) },
         }
+    }
+}
+
+fn class_of(types: &[TypeView]) -> u128 {
+    let mut hash = RuleHash(Xxh3::new());
+    for record in types {
+        let fields = record.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
+        let of_type = AccessAction::ALL.into_iter().map(|action| record.rule(action));
+        for rule in of_type.chain(fields) {
+            hash.add(&rule.test);
+        }
+    }
+    hash.0.digest128()
+}
+
+/// Hashes tests by how they are written for debugging, which tells them all apart.
+struct RuleHash(Xxh3);
+
+impl RuleHash {
+    fn add(&mut self, test: &RuleTest) {
+        match test.as_constant() {
+            Some(value) => self.0.update(if value { b"+" } else { b"-" }),
+            None => write!(self, "{test:?};").expect("hashing cannot fail"),
+        }
+    }
+}
+
+impl fmt::Write for RuleHash {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
     }
 }
 
