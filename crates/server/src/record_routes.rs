@@ -8,7 +8,8 @@ use http::{Method, StatusCode};
 use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY, ResponseFormat, wants_no_content};
-use trefoil_model::RecordId;
+use trefoil_model::access::AccessAction;
+use trefoil_model::{RecordId, RecordTypeId};
 use trefoil_resources::aggregate_query::asks_for_groups;
 use trefoil_resources::body_text;
 use trefoil_resources::collection::SubPath;
@@ -31,6 +32,8 @@ impl ResourceState {
             &Method::HEAD => &Method::GET,
             other => other,
         };
+        // Before the body and the query are read: whoever may never do this is not told what is wrong with them.
+        check_actions(request, method, sub_path)?;
         match (method, sub_path) {
             (&Method::OPTIONS, sub_path) => Ok(options_response(request, sub_path)),
             (&Method::GET, sub_path) => self.handle_read(request, sub_path).await,
@@ -233,6 +236,41 @@ impl ResourceState {
             ParsedBody::Records(_) | ParsedBody::Text(_) => Err(unsupported_body()),
         }
     }
+}
+
+/// Refuses what the actor may do with no record of the collection.
+fn check_actions(
+    request: &ResourceRequest<'_>,
+    method: &Method,
+    sub_path: SubPath<'_>,
+) -> Result<(), Problem> {
+    let engine = &request.resources.engine;
+    if engine.access_view().is_none() {
+        return Ok(());
+    }
+    let (read, own) = (AccessAction::Read, request.collection.record);
+    let actions: &[(AccessAction, RecordTypeId)] = match (method, sub_path) {
+        (&Method::GET, SubPath::List | SubPath::Record(_) | SubPath::Summary) => &[(read, own)],
+        (&Method::GET, SubPath::New) | (&Method::POST, SubPath::List) => &[(AccessAction::Create, own)],
+        (&Method::GET, SubPath::Edit(_)) => &[(read, own), (AccessAction::Update, own)],
+        (&Method::GET, SubPath::Delete(_)) => &[(read, own), (AccessAction::Delete, own)],
+        (&Method::GET, SubPath::Nested(_, nested) | SubPath::NestedRecord(_, nested, _)) => {
+            &[(read, own), (read, nested.record)]
+        }
+        (&Method::PUT, SubPath::List) => &[(AccessAction::Create, own), (AccessAction::Update, own)],
+        (&Method::POST | &Method::PUT, SubPath::Record(_))
+        | (&Method::PATCH, SubPath::List | SubPath::Record(_))
+        | (&Method::POST, SubPath::Nested(..))
+        | (&Method::DELETE, SubPath::NestedRecord(..)) => &[(AccessAction::Update, own)],
+        (&Method::DELETE, SubPath::List | SubPath::Record(_)) | (&Method::POST, SubPath::Delete(_)) => {
+            &[(AccessAction::Delete, own)]
+        }
+        (_, _) => &[],
+    };
+    for (action, record) in actions {
+        engine.require(*action, *record)?;
+    }
+    Ok(())
 }
 
 /// Parses a body; a body that cannot be parsed gets an error in the format that it was sent in.

@@ -12,6 +12,7 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordTypeId, Relation, SourceLocation};
 
 use crate::access::actor::{Actor, ActorAtTime};
+use crate::operation::ReferencePath;
 
 /// The rules for one actor at one time: what is about the actor alone is decided, the rest is about records.
 #[derive(Debug)]
@@ -126,6 +127,19 @@ impl AccessView {
     /// Whether the actor never sees the field.
     pub fn hides_field(&self, record: RecordTypeId, field: FieldId) -> bool {
         self.field_verdict(record, field) == AccessVerdict::No
+    }
+
+    /// Whether the actor never sees the value at the end of a path, because something on the way is hidden.
+    pub fn hides_path(&self, model: &Model, record: RecordTypeId, path: &ReferencePath) -> bool {
+        let mut owner = record;
+        for reference in &path.references {
+            if self.hides_field(owner, *reference) {
+                return true;
+            }
+            let relation = model.record(owner).field(*reference).kind.relation();
+            owner = relation.map_or(owner, Relation::target);
+        }
+        self.hides_field(owner, path.value.field)
     }
 
     /// Whether the actor may set the field of some record.
