@@ -13,7 +13,7 @@ use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Value};
 
 use crate::abstract_operation::AbstractOperation;
 use crate::access::{AccessView, Actor, Authority};
-use crate::builtin_operation::BuiltinOperation;
+use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
 use crate::operation::{Operation, Outcome};
 use crate::plan::{MeasuredLengths, Plan, PlanLimits};
@@ -98,6 +98,11 @@ impl Engine {
     /// Whether there may be records of the type with which the actor may do this.
     pub fn may(&self, action: AccessAction, record: RecordTypeId) -> bool {
         self.access_view().is_none_or(|view| view.verdict(action, record) != AccessVerdict::No)
+    }
+
+    /// Whether the actor may run such operations on some records of the type.
+    pub fn may_run(&self, verb: OperationVerb, record: RecordTypeId) -> bool {
+        verb.actions().iter().all(|action| self.may(*action, record))
     }
 
     /// Whether there may be records of the type of which the actor may read this field.

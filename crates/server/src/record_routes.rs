@@ -32,8 +32,11 @@ impl ResourceState {
             &Method::HEAD => &Method::GET,
             other => other,
         };
-        // Before the body and the query are read: whoever may never do this is not told what is wrong with them.
-        check_actions(request, method, sub_path)?;
+        // Before the body and the query are read: whoever may never do this is not told what is wrong with them. A form
+        // comes back with what was typed.
+        if !is_form(request) {
+            check_actions(request, method, sub_path)?;
+        }
         match (method, sub_path) {
             (&Method::OPTIONS, sub_path) => Ok(options_response(request, sub_path)),
             (&Method::GET, sub_path) => self.handle_read(request, sub_path).await,
@@ -79,11 +82,11 @@ impl ResourceState {
                 if is_json {
                     trefoil_rest::delete_record(request, &id).await
                 } else {
-                    self.pages.delete_record(request, &id).await
+                    self.pages.of_actor(request.resources).delete_record(request, &id).await
                 }
             }
             (&Method::POST, SubPath::Delete(id)) => {
-                self.pages.submit_delete(request, &request.parse_id(id)?, &body?).await
+                self.pages.of_actor(request.resources).submit_delete(request, &request.parse_id(id)?, &body?).await
             }
             (&Method::POST, SubPath::Nested(parent, nested)) if nested.is_link() => {
                 let (parent, body) = (request.parse_id(parent)?, body?);
@@ -104,7 +107,7 @@ impl ResourceState {
         request: &ResourceRequest<'_>,
         sub_path: SubPath<'_>,
     ) -> Result<Response, Problem> {
-        let (headers, pages) = (request.headers(), &self.pages);
+        let (headers, pages) = (request.headers(), self.pages.of_actor(request.resources));
         match sub_path {
             SubPath::List => {
                 match request.collection.list_formats().negotiate(headers, request.list_format_choice())? {
@@ -208,7 +211,7 @@ impl ResourceState {
             ParsedBody::Records(objects) => trefoil_rest::create_many(request, objects, bytes)
                 .await
                 .map_err(|problem| trefoil_rest::json_problem(request, bytes, problem)),
-            ParsedBody::Form(pairs) => self.pages.submit_new(request, &pairs, bytes).await,
+            ParsedBody::Form(pairs) => self.pages.of_actor(request.resources).submit_new(request, &pairs, bytes).await,
             ParsedBody::Text(text) => trefoil_rest::create_from_text(request, text, bytes)
                 .await
                 .map_err(|problem| problem.with_format(ErrorFormat::Text)),
@@ -232,10 +235,15 @@ impl ResourceState {
     ) -> Result<Response, Problem> {
         match parse_body(request, BodyKind::Record, bytes)? {
             ParsedBody::Record(object) => trefoil_rest::replace_record(request, id, object, bytes).await,
-            ParsedBody::Form(pairs) => self.pages.submit_edit(request, id, &pairs, bytes).await,
+            ParsedBody::Form(pairs) => self.pages.of_actor(request.resources).submit_edit(request, id, &pairs, bytes).await,
             ParsedBody::Records(_) | ParsedBody::Text(_) => Err(unsupported_body()),
         }
     }
+}
+
+fn is_form(request: &ResourceRequest<'_>) -> bool {
+    let forms = ["application/x-www-form-urlencoded", "multipart/form-data"];
+    request.head.method == Method::POST && forms.contains(&body_text::media_type(request.headers()).as_str())
 }
 
 /// Refuses what the actor may do with no record of the collection.

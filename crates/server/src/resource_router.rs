@@ -24,6 +24,7 @@ use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{FormatChoice, ResponseFormat};
 use trefoil_http::response_cache::{CacheKey, ResponseCache};
 use trefoil_http::service::{ErrorPageRenderer, HandlerResponse, RequestHandler, RouteInfo, RouteLookup};
+use trefoil_model::access::AccessAction;
 use trefoil_model::naming::names;
 use trefoil_resources::collection::{Collection, SubPath};
 use trefoil_resources::plain_list::PlainListResource;
@@ -142,25 +143,37 @@ impl ResourceState {
     fn error_page(&self, problem: &Problem, context: &ErrorContext, request_id: &str) -> String {
         let path = context.uri.path();
         let found = self.match_path(path);
-        let nearest = if found.is_none() { self.nearest_address(path) } else { None };
+        let resources = &*self.catalog.for_actor(|| context.client().actor());
+        let pages = self.pages.of_actor(resources);
+        let nearest = if found.is_none() { self.nearest_address(resources, path) } else { None };
         let collection = match found {
-            Some(MatchedResource::Records(collection, _)) => Some(collection),
+            Some(MatchedResource::Records(collection, _)) => {
+                Some(collection).filter(|collection| is_offered(resources, &collection.path))
+            }
             Some(MatchedResource::Text(_) | MatchedResource::List(_) | MatchedResource::ListValue(..))
             | None => None,
         };
-        let examples = self.pages.error_examples(&self.catalog.for_actor(|| context.client().actor()), problem, context);
+        let examples = pages.error_examples(resources, problem, context);
         // With two slashes at its start the address would lead to another site.
         let address = context.uri.path_and_query().filter(|address| !address.as_str().starts_with("//"));
         let retry_address = address.filter(|_| context.method.is_safe()).map(ToString::to_string);
-        self.pages.error_page(problem, collection, nearest.as_deref(), retry_address, examples, request_id)
+        pages.error_page(problem, collection, nearest.as_deref(), retry_address, examples, request_id)
     }
 
     /// A known address similar to an unknown path.
-    fn nearest_address(&self, path: &str) -> Option<String> {
+    fn nearest_address(&self, resources: &ServedResources, path: &str) -> Option<String> {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let plain = format!("/{}", segments.join("/")).to_lowercase();
-        let is_known = |path: &String| self.match_path(path).is_some();
+        let is_known = |path: &String| match self.match_path(path) {
+            Some(MatchedResource::Records(collection, _)) => is_offered(resources, &collection.path),
+            Some(MatchedResource::List(list) | MatchedResource::ListValue(list, _)) => {
+                is_offered(resources, &list.path)
+            }
+            Some(MatchedResource::Text(_)) => true,
+            None => false,
+        };
         let known = self.addresses.iter().map(|(path, _)| path.as_str());
+        let known = known.filter(|path| is_offered(resources, path));
         let nearest =
             |path: &str| names::nearest_name(path, known.clone().chain(RESERVED)).map(str::to_owned);
         let below = || {
@@ -247,7 +260,9 @@ impl ResourceState {
         match resource {
             Some(MatchedResource::Text(text)) => {
                 let request = ClientInfo::request_of(&head.extensions);
-                text.respond(&head.method, &head.headers, request, |view| self.pages.custom_page(head, view))
+                text.respond(&head.method, &head.headers, request, |view| {
+                    self.pages.of_actor(resources).custom_page(head, view)
+                })
                     .await
             }
             Some(MatchedResource::List(list)) => match self.plain_list_page(resources, list, head, &body).await {
@@ -284,20 +299,33 @@ impl ResourceState {
                     .offered_formats()
                     .choose(&AcceptHeader::from_headers(&head.headers), FormatChoice::Unspecified);
                 if format == Some(ResponseFormat::Html) {
-                    Some(self.pages.plain_list_page(resources, list, head).await)
+                    Some(self.pages.of_actor(resources).plain_list_page(resources, list, head).await)
                 } else {
                     None
                 }
             }
             (&Method::POST, Ok(body)) => {
                 let response = match list.parse_form(&head.headers, body) {
-                    Ok(pairs) => self.pages.submit_value(resources, list, head, &pairs?, body).await,
+                    Ok(pairs) => {
+                        let pages = self.pages.of_actor(resources);
+                        pages.submit_value(resources, list, head, &pairs?, body).await
+                    },
                     Err(problem) => Err(problem),
                 };
                 Some(response.map_err(|problem| problem.with_format(ErrorFormat::Html)))
             }
             (_, _) => None,
         }
+    }
+}
+
+/// Whether the actor may read what is at a path of the application.
+fn is_offered(resources: &ServedResources, path: &str) -> bool {
+    let collection = resources.collections.iter().find(|collection| collection.path == path);
+    match collection {
+        Some(collection) => resources.engine.may(AccessAction::Read, collection.record),
+        // No rule of the schema is about plain lists.
+        None => resources.engine.access_view().is_none() || resources.plain_list(path).is_none(),
     }
 }
 
@@ -384,14 +412,17 @@ async fn serve_home(State(router): State<ResourceRouter>, request: Request) -> R
     body_text::drain_body(body).await;
     let _lease = router.0.gate.enter().await;
     let state = router.0.current.load_full();
+    let resources = &*state.catalog.for_actor(|| client.actor());
     if AcceptHeader::from_headers(&head.headers).prefers_html() {
         return state
             .pages
-            .home_page(&state.catalog.for_actor(|| client.actor()), &head)
+            .of_actor(resources)
+            .home_page(resources, &head)
             .await
             .unwrap_or_else(IntoResponse::into_response);
     }
-    home_text::home_text(&head.headers, state.pages.name(), &state.addresses)
+    let addresses = state.addresses.iter().filter(|(path, _)| is_offered(resources, path));
+    home_text::home_text(&head.headers, state.pages.name(), addresses)
 }
 
 async fn serve_openapi(State(router): State<ResourceRouter>, request: Request) -> Response {

@@ -232,8 +232,8 @@ async fn handle_schema(State(service): State<GraphqlService>, headers: HeaderMap
     schema::respond(&service.state.load().engine.model().sdl, &headers)
 }
 
-async fn handle_tabs(State(service): State<GraphqlService>) -> Response {
+async fn handle_tabs(State(service): State<GraphqlService>, client: SocketClient) -> Response {
     let _lease = service.gate.enter().await;
-    let tabs = graphiql_tabs::example_tabs(&service.state.load().engine);
+    let tabs = graphiql_tabs::example_tabs(&service.state.load().engine.for_actor(client.actor));
     ([(CONTENT_TYPE, "application/json; charset=utf-8")], tabs.to_string()).into_response()
 }
