@@ -82,6 +82,7 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
         .merge(health::health_router(ready, &shutdown))
         .merge(metrics::metrics_router(&metrics));
     let ground = ServiceHandlers {
+        protected_mode: Default::default(),
         route_lookup: Arc::new(|_: &str| None),
         error_page: Arc::new(|problem: &Problem, _: &ErrorContext, id: &str| {
             format!("<h1>{} {}</h1><p>{} {id}</p>", problem.status.as_u16(), problem.title(), problem.detail)

@@ -1,14 +1,23 @@
 //! Writes operations over interfaces and unions as GraphQL documents that can be executed.
 
 use trefoil_model::values::example_values;
-use trefoil_model::{Argument, Field, Model, RecordType, RootField};
+use trefoil_model::{Argument, Field, RecordType, RecordTypeId, RootField};
 
 use crate::abstract_operation::AbstractOperation;
 use crate::builtin_operation::{ArgumentRole, ResultShape};
+use crate::engine::Engine;
 use crate::global_id;
 
 /// A document that runs the operation, or `None` if a required argument has no obvious example.
-pub fn abstract_document(model: &Model, root: &RootField, operation: &AbstractOperation) -> Option<String> {
+pub fn abstract_document(
+    engine: &Engine,
+    root: &RootField,
+    operation: &AbstractOperation,
+) -> Option<String> {
+    let model = engine.model();
+    if !operation.members.iter().all(|member| engine.may_run(operation.verb, member.record)) {
+        return None;
+    }
     let first = operation.members.first()?;
     let mut arguments = Vec::new();
     for (argument, (_, role)) in root.arguments.iter().zip(&first.argument_roles) {
@@ -17,9 +26,8 @@ pub fn abstract_document(model: &Model, root: &RootField, operation: &AbstractOp
         }
     }
     let arguments = if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
-    let records: Vec<&RecordType> =
-        operation.members.iter().map(|member| model.record(member.record)).collect();
-    let selection = || selection_text(model, &operation.type_name, &records);
+    let records: Vec<RecordTypeId> = operation.members.iter().map(|member| member.record).collect();
+    let selection = || selection_text(engine, &operation.type_name, &records);
     let selection = match operation.result_shape {
         ResultShape::Record | ResultShape::List => format!(" {{ {} }}", selection()),
         ResultShape::Connection => {
@@ -66,7 +74,11 @@ fn example_argument(record: &RecordType, argument: &Argument, role: &ArgumentRol
 }
 
 /// The fields of the interface, and of each type those that no other type has: equal names could have other types.
-fn selection_text(model: &Model, type_name: &str, records: &[&RecordType]) -> String {
+fn selection_text(engine: &Engine, type_name: &str, records: &[RecordTypeId]) -> String {
+    let model = engine.model();
+    let is_hidden = |id: RecordTypeId, name: &str| {
+        model.record(id).find_field(name).is_some_and(|field| !engine.shows_field(id, field))
+    };
     let is_leaf = |record: &RecordType, field: &Field| {
         let is_declared = model.schema.type_field(&record.name, &field.name).is_ok();
         let value_type = field.kind.value_type().filter(|_| !field.kind.is_reference());
@@ -74,13 +86,17 @@ fn selection_text(model: &Model, type_name: &str, records: &[&RecordType]) -> St
     };
     let in_interface = |field: &&Field| model.schema.type_field(type_name, &field.name).is_ok();
     let mut words = vec!["__typename".to_owned()];
-    if let Some(first) = records.first() {
-        let shared = first.fields.iter().filter(|field| is_leaf(first, field)).filter(in_interface);
+    if let Some(first) = records.first().map(|first| model.record(*first)) {
+        let is_shown = |field: &&Field| !records.iter().any(|id| is_hidden(*id, &field.name));
+        let shared = first.fields.iter().filter(|field| is_leaf(first, field)).filter(in_interface).filter(is_shown);
         words.extend(shared.map(|field| field.name.clone()));
     }
-    for record in records {
+    for id in records {
+        let record = model.record(*id);
         let is_only = |field: &&Field| {
-            records.iter().filter(|other| other.find_field(&field.name).is_some()).count() == 1
+            let others = records.iter().map(|other| model.record(*other));
+            others.filter(|other| other.find_field(&field.name).is_some()).count() == 1
+                && !is_hidden(*id, &field.name)
         };
         let own = record.fields.iter().filter(|field| is_leaf(record, field) && !in_interface(field));
         let own: Vec<&str> = own.filter(is_only).map(|field| field.name.as_str()).collect();

@@ -1,5 +1,6 @@
 //! An operation that root fields are bound to: what it does, the role of each argument, and the shape of its result.
 
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::Error;
 use trefoil_model::{FieldId, FilterOperator, RecordType, RecordTypeId, RootKind};
 
@@ -72,6 +73,34 @@ pub enum OperationVerb {
     Subscribe(ChangeKind),
     /// Changes of every kind.
     SubscribeAll,
+}
+
+impl OperationVerb {
+    /// What it does with records, each of which the actor must be allowed to do.
+    pub fn actions(self) -> &'static [AccessAction] {
+        match self {
+            OperationVerb::List
+            | OperationVerb::Get
+            | OperationVerb::Count
+            | OperationVerb::Exists
+            | OperationVerb::Aggregate
+            | OperationVerb::Subscribe(_)
+            | OperationVerb::SubscribeAll => &[AccessAction::Read],
+            OperationVerb::Create | OperationVerb::CreateMany => &[AccessAction::Create],
+            OperationVerb::Update => &[AccessAction::Update, AccessAction::UpdateTo],
+            OperationVerb::UpdateMany => {
+                &[AccessAction::Read, AccessAction::Update, AccessAction::UpdateTo]
+            }
+            OperationVerb::Save | OperationVerb::Upsert => &[
+                AccessAction::Read,
+                AccessAction::Create,
+                AccessAction::Update,
+                AccessAction::UpdateTo,
+            ],
+            OperationVerb::Delete => &[AccessAction::Delete],
+            OperationVerb::DeleteMany => &[AccessAction::Read, AccessAction::Delete],
+        }
+    }
 }
 
 /// The verbs that take the same arguments.

@@ -27,7 +27,11 @@ pub enum BulkStep {
 }
 
 impl Engine {
+    /// For the operator alone: no rules apply to what is written.
     pub async fn begin_bulk_write(&self) -> Result<BulkWrite<'_>> {
+        if let Some(view) = self.access_view() {
+            return Err(view.refusal(None));
+        }
         self.check_tables()?;
         let transaction = self.store().begin_bulk_write(self.model()).await?;
         Ok(BulkWrite { model: self.model().clone(), transaction, cancel_flag: CancelFlag::default() })

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::{Model, RecordId, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Value};
 
 use crate::abstract_operation::AbstractOperation;
 use crate::access::{AccessView, Actor, Authority, RuleCache};
-use crate::builtin_operation::BuiltinOperation;
+use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
 use crate::operation::{Operation, Outcome};
 use crate::plan::{MeasuredLengths, Plan, PlanLimits};
@@ -93,6 +94,46 @@ impl Engine {
         self.authority.view()
     }
 
+    /// The class of the actor, see [`AccessView::class`]; `None` if no rules apply.
+    pub fn access_class(&self) -> Option<u128> {
+        self.access_view().map(|view| view.class)
+    }
+
+    /// Refuses what the actor may do with no record of the type.
+    pub fn require(&self, action: AccessAction, record: RecordTypeId) -> Result<()> {
+        self.access_view().map_or(Ok(()), |view| view.require(action, record))
+    }
+
+    /// Whether there may be records of the type with which the actor may do this.
+    pub fn may(&self, action: AccessAction, record: RecordTypeId) -> bool {
+        self.access_view().is_none_or(|view| view.verdict(action, record) != AccessVerdict::No)
+    }
+
+    /// Whether the actor may run such operations on some records of the type.
+    pub fn may_run(&self, verb: OperationVerb, record: RecordTypeId) -> bool {
+        verb.actions().iter().all(|action| self.may(*action, record))
+    }
+
+    /// Whether there may be records of the type of which the actor may read this field.
+    pub fn shows_field(&self, record: RecordTypeId, field: FieldId) -> bool {
+        self.access_view().is_none_or(|view| !view.hides_field(record, field))
+    }
+
+    /// Whether there may be records of the type of which the actor may set this field.
+    pub fn may_set(&self, action: AccessAction, record: RecordTypeId, field: FieldId) -> bool {
+        self.access_view().is_none_or(|view| view.may_set(action, record, field))
+    }
+
+    /// The key as one of the actor: another's same key is another key.
+    pub(crate) fn actor_key(&self, key: IdempotencyKey) -> IdempotencyKey {
+        let identity = self.access_view().and_then(|view| view.identity.as_ref());
+        match identity {
+            // A key that a client sends has no line break.
+            Some(identity) => IdempotencyKey { key: format!("{}\n{}", identity.name, key.key), ..key },
+            None => key,
+        }
+    }
+
     /// The same engine on another store.
     pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Engine {
         let inner = &*self.inner;
@@ -162,7 +203,10 @@ impl Engine {
 
     /// The response stored under an idempotency key, see [`Store::replay`].
     pub async fn replay(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
-        self.inner.store.replay(key).await
+        match self.access_view() {
+            Some(_) => self.inner.store.replay(&self.actor_key(key.clone())).await,
+            None => self.inner.store.replay(key).await,
+        }
     }
 
     /// The violations of an operation that can be found without the store.
@@ -203,6 +247,7 @@ impl Engine {
         }
         sink.checkpoint();
         if let [(position, plan)] = plans.as_slice()
+            && self.access_view().is_none_or(|view| ImageRow::is_open_to(view, &plan.action))
             && let Some(row) = ImageRow::from_action(self.model(), &plan.action)
         {
             sink.row(*position, &row);
@@ -212,6 +257,7 @@ impl Engine {
         self.check_tables()?;
         let cancel_flag = CancelFlag::default();
         let _cancel_when_dropped = cancel_flag.cancel_on_drop();
+        let idempotency_key = idempotency_key.map(|key| self.actor_key(key));
         let job =
             StoreJob { model: self.inner.model.clone(), plans, sink, idempotency_key, atomic, cancel_flag };
         self.inner.store.run(job).await

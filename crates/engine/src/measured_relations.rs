@@ -31,8 +31,9 @@ impl Engine {
             return true;
         }
         let mut lengths = RelationLengths::default();
+        let operator = self.as_operator();
         for record in 0..self.model().records.len() {
-            if let Err(error) = self.measure_record(RecordTypeId(record), &mut lengths).await {
+            if let Err(error) = operator.measure_record(RecordTypeId(record), &mut lengths).await {
                 tracing::warn!(%error, "the lengths of lists could not be measured");
                 // Not again at once: whatever makes it fail may take long.
                 measured.replace(measured.current());

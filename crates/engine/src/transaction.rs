@@ -38,6 +38,7 @@ impl Engine {
         work: impl AsyncFnOnce(Engine) -> TransactionEnd<T>,
     ) -> Result<TransactionResult<T>> {
         self.check_tables()?;
+        let key = key.map(|key| self.actor_key(key));
         let mut transaction = match self.store().begin_transaction(key).await? {
             BegunTransaction::Open(transaction) => transaction,
             BegunTransaction::Replayed(answer) => return Ok(TransactionResult::Replayed(answer)),

@@ -1,15 +1,17 @@
 //! The context and the result of one GraphQL request, independent of its transport.
 
-use trefoil_engine::{Actor, DataVersion, IdempotencyKey};
+use trefoil_engine::{Actor, DataVersion, Engine, IdempotencyKey};
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::{Cause, Error};
 
 use crate::response_error::{self, ResponseError};
 
 /// The sender of a request and the conditions under which it runs.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RequestContext {
     pub actor: Actor,
+    /// On behalf of the actor, if it was needed before.
+    pub engine: Option<Engine>,
     pub key: Option<IdempotencyKey>,
     /// The request must not change anything: it is a GET, or comes from an origin that may only read.
     pub safe: bool,

@@ -22,6 +22,8 @@ pub struct ResponseError {
     pub path: Vec<PathSegment>,
     pub code: Box<str>,
     pub violations: Box<[Violation]>,
+    /// The field that may not be read: `User.email`.
+    pub field: Option<Box<str>>,
     /// For the log only: see [`log_causes`].
     pub cause: Option<Cause>,
     /// Refused by an estimate, which may be less once the lengths of lists are measured again.
@@ -36,6 +38,7 @@ impl ResponseError {
             path: Vec::new(),
             code: code.into(),
             violations: Box::default(),
+            field: None,
             cause: None,
             is_estimate: false,
         }
@@ -77,6 +80,10 @@ impl ResponseError {
         }
         out.extend_from_slice(b",\"extensions\":{\"code\":");
         json_text::write_text(out, &self.code);
+        if let Some(field) = &self.field {
+            out.extend_from_slice(b",\"field\":");
+            json_text::write_text(out, field);
+        }
         if !self.violations.is_empty() {
             out.extend_from_slice(b",\"violations\":[");
             write_separated(out, &*self.violations, write_violation);

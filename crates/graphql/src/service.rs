@@ -24,6 +24,7 @@ use crate::subscribe::{ChannelMap, SubscriptionRegistry};
 
 /// One schema with its document cache and subscription channels. Swapped as a whole on reload.
 pub struct GraphqlState {
+    /// Documents are planned by it. Whatever runs, runs on behalf of an actor.
     pub(crate) engine: Engine,
     pub(crate) document_cache: DocumentCache,
     pub(crate) settings: GraphqlSettings,
@@ -124,7 +125,9 @@ impl GraphqlState {
             OperationType::Mutation => {}
             OperationType::Subscription => return Err(needs_stream_transport().into()),
         }
-        let (engine, schema) = (&self.engine, &self.engine.model().schema);
+        let RequestContext { actor, engine, key, .. } = context;
+        let engine = &engine.unwrap_or_else(|| self.engine.for_actor(&actor));
+        let schema = &engine.model().schema;
         let variables = variables::coerce(schema, &prepared.declared_variables, request.variables)
             .map_err(ExecutionError::Request)?;
         let on_planned = |plan: &OperationPlan| self.document_cache.record_plan(&request.query, plan);
@@ -133,7 +136,6 @@ impl GraphqlState {
             plan = prepared.plan(engine, &self.settings, &document.executable, &variables, on_planned);
         }
         let plan = plan?;
-        let RequestContext { actor, key, .. } = context;
         // A repeated query is harmless: only mutations use the key.
         let key = key.filter(|_| prepared.operation_type() == OperationType::Mutation);
         let version_before = if plan.cacheable {

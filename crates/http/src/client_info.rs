@@ -49,6 +49,11 @@ impl ClientInfo {
         }
     }
 
+    /// The client of the request with these extensions.
+    pub fn of(extensions: &Extensions) -> ClientInfo {
+        extensions.get::<ClientInfo>().cloned().unwrap_or_default()
+    }
+
     /// The id of the request with these extensions.
     pub fn request_of(extensions: &Extensions) -> Option<&RequestId> {
         extensions.get::<ClientInfo>().and_then(|client| client.request.as_ref())

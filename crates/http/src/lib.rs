@@ -9,6 +9,7 @@ pub mod service;
 pub mod client_info;
 pub mod cross_origin;
 pub mod host_check;
+pub mod protected_mode;
 pub mod rate_limit;
 pub mod request_limits;
 pub mod shutdown;

@@ -12,9 +12,11 @@ use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
+use xxhash_rust::xxh3::xxh3_128;
 
 use trefoil_config::RateLimit;
 
+use crate::client_info::ClientInfo;
 use crate::errors::problem::Problem;
 
 pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -26,7 +28,25 @@ const MAX_SEPARATE_CLIENTS: usize = 100_000;
 const PRUNE_EVERY: u32 = 4096;
 
 type RateBuckets =
-    RateLimiter<IpAddr, DefaultKeyedStateStore<IpAddr>, DefaultClock, StateInformationMiddleware>;
+    RateLimiter<RateClient, DefaultKeyedStateStore<RateClient>, DefaultClock, StateInformationMiddleware>;
+
+/// Whose requests are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RateClient {
+    /// Who showed no credential.
+    Address(IpAddr),
+    /// A hash of the actor's name, from wherever they ask.
+    Actor(u128),
+}
+
+impl RateClient {
+    pub fn of(client: &ClientInfo) -> Option<RateClient> {
+        match &client.identity {
+            Some(identity) => Some(RateClient::Actor(xxh3_128(identity.name.as_bytes()))),
+            None => client.address.map(RateClient::Address),
+        }
+    }
+}
 
 pub struct ClientRateLimiter {
     buckets: RateBuckets,
@@ -40,11 +60,11 @@ pub struct ClientRateLimiter {
 #[derive(Clone)]
 pub struct ClientMeter {
     limiter: Arc<ClientRateLimiter>,
-    client: IpAddr,
+    client: RateClient,
 }
 
 impl ClientMeter {
-    pub fn new(limiter: &Arc<ClientRateLimiter>, client: IpAddr) -> ClientMeter {
+    pub fn new(limiter: &Arc<ClientRateLimiter>, client: RateClient) -> ClientMeter {
         ClientMeter { limiter: limiter.clone(), client }
     }
 
@@ -76,12 +96,14 @@ impl ClientRateLimiter {
     }
 
     /// Takes one request from the client's allowance; the error says when to retry.
-    pub fn take_request(&self, client: IpAddr) -> (RateAllowance, Result<(), Problem>) {
+    pub fn take_request(&self, client: RateClient) -> (RateAllowance, Result<(), Problem>) {
         self.prune();
-        let key = if self.buckets.len() < MAX_SEPARATE_CLIENTS {
-            client_bucket(client)
-        } else {
-            shared_bucket(client)
+        let key = match client {
+            RateClient::Actor(_) => client,
+            RateClient::Address(address) if self.buckets.len() < MAX_SEPARATE_CLIENTS => {
+                RateClient::Address(client_bucket(address))
+            }
+            RateClient::Address(address) => RateClient::Address(shared_bucket(address)),
         };
         match self.buckets.check_key(&key) {
             Ok(state) => (self.allowance(state.remaining_burst_capacity()), Ok(())),
@@ -143,7 +165,38 @@ fn shared_bucket(client: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use trefoil_engine::ActorIdentity;
+    use trefoil_model::Value;
+
     use super::*;
+
+    fn ipv4(address: Ipv4Addr) -> RateClient {
+        RateClient::Address(IpAddr::V4(address))
+    }
+
+    #[test]
+    fn actors_are_counted_wherever_they_are() {
+        let rate = rate(1, Duration::from_secs(60));
+        let take = |name: Option<&str>, address: [u8; 4]| {
+            let identity = name.map(|name| {
+                Arc::new(ActorIdentity {
+                    name: name.to_owned(),
+                    roles: Vec::new(),
+                    account: None,
+                    claims: Value::Null,
+                    expires: None,
+                })
+            });
+            let client =
+                ClientInfo { address: Some(IpAddr::from(address)), identity, ..ClientInfo::default() };
+            rate.take_request(RateClient::of(&client).expect("a client")).1.is_ok()
+        };
+        assert!(take(Some("key:ci"), [192, 0, 2, 1]));
+        assert!(!take(Some("key:ci"), [192, 0, 2, 2]));
+        assert!(take(Some("key:cd"), [192, 0, 2, 1]));
+        assert!(take(None, [192, 0, 2, 1]));
+        assert!(!take(None, [192, 0, 2, 1]));
+    }
 
     fn rate(requests: u32, period: Duration) -> ClientRateLimiter {
         ClientRateLimiter::new(RateLimit { requests, period }).expect("a limit")
@@ -152,7 +205,9 @@ mod tests {
     #[test]
     fn ipv6_clients_share_allowance_per_64() {
         let rate = rate(1, Duration::from_secs(60));
-        let take = |client: &str| rate.take_request(client.parse().expect("address")).1.is_ok();
+        let take = |client: &str| {
+            rate.take_request(RateClient::Address(client.parse().expect("address"))).1.is_ok()
+        };
         assert!(take("2001:db8::1"));
         assert!(!take("2001:db8::2"));
         assert!(take("2001:db8:0:1::1"));
@@ -165,7 +220,7 @@ mod tests {
     fn idle_clients_are_forgotten() {
         let rate = rate(1000, Duration::from_millis(1));
         for n in 0..20 * PRUNE_EVERY {
-            let _ = rate.take_request(IpAddr::V4(Ipv4Addr::from_bits(n)));
+            let _ = rate.take_request(ipv4(Ipv4Addr::from_bits(n)));
         }
         assert!(rate.buckets.len() <= PRUNE_EVERY as usize * 2, "{}", rate.buckets.len());
     }
@@ -174,7 +229,7 @@ mod tests {
     fn headers_show_remaining_and_reset() {
         let rate = rate(4, Duration::from_secs(60));
         let mut headers = HeaderMap::new();
-        rate.take_request(IpAddr::V4(Ipv4Addr::LOCALHOST)).0.write_headers(&mut headers);
+        rate.take_request(ipv4(Ipv4Addr::LOCALHOST)).0.write_headers(&mut headers);
         assert_eq!(headers[RATE_LIMIT_POLICY], "\"default\";q=4;w=60");
         assert_eq!(headers[RATE_LIMIT], "\"default\";r=3;t=15");
     }

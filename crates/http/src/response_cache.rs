@@ -39,18 +39,27 @@ const USUAL_ENTRY_BYTES: usize = 4 << 10;
 /// request.
 #[derive(Hash)]
 pub struct CacheKey<'a> {
+    /// See [`Engine::access_class`].
+    class: Option<u128>,
     parts: Vec<&'a [u8]>,
 }
 
 /// A [`CacheKey`] in the cache, with the same hash.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OwnedKey {
+    class: Option<u128>,
     parts: Box<[Box<[u8]>]>,
 }
 
 impl<'a> CacheKey<'a> {
-    /// A key of `request_parts` and the values of these headers, or `None` if the request cannot be cached.
-    pub fn new(request_parts: &[&'a [u8]], headers: &'a HeaderMap, names: &[HeaderName]) -> Option<Self> {
+    /// A key of the class of the actor, of `request_parts` and of the values of these headers, or `None` if the request
+    /// cannot be cached.
+    pub fn new(
+        class: Option<u128>,
+        request_parts: &[&'a [u8]],
+        headers: &'a HeaderMap,
+        names: &[HeaderName],
+    ) -> Option<Self> {
         let is_long = request_parts.iter().map(|part| part.len()).sum::<usize>() > MAX_KEY_BYTES;
         if is_long || headers.contains_key(IF_MATCH) {
             return None;
@@ -64,11 +73,11 @@ impl<'a> CacheKey<'a> {
                 return None;
             }
         }
-        Some(CacheKey { parts })
+        Some(CacheKey { class, parts })
     }
 
     fn to_owned_key(&self) -> OwnedKey {
-        OwnedKey { parts: self.parts.iter().map(|part| Box::from(*part)).collect() }
+        OwnedKey { class: self.class, parts: self.parts.iter().map(|part| Box::from(*part)).collect() }
     }
 
     fn byte_size(&self) -> usize {
@@ -78,7 +87,7 @@ impl<'a> CacheKey<'a> {
 
 impl Equivalent<OwnedKey> for CacheKey<'_> {
     fn equivalent(&self, owned: &OwnedKey) -> bool {
-        self.parts.iter().copied().eq(owned.parts.iter().map(|part| &**part))
+        self.class == owned.class && self.parts.iter().copied().eq(owned.parts.iter().map(|part| &**part))
     }
 }
 
@@ -262,7 +271,7 @@ mod tests {
     use super::*;
 
     fn cache_key<'a>(text: &'a str, headers: &'a HeaderMap) -> Option<CacheKey<'a>> {
-        CacheKey::new(&[b"test", text.as_bytes()], headers, &[http::header::ACCEPT])
+        CacheKey::new(None, &[b"test", text.as_bytes()], headers, &[http::header::ACCEPT])
     }
 
     fn put(generation: &mut CacheGeneration, text: &str, bytes: usize, version: i64) {
@@ -320,6 +329,8 @@ mod tests {
         let (json, html) = (accepting("application/json"), accepting("text/html"));
         let keys = [("a", &plain), ("b", &plain), ("a", &json), ("a", &html)]
             .map(|(text, headers)| cache_key(text, headers).expect("short"));
+        let of_class = |class| CacheKey { class, ..cache_key("a", &plain).expect("short") };
+        let keys: Vec<CacheKey<'_>> = keys.into_iter().chain([of_class(Some(1)), of_class(Some(2))]).collect();
         for (place, key) in keys.iter().enumerate() {
             let owned = key.to_owned_key();
             assert!(keys.iter().enumerate().all(|(at, key)| key.equivalent(&owned) == (at == place)));

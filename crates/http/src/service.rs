@@ -27,7 +27,8 @@ use crate::host_check::AllowedHosts;
 use crate::monitoring::access_log::{AccessLog, LoggedBody, LoggedRoute, MatchedRoute};
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
-use crate::rate_limit::{ClientMeter, ClientRateLimiter, RateAllowance};
+use crate::protected_mode::ProtectedMode;
+use crate::rate_limit::{ClientMeter, ClientRateLimiter, RateAllowance, RateClient};
 use crate::request_limits::{self, ConnectionInfo};
 use crate::response_headers::{self, RequestId};
 use crate::shutdown::Shutdown;
@@ -80,6 +81,7 @@ pub struct ServiceHandlers {
     pub route_handler: RequestHandler,
     pub direct_routes: Vec<DirectRoute>,
     pub hosts: AllowedHosts,
+    pub protected_mode: ProtectedMode,
 }
 
 struct ServiceState {
@@ -145,6 +147,7 @@ impl HttpService {
         let mut error_context = ErrorContext::from_request(&request, &client);
         let encodings = compression::AcceptedEncodings::from_headers(request.headers());
         let dispatch = state.dispatch(&request);
+        let is_anonymous = client.identity.is_none();
         let route = match &dispatch {
             Dispatch::Resource(owner) => {
                 error_context.format_policy = Some(owner.format_policy);
@@ -164,6 +167,7 @@ impl HttpService {
         let status = response.status();
         etags::mark_encoded_tag(response.headers_mut());
         response_headers::complete_headers(response.headers_mut(), status, &id);
+        state.handlers.protected_mode.complete_headers(response.headers_mut(), status, is_anonymous);
         if state.shutdown.is_draining() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -334,7 +338,7 @@ impl ServiceState {
         request: &mut Request,
         client: &ClientInfo,
     ) -> Option<(RateAllowance, Result<(), Problem>)> {
-        let (rate, client) = (self.rate_limiter.as_ref()?, client.address?);
+        let (rate, client) = (self.rate_limiter.as_ref()?, RateClient::of(client)?);
         request.extensions_mut().insert(ClientMeter::new(rate, client));
         Some(rate.take_request(client))
     }

@@ -12,8 +12,10 @@ use trefoil_engine::{
 };
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
+use trefoil_model::access::AccessAction;
 use trefoil_model::{RecordTypeId, RootKind};
 use trefoil_resources::ServedResources;
+use trefoil_resources::collection::Collection;
 
 use crate::Pages;
 use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
@@ -28,9 +30,13 @@ impl Pages {
     pub async fn home_page(&self, resources: &ServedResources, head: &Parts) -> Result<Response, Problem> {
         let counts = self.count_records(resources).await;
         let is_away = !counts.is_empty() && counts.iter().all(Option::is_none);
-        let cards = self.labels.iter().zip(counts).zip(resources.collections.iter());
-        let cards = cards.map(|((labels, count), collection)| ResourceCard {
-            new: format!("{}/new", labels.resource.path),
+        let engine = &resources.engine;
+        let shown = resources.collections.iter().filter(|collection| {
+            engine.may(AccessAction::Read, collection.record)
+        });
+        let cards = shown.zip(counts).map(|(collection, count)| (self.labels_of(collection.record), count, collection));
+        let cards = cards.map(|(labels, count, collection)| ResourceCard {
+            new: self.new_record_url(resources, collection.record, None),
             resource: labels.resource.clone(),
             count: count.map_or("–".to_owned(), bounded_count),
             is_live: !collection.subscribed_changes.is_empty(),
@@ -49,7 +55,7 @@ impl Pages {
         self.page_response(&head.headers, StatusCode::OK, page_head, "home", &home)
     }
 
-    /// Number of records of each type; `None` if the store does not respond.
+    /// Number of records of each type that the actor may read; `None` if the store does not respond.
     async fn count_records(&self, resources: &ServedResources) -> Vec<Option<u64>> {
         let count = |position: usize| {
             let listing = Listing {
@@ -60,7 +66,9 @@ impl Pages {
             let selection = self.name_selections[position].clone();
             Operation::List { record: RecordTypeId(position), listing, selection }
         };
-        let operations = (0..self.labels.len()).map(count).collect();
+        let is_shown = |position: &usize| resources.engine.may(AccessAction::Read, RecordTypeId(*position));
+        let operations: Vec<Operation> = (0..self.labels.len()).filter(is_shown).map(count).collect();
+        let length = operations.len();
         let found =
             tokio::time::timeout(COUNT_TIMEOUT, read_snapshot(&resources.engine, operations, 0)).await;
         let total = |outcome: &Outcome| {
@@ -68,7 +76,7 @@ impl Pages {
         };
         match found {
             Ok(Ok(found)) => found.iter().map(|found| total(&found.outcome)).collect(),
-            Ok(Err(_)) | Err(_) => vec![None; self.labels.len()],
+            Ok(Err(_)) | Err(_) => vec![None; length],
         }
     }
 
@@ -82,11 +90,13 @@ impl Pages {
                 "curl '{origin}/graphql' -H 'Content-Type: application/json' -d '{{\"query\":\"{query}\"}}'"
             ),
         )];
-        examples.extend(resources.collections.first().map(|collection| {
+        let readable = |collection: &&Collection| resources.engine.may(AccessAction::Read, collection.record);
+        examples.extend(resources.collections.iter().find(readable).map(|collection| {
             line("Read records as JSON", format!("curl '{origin}{}?fields=*&size=3'", collection.path))
         }));
         let address = |path: &str| shell_quote(&format!("{origin}{}", escape_brackets(path)));
-        examples.push(match (resources.plain_lists.first(), self.other_links.first()) {
+        let list = resources.plain_lists.first().filter(|_| resources.engine.access_view().is_none());
+        examples.push(match (list, self.other_links.first()) {
             (Some(list), _) => line("Add to a plain list", format!("curl {} -d 'milk'", address(&list.path))),
             (None, Some(text)) => line("Read a text", format!("curl {}", address(&text.href))),
             (None, None) => line("Read the OpenAPI description", format!("curl '{origin}/openapi.json'")),
@@ -102,11 +112,13 @@ fn example_query(resources: &ServedResources) -> Option<String> {
         ResolverBinding::Builtin(builtin)
             if root.root_kind == RootKind::Query
                 && builtin.verb == OperationVerb::List
+                && resources.engine.may_run(builtin.verb, builtin.record)
                 && builtin.result_shape == ResultShape::List
                 && !root.arguments.iter().any(|argument| argument.ty.is_required()) =>
         {
             let record = model.record(builtin.record);
-            let title = record.title_field().map(|id| format!(" {}", record.field(id).name));
+            let title = record.title_field().filter(|id| resources.engine.shows_field(builtin.record, *id));
+            let title = title.map(|id| format!(" {}", record.field(id).name));
             Some(format!("{{ {} {{ id{} }} }}", root.name, title.unwrap_or_default()))
         }
         ResolverBinding::Builtin(_)

@@ -6,6 +6,7 @@ use trefoil_model::{Field, FieldId, FieldRule, RecordId, RecordType, Scalar};
 use crate::template_data::ResourceView;
 
 /// The names of a record type.
+#[derive(Clone)]
 pub struct ResourceLabels {
     pub resource: ResourceView,
     /// "order lines", within a sentence.

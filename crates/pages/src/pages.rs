@@ -1,14 +1,18 @@
 //! `Pages`: the templates, labels and field selections that all pages of one application share.
 
+use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use minijinja::Value;
 use minijinja::value::Serde;
+use parking_lot::Mutex;
 
 use trefoil_application::App;
 use trefoil_config::Config;
-use trefoil_engine::PreparedSelection;
-use trefoil_model::RecordTypeId;
+use trefoil_engine::{AccessView, PreparedSelection};
+use trefoil_model::access::{AccessAction, AccessVerdict};
+use trefoil_model::{FieldId, Model, RecordTypeId};
 use trefoil_resources::ServedResources;
 
 use crate::assets::ASSETS;
@@ -21,11 +25,14 @@ use crate::summary::choices::GroupChoices;
 use crate::template_data::{PageLink, SiteView};
 use crate::templates::ViewTemplates;
 
+/// The pages of so many classes of actors are kept.
+const MAX_CLASSES: usize = 32;
+
 /// The pages of one application, prepared at start-up or reload.
 pub struct Pages {
     pub(crate) name: String,
     /// `None` if the application has no views of its own.
-    views: Option<ViewTemplates>,
+    views: Option<Arc<ViewTemplates>>,
     pub(crate) site_view: SiteView,
     /// `site_view` as a template value.
     pub(crate) site_value: Value,
@@ -43,36 +50,145 @@ pub struct Pages {
     pub(crate) other_links: Vec<PageLink>,
     /// What a summary offers, by [`RecordTypeId`]; `None` if there is nothing to group by.
     pub(crate) group_choices: Vec<Option<GroupChoices>>,
-    pub(crate) fragments: FragmentCache,
+    pub(crate) fragments: Arc<FragmentCache>,
+    /// The pages of the classes of actors that asked last, see [`Pages::of_actor`].
+    of_classes: Mutex<VecDeque<(u128, Arc<Pages>)>>,
+}
+
+/// The pages as one actor sees them.
+pub enum ActorPages<'p> {
+    /// Of an open application.
+    Shared(&'p Pages),
+    OfClass(Arc<Pages>),
+}
+
+impl Deref for ActorPages<'_> {
+    type Target = Pages;
+
+    fn deref(&self) -> &Pages {
+        match self {
+            ActorPages::Shared(pages) => pages,
+            ActorPages::OfClass(pages) => pages,
+        }
+    }
+}
+
+/// What pages read and offer of each record type, by [`RecordTypeId`].
+struct TypeParts {
+    labels: Vec<ResourceLabels>,
+    name_selections: Vec<Arc<PreparedSelection>>,
+    row_readings: Vec<RecordReading>,
+    detail_layouts: Vec<DetailLayout>,
+    group_choices: Vec<Option<GroupChoices>>,
+}
+
+impl TypeParts {
+    /// Of what the actor may see; of everything without a view.
+    fn new(model: &Model, view: Option<&AccessView>) -> TypeParts {
+        let types = || (0..model.records.len()).map(RecordTypeId);
+        let is_shown = |record: RecordTypeId, field: &FieldId| {
+            view.is_none_or(|view| !view.hides_field(record, *field))
+        };
+        let label = |record: RecordTypeId| {
+            let labels = ResourceLabels::from_record(model.record(record));
+            let title_field = labels.title_field.filter(|field| is_shown(record, field));
+            ResourceLabels { title_field, ..labels }
+        };
+        let labels: Vec<ResourceLabels> = types().map(label).collect();
+        let row_reading = |record: RecordTypeId| {
+            let title = labels[record.0].title_field;
+            let columns =
+                record_reading::list_columns(model.record(record), title, |field| is_shown(record, field));
+            RecordReading::new(model, &labels, record, &columns)
+        };
+        let name_selection = |record| record_reading::name_selection(model, &labels, record);
+        TypeParts {
+            name_selections: types().map(|record| PreparedSelection::new(name_selection(record))).collect(),
+            row_readings: types().map(row_reading).collect(),
+            detail_layouts: { types() }
+                .map(|record| DetailLayout::new((model, view), &labels, record))
+                .collect(),
+            group_choices: { types() }
+                .map(|record| GroupChoices::new((model, view), &labels, record))
+                .collect(),
+            labels,
+        }
+    }
 }
 
 impl Pages {
     pub fn new(app: &App, resources: &ServedResources, config: &Config) -> Pages {
         let model = resources.engine.model();
-        let labels: Vec<ResourceLabels> = model.records.iter().map(ResourceLabels::from_record).collect();
-        let site_view = site_view(app, &labels, config);
-        let types = || (0..model.records.len()).map(RecordTypeId);
-        let row_reading = |record: RecordTypeId| {
-            let columns = record_reading::list_columns(model.record(record), labels[record.0].title_field);
-            RecordReading::new(model, &labels, record, &columns)
-        };
-        let row_readings: Vec<RecordReading> = types().map(row_reading).collect();
+        let parts = TypeParts::new(model, None);
+        let site_view = site_view(app, &parts.labels, config);
+        let fragments = Arc::new(FragmentCache::new(config.limits.page_parts));
         Pages {
-            name: app.name.clone(),
-            views: compile_views(app),
-            site_value: Value::from(Serde(&site_view)),
-            site_view,
-            fragments: FragmentCache::new(config.limits.page_parts),
-            name_selections: types()
-                .map(|record| PreparedSelection::new(record_reading::name_selection(model, &labels, record)))
-                .collect(),
-            detail_layouts: types().map(|record| DetailLayout::new(model, &labels, record)).collect(),
-            group_choices: types().map(|record| GroupChoices::new(model, &labels, record)).collect(),
-            row_readings,
-            labels,
             custom_views: declared_pages::custom_view_names(app),
             other_links: declared_pages::other_links(&app.manifest),
+            ..Pages::of_parts(app.name.clone(), compile_views(app).map(Arc::new), site_view, parts, fragments)
         }
+    }
+
+    fn of_parts(
+        name: String,
+        views: Option<Arc<ViewTemplates>>,
+        site_view: SiteView,
+        parts: TypeParts,
+        fragments: Arc<FragmentCache>,
+    ) -> Pages {
+        let TypeParts { labels, name_selections, row_readings, detail_layouts, group_choices } = parts;
+        Pages {
+            name,
+            views,
+            site_value: Value::from(Serde(&site_view)),
+            site_view,
+            labels,
+            custom_views: Vec::new(),
+            name_selections,
+            row_readings,
+            detail_layouts,
+            other_links: Vec::new(),
+            group_choices,
+            fragments,
+            of_classes: Mutex::default(),
+        }
+    }
+
+    /// The pages with what the actor on whose behalf `resources` are may see.
+    pub fn of_actor(&self, resources: &ServedResources) -> ActorPages<'_> {
+        let Some(view) = resources.engine.access_view() else { return ActorPages::Shared(self) };
+        let of_classes = self.of_classes.lock();
+        let known = of_classes.iter().find(|(class, _)| *class == view.class).cloned();
+        drop(of_classes);
+        if let Some((_, pages)) = known {
+            return ActorPages::OfClass(pages);
+        }
+        let pages = Arc::new(self.for_class(resources, view));
+        let mut of_classes = self.of_classes.lock();
+        if of_classes.len() >= MAX_CLASSES {
+            of_classes.pop_front();
+        }
+        of_classes.push_back((view.class, pages.clone()));
+        ActorPages::OfClass(pages)
+    }
+
+    fn for_class(&self, resources: &ServedResources, view: &AccessView) -> Pages {
+        let is_closed = |href: &str| {
+            let mut collections = resources.collections.iter();
+            match collections.find(|collection| collection.path == href) {
+                Some(collection) => view.verdict(AccessAction::Read, collection.record) == AccessVerdict::No,
+                // No rule of the schema is about plain lists.
+                None => resources.plain_list(href).is_some(),
+            }
+        };
+        let mut site_view = self.site_view.clone();
+        site_view.nav.retain(|link| !is_closed(&link.href));
+        let parts = TypeParts::new(resources.engine.model(), Some(view));
+        let (views, fragments) = (self.views.clone(), self.fragments.clone());
+        let mut pages = Pages::of_parts(self.name.clone(), views, site_view, parts, fragments);
+        pages.custom_views.clone_from(&self.custom_views);
+        pages.other_links = self.other_links.iter().filter(|link| !is_closed(&link.href)).cloned().collect();
+        pages
     }
 
     pub fn name(&self) -> &str {
@@ -85,7 +201,7 @@ impl Pages {
 
     /// The templates. The built-in ones alone are compiled for the first page, not at start-up.
     pub(crate) fn views(&self) -> &ViewTemplates {
-        self.views.as_ref().unwrap_or_else(|| ViewTemplates::built_in())
+        self.views.as_deref().unwrap_or_else(|| ViewTemplates::built_in())
     }
 
     pub(crate) fn labels_of(&self, record: RecordTypeId) -> &ResourceLabels {

@@ -165,11 +165,15 @@ fn display_reference(
 }
 
 /// The columns of a list besides the title: at most six, short ones first. Values stored as JSON do not fit into a table.
-pub fn list_columns(record: &RecordType, title: Option<FieldId>) -> Vec<FieldId> {
+pub fn list_columns(
+    record: &RecordType,
+    title: Option<FieldId>,
+    is_shown: impl Fn(&FieldId) -> bool,
+) -> Vec<FieldId> {
     const MAX_COLUMNS: usize = 6;
     let fields = record.fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
     let fields = fields.filter(|(id, field)| {
-        field.is_stored() && field.kind.is_comparable() && !field.kind.is_id() && Some(*id) != title
+        field.is_stored() && field.kind.is_comparable() && !field.kind.is_id() && Some(*id) != title && is_shown(id)
     });
     let (long, short): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_long_text(field));
     short.into_iter().chain(long).map(|(id, _)| id).take(MAX_COLUMNS).collect()

@@ -143,7 +143,8 @@ pub struct ResourceView {
 #[derive(Debug, Serialize)]
 pub struct ListView {
     pub resource: ResourceView,
-    pub new: String,
+    /// The form for a new one, if the actor may create such records.
+    pub new: Option<String>,
     pub search: SearchView,
     pub table: TableView,
     pub pager: PagerView,
@@ -219,7 +220,8 @@ pub struct TableRow {
     pub key: String,
     pub title: String,
     pub href: String,
-    pub edit: String,
+    /// The form, if the actor may change such records.
+    pub edit: Option<String>,
     /// The cells after the first column.
     pub cells: Vec<DisplayValue>,
 }
@@ -246,8 +248,9 @@ pub struct EmptyView {
 pub struct DetailView {
     pub resource: ResourceView,
     pub title: String,
-    pub edit: String,
-    pub delete: String,
+    /// The form and the page to delete it, if the actor may do that with such records.
+    pub edit: Option<String>,
+    pub delete: Option<String>,
     pub fields: Vec<LabelledValue>,
     pub related: Vec<RelatedView>,
     pub version: i64,
@@ -428,7 +431,7 @@ pub struct ShellExample {
 pub struct ResourceCard {
     pub resource: ResourceView,
     pub count: String,
-    pub new: String,
+    pub new: Option<String>,
     pub is_live: bool,
 }
 

@@ -154,14 +154,14 @@ impl Collection {
         // An invalid text list has failed the start already.
         let list = settings.and_then(|settings| settings.text_list(model, owner).ok().flatten());
         let texts = list.map(|list| {
-            let shape = Arc::new(RecordShape::new(model, store_id, record, &[list.field], &[]));
+            let shape = Arc::new(RecordShape::new((model, None), store_id, record, &[list.field], &[]));
             CollectionTexts { list, shape }
         });
         let stored_shape = Arc::new(RecordShape::stored_fields(model, store_id, record));
         let shown: Vec<FieldId> = readable_fields(owner).collect();
         let has_links = shown.iter().any(|field| owner.field(*field).kind.is_link());
         let full_shape = match has_links {
-            true => Arc::new(RecordShape::new(model, store_id, record, &shown, &[])),
+            true => Arc::new(RecordShape::new((model, None), store_id, record, &shown, &[])),
             false => stored_shape.clone(),
         };
         let cache = settings.and_then(|settings| settings.cache.as_deref());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use trefoil_engine::{ChildSelection, Listing, PreparedSelection, Row, Selection};
+use trefoil_engine::{AccessView, ChildSelection, Listing, PreparedSelection, Row, Selection};
 use trefoil_model::values::{csv_cell, json_text};
 use trefoil_model::{CellValue, FieldId, Model, RecordTypeId, Relation, ValueType};
 
@@ -70,12 +70,13 @@ enum MemberContent {
 impl RecordShape {
     /// All stored fields in the order of the schema.
     pub fn stored_fields(model: &Model, store_id: &str, record: RecordTypeId) -> RecordShape {
-        RecordShape::new(model, store_id, record, &stored_fields(model, record), &[])
+        RecordShape::new((model, None), store_id, record, &stored_fields(model, record), &[])
     }
 
-    /// These fields, and related records after them. Links are shown as ids; other fields without a column are left out.
+    /// These fields, and related records after them, with the fields that the actor may see. Links are shown as ids; other
+    /// fields without a column are left out.
     pub fn new(
-        model: &Model,
+        (model, view): (&Model, Option<&AccessView>),
         store_id: &str,
         record: RecordTypeId,
         fields: &[FieldId],
@@ -84,7 +85,8 @@ impl RecordShape {
         let mut fingerprint = Xxh3::new();
         fingerprint.update(store_id.as_bytes());
         fingerprint.update(&model.hash.to_le_bytes());
-        let (layout, selection) = RowLayout::build(model, record, fields, included, &mut fingerprint);
+        let (layout, selection) =
+            RowLayout::build((model, view), record, fields, included, &mut fingerprint);
         RecordShape {
             layout,
             selection: PreparedSelection::new(selection.with_version()),
@@ -167,12 +169,19 @@ impl RecordShape {
         }
     }
 
-    /// The strong ETag of a version of a record in this shape, whose bytes are `encoded`.
-    pub fn etag(&self, version: i64, encoded: &[u8]) -> String {
-        if self.has_related_records {
-            format!("\"{version:x}-{:016x}\"", xxh3_64(encoded))
-        } else {
-            format!("\"{version:x}-{:08x}\"", self.fingerprint)
+    /// The strong ETag of a version of a record in this shape, whose bytes are `encoded`, for actors of a class. What rules
+    /// hide may depend on other records, which change without changing the version.
+    pub fn etag(&self, class: Option<u128>, version: i64, encoded: &[u8]) -> String {
+        match class {
+            Some(class) => {
+                let mut hash = Xxh3::new();
+                hash.update(&class.to_le_bytes());
+                hash.update(&self.fingerprint.to_le_bytes());
+                hash.update(encoded);
+                format!("\"{version:x}-{:016x}\"", hash.digest())
+            }
+            None if self.has_related_records => format!("\"{version:x}-{:016x}\"", xxh3_64(encoded)),
+            None => format!("\"{version:x}-{:08x}\"", self.fingerprint),
         }
     }
 }
@@ -185,7 +194,7 @@ fn stored_fields(model: &Model, record: RecordTypeId) -> Vec<FieldId> {
 
 impl RowLayout {
     fn build(
-        model: &Model,
+        (model, view): (&Model, Option<&AccessView>),
         record: RecordTypeId,
         fields: &[FieldId],
         included: &[IncludedRelation],
@@ -211,8 +220,11 @@ impl RowLayout {
         for IncludedRelation { field: id, nested } in included {
             let field = owner.field(*id);
             let Some(relation) = field.kind.relation() else { continue };
-            let fields = stored_fields(model, relation.target());
-            let (inner, columns) = RowLayout::build(model, relation.target(), &fields, nested, fingerprint);
+            let target = relation.target();
+            let is_shown = |field: &FieldId| view.is_none_or(|view| !view.hides_field(target, *field));
+            let fields: Vec<FieldId> =
+                stored_fields(model, target).into_iter().filter(|field| is_shown(field)).collect();
+            let (inner, columns) = RowLayout::build((model, view), target, &fields, nested, fingerprint);
             let child = selection.children.len();
             selection.children.push(child_selection(*id, columns));
             let content = match relation {

@@ -3,23 +3,25 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use http::HeaderMap;
-use http::header::{ACCEPT, CACHE_CONTROL, VARY};
+use http::header::{ACCEPT, CACHE_CONTROL, HeaderName, LOCATION, VARY};
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 
 use trefoil_engine::{Engine, EngineRequest, IdempotencyKey, JobResult, Operation, Outcome};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format::{self, FormatChoice};
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, MissingItem, Result};
 use trefoil_model::naming::names;
-use trefoil_model::{KeyForm, RecordId, RecordType, RecordTypeId};
+use trefoil_model::{FieldId, KeyForm, RecordId, RecordType, RecordTypeId};
 
 use crate::ServedResources;
-use crate::collection::{Collection, decode_segment, id_from_segment, readable_fields};
-use crate::list_query::{ListQuery, ParamSet};
+use crate::collection::{Collection, decode_segment, id_from_segment, readable_fields, record_path};
+use crate::list_query::{ListQuery, ParamSet, query_problem};
 use crate::parsed_body::BodyKind;
 use crate::record_shape::RecordShape;
 use crate::row_writer::{EncodedRows, RowWriter};
+use crate::write::header_value;
 
 /// A request for a collection or its records.
 pub struct ResourceRequest<'a> {
@@ -72,29 +74,56 @@ impl ResourceRequest<'_> {
 
     pub fn parse_query(&self, record: RecordTypeId, params: ParamSet) -> Result<ListQuery, Problem> {
         let engine = &self.resources.engine;
-        ListQuery::parse(
+        let query = ListQuery::parse(
             &self.head.uri,
             engine.model(),
             engine.model().record(record),
             engine.limits(),
             params,
-        )
+        )?;
+        if let Some(view) = engine.access_view() {
+            query.check_shown(engine.model(), view, record).map_err(query_problem)?;
+        }
+        Ok(query)
     }
 
     /// The shape with the fields and related records of the query.
     pub fn selected_shape(&self, collection: &Collection, query: &ListQuery) -> Arc<RecordShape> {
         let prepared = if query.all_fields { &collection.full_shape } else { &collection.stored_shape };
-        if query.fields.is_none() && query.included.is_empty() {
+        let (engine, store) = (&self.resources.engine, &self.resources.store_id);
+        let (model, record) = (engine.model(), collection.record);
+        let owner = model.record(record);
+        let is_whole = query.fields.is_none() && query.included.is_empty();
+        if is_whole && readable_fields(owner).all(|field| self.shows_field(record, field)) {
             return prepared.clone();
         }
-        let (model, store) = (self.resources.engine.model(), &self.resources.store_id);
-        let owner = model.record(collection.record);
         let fields = query.fields.clone().unwrap_or_else(|| {
             readable_fields(owner)
                 .filter(|field| query.all_fields || owner.field(*field).is_stored())
+                .filter(|field| self.shows_field(record, *field))
                 .collect()
         });
-        Arc::new(RecordShape::new(model, store, collection.record, &fields, &query.included))
+        let view = engine.access_view().map(Arc::as_ref);
+        Arc::new(RecordShape::new((model, view), store, record, &fields, &query.included))
+    }
+
+    /// Of a record that was written but may not be read, only the id is shown.
+    fn shows_field(&self, record: RecordTypeId, field: FieldId) -> bool {
+        let engine = &self.resources.engine;
+        engine.access_view().is_none()
+            || engine.model().record(record).id_field() == field
+            || (engine.may(AccessAction::Read, record) && engine.shows_field(record, field))
+    }
+
+    /// The tag of a version of a record, for those who see the same as the actor.
+    pub fn etag(&self, shape: &RecordShape, version: i64, encoded: &[u8]) -> String {
+        shape.etag(self.resources.engine.access_class(), version, encoded)
+    }
+
+    /// Where a written record is, if it may be read.
+    pub fn location(&self, id: &RecordId) -> Option<(HeaderName, HeaderValue)> {
+        let may_read = self.resources.engine.may(AccessAction::Read, self.collection.record);
+        may_read.then(|| (LOCATION, header_value(&record_path(&self.collection.path, id))))
     }
 
     /// Runs operations that only read.

@@ -1,10 +1,11 @@
 //! The collections and plain lists of one schema, found by path.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use trefoil_application::Manifest;
-use trefoil_engine::Engine;
+use trefoil_engine::{Actor, Engine};
 use trefoil_http::response_cache::ResponseCache;
 use trefoil_model::RecordTypeId;
 
@@ -48,6 +49,14 @@ impl ServedResources {
             collections,
             by_path: Arc::new(by_path),
             plain_lists,
+        }
+    }
+
+    /// The same resources on behalf of an actor. No rules, no copy: an open application has the same for everybody.
+    pub fn for_actor(&self, actor: impl FnOnce() -> Actor) -> Cow<'_, ServedResources> {
+        match &self.engine.model().access {
+            Some(_) => Cow::Owned(self.with_engine(self.engine.for_actor(&actor()))),
+            None => Cow::Borrowed(self),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, ETAG, LOCATION};
+use http::header::CONTENT_TYPE;
 use serde_json::json;
 
 use trefoil_engine::{Condition, JobResult, Operation, Outcome, downcast_sink};
@@ -11,15 +11,14 @@ use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::KeyForm;
 use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
-use trefoil_resources::collection::record_path;
 use trefoil_resources::field_values::WriteMode;
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::parsed_body::RecordObject;
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter, WrittenRecord};
-use trefoil_resources::write::{header_value, mark_replayed, write_problem};
+use trefoil_resources::write::{mark_replayed, write_problem};
 
-use crate::create::{checked_operations, run_many};
+use crate::create::{checked_operations, run_many, written_record};
 use crate::merge_patch;
 use crate::write::checked_operation;
 
@@ -105,16 +104,9 @@ pub async fn upsert_one(
     let rows = RowWriter::new(&shape, RowEncoding::SingleObject);
     let write =
         request.write_one(operation, rows, request.idempotency_key(bytes)?).await.map_err(write_problem)?;
-    let location = record_path(&request.collection.path, &write.record.id);
-    let tag = shape.etag(write.record.version, &write.record.bytes);
-    let headers = [
-        (CONTENT_TYPE, ResponseFormat::Json.content_type()),
-        (LOCATION, header_value(&location)),
-        (ETAG, header_value(&tag)),
-    ];
     // A record is new if this is its first version.
     let status = if write.record.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(write.mark_replayed((status, headers, write.record.bytes.clone()).into_response()))
+    Ok(write.mark_replayed(written_record(request, &shape, status, &write)))
 }
 
 /// The same for several records, all or none. The response lists them in the order they were sent.

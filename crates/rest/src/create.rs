@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
-use http::header::{CONTENT_TYPE, ETAG, LOCATION};
+use http::header::{CONTENT_TYPE, ETAG};
+use http::{HeaderMap, StatusCode};
 
 use trefoil_engine::plan::check_record_count;
 use trefoil_engine::{JobResult, Operation, downcast_sink};
@@ -13,14 +13,13 @@ use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::Value;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
-use trefoil_resources::collection::record_path;
 use trefoil_resources::field_values::{FieldValues, WriteMode};
 use trefoil_resources::list_query::ParamSet;
 use trefoil_resources::parsed_body::{RecordObject, merge_errors};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter, WrittenRecord};
-use trefoil_resources::write::{header_value, mark_replayed, write_problem};
+use trefoil_resources::write::{CompletedWrite, header_value, mark_replayed, write_problem};
 
 use crate::read_response::close_rows;
 use crate::write::checked_operation;
@@ -44,14 +43,22 @@ pub async fn create_one(
         )
         .await
         .map_err(write_problem)?;
-    let location = record_path(&request.collection.path, &write.record.id);
-    let tag = shape.etag(write.record.version, &write.record.bytes);
-    let headers = [
-        (CONTENT_TYPE, ResponseFormat::Json.content_type()),
-        (LOCATION, header_value(&location)),
-        (ETAG, header_value(&tag)),
-    ];
-    Ok(write.mark_replayed((StatusCode::CREATED, headers, write.record.bytes.clone()).into_response()))
+    let response = written_record(request, &shape, StatusCode::CREATED, &write);
+    Ok(write.mark_replayed(response))
+}
+
+/// The response with a written record, and where it is.
+pub fn written_record(
+    request: &ResourceRequest<'_>,
+    shape: &RecordShape,
+    status: StatusCode,
+    write: &CompletedWrite,
+) -> Response {
+    let tag = request.etag(shape, write.record.version, &write.record.bytes);
+    let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, ResponseFormat::Json.content_type())]);
+    headers.extend(request.location(&write.record.id));
+    headers.insert(ETAG, header_value(&tag));
+    (status, headers, write.record.bytes.clone()).into_response()
 }
 
 /// Creates all records or none. The response lists them in the order they were sent.
@@ -132,11 +139,9 @@ pub async fn create_from_text(
     let operation = request.create_operation(fields, &request.collection.stored_shape.selection);
     let write =
         request.execute_write(operation, request.idempotency_key(bytes)?).await.map_err(write_problem)?;
-    let location = record_path(&request.collection.path, &write.record.id);
-    let headers = [
-        (CONTENT_TYPE, ResponseFormat::TextLines.content_type()),
-        (LOCATION, header_value(&location)),
-        (ETAG, header_value(&request.collection.stored_shape.etag(write.record.version, &[]))),
-    ];
+    let tag = request.etag(&request.collection.stored_shape, write.record.version, &[]);
+    let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, ResponseFormat::TextLines.content_type())]);
+    headers.extend(request.location(&write.record.id));
+    headers.insert(ETAG, header_value(&tag));
     Ok(write.mark_replayed((StatusCode::CREATED, headers, message).into_response()))
 }

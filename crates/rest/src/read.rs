@@ -84,7 +84,8 @@ fn record_response(
         return Err(request.not_found(record, id));
     }
     let version = read.version.ok_or_else(|| Error::internal("a record has no readable version"))?;
-    tagged_response(request, shape.etag(version, &read.bytes), ResponseFormat::Json, read.bytes)
+    let tag = request.etag(shape, version, &read.bytes);
+    tagged_response(request, tag, ResponseFormat::Json, read.bytes)
 }
 
 pub async fn read_list(

@@ -70,7 +70,8 @@ async fn merge_patch(
     if let Some(key) = &key
         && let Some(stored) = request.resources.engine.replay(key).await?
     {
-        return Ok(change_response(&CompletedWrite::replayed(request.record().key_form(), &stored)?, &shape));
+        let replayed = CompletedWrite::replayed(request.record().key_form(), &stored)?;
+        return Ok(change_response(request, &replayed, &shape));
     }
     let expected = request.expected_version(id).await?;
     let mut attempts = 1;
@@ -80,7 +81,7 @@ async fn merge_patch(
             written => break written,
         }
     };
-    Ok(change_response(&written.map_err(write_problem)?, &shape))
+    Ok(change_response(request, &written.map_err(write_problem)?, &shape))
 }
 
 async fn merge_patch_once(
@@ -119,7 +120,7 @@ async fn apply_change(
     let change = ChangeRequest { id, missing_fields, expected_version: request.expected_version(id).await? };
     let (shape, key) = (response_shape(request)?, request.idempotency_key(bytes)?);
     let written = write_change(request, &change, mode, object, &shape, key).await;
-    Ok(change_response(&written.map_err(write_problem)?, &shape))
+    Ok(change_response(request, &written.map_err(write_problem)?, &shape))
 }
 
 /// The fields of the response to a change.
@@ -171,8 +172,8 @@ pub fn checked_operation(
 }
 
 /// The response with the changed record.
-fn change_response(write: &CompletedWrite, shape: &RecordShape) -> Response {
-    let tag = shape.etag(write.record.version, &write.record.bytes);
+fn change_response(request: &ResourceRequest<'_>, write: &CompletedWrite, shape: &RecordShape) -> Response {
+    let tag = request.etag(shape, write.record.version, &write.record.bytes);
     let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type()), (ETAG, header_value(&tag))];
     write.mark_replayed((headers, write.record.bytes.clone()).into_response())
 }

@@ -27,24 +27,25 @@ impl ResourceState {
     }
 
     async fn run_batch(&self, head: &Parts, body: &Bytes, client: &ClientInfo) -> Result<Response, Problem> {
+        let catalog = &*self.catalog.for_actor(|| client.actor());
         let batch = BatchRequest::parse(head, body, self.max_batch)?;
         // The batch itself has been counted as one.
         if let Some(meter) = head.extensions.get::<ClientMeter>() {
             batch.items.iter().skip(1).try_for_each(|_| meter.take_request())?;
         }
         if !batch.is_atomic {
-            return Ok(json_response(self.run_each(head, &batch, client).await, false));
+            return Ok(json_response(self.run_each(catalog, head, &batch, client).await, false));
         }
         let target = format!("POST {BATCH_PATH} {}", head.uri.query().unwrap_or_default());
         let key = idempotency::idempotency_key(&head.headers, &target, body)?;
         let work = async |engine| {
-            let resources = self.catalog.with_engine(engine);
+            let resources = catalog.with_engine(engine);
             match self.run_all(&resources, &batch, client).await {
                 Ok(answer) => TransactionEnd::Commit { result: Ok(answer.clone()), answer },
                 Err(problem) => TransactionEnd::RollBack(Err(problem)),
             }
         };
-        match self.catalog.engine.run_in_transaction(key, work).await? {
+        match catalog.engine.run_in_transaction(key, work).await? {
             TransactionResult::Ended(answer) => Ok(json_response(answer?, false)),
             TransactionResult::Replayed(answer) => Ok(json_response(answer, true)),
         }
@@ -68,7 +69,13 @@ impl ResourceState {
 
     /// The results of all requests; each succeeds or fails on its own. The idempotency key of each is that of the batch
     /// with its number.
-    async fn run_each(&self, batch_head: &Parts, batch: &BatchRequest, client: &ClientInfo) -> Vec<u8> {
+    async fn run_each(
+        &self,
+        resources: &ServedResources,
+        batch_head: &Parts,
+        batch: &BatchRequest,
+        client: &ClientInfo,
+    ) -> Vec<u8> {
         let (mut results, mut budget) = (Vec::with_capacity(batch.items.len()), ResultBudget::default());
         let request_id = client.request.as_ref().map(|id| id.as_str()).unwrap_or_default();
         let key = batch_head.headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok());
@@ -79,7 +86,7 @@ impl ResourceState {
                     if let Some(own_key) = own_key.and_then(|key| HeaderValue::try_from(key).ok()) {
                         head.headers.insert(IDEMPOTENCY_KEY, own_key);
                     }
-                    let response = self.run_item(&self.catalog, head, body, client).await;
+                    let response = self.run_item(resources, head, body, client).await;
                     BatchResult::read(response, index, &mut budget).await
                 }
                 Err(problem) => Err(problem.at_index(index)),

@@ -55,7 +55,7 @@ pub async fn open_command_store(
     let mode = if may_change { MigrationMode::Start } else { MigrationMode::Plan };
     refuse_pending_steps(&lifecycle::migrate_store(&store, application, app, mode).await?, app)?;
     let engine = lifecycle::build_engine(application, registry, &ChangeFeed::new(store), config);
-    Ok(CommandStore { engine, _lock: lock })
+    Ok(CommandStore { engine: engine.as_operator(), _lock: lock })
 }
 
 /// Refuses a store that would need changes but was not migrated.

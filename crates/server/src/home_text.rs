@@ -8,7 +8,11 @@ use xxhash_rust::xxh3::xxh3_128;
 use trefoil_http::etags;
 
 /// `declared` lists the paths of the application and what is there.
-pub fn home_text(request_headers: &HeaderMap, name: &str, declared: &[(String, &'static str)]) -> Response {
+pub fn home_text<'a>(
+    request_headers: &HeaderMap,
+    name: &str,
+    declared: impl Iterator<Item = &'a (String, &'static str)>,
+) -> Response {
     let server_paths = format!(
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
@@ -19,7 +23,7 @@ pub fn home_text(request_headers: &HeaderMap, name: &str, declared: &[(String, &
          /health/ready              readiness\n\
          /metrics                   metrics for Prometheus\n"
     );
-    let lines = declared.iter().map(|(path, what)| format!("{path:<26} {what}\n"));
+    let lines = declared.map(|(path, what)| format!("{path:<26} {what}\n"));
     let text = server_paths + &lines.collect::<String>();
     let tag = format!("\"{:032x}\"", xxh3_128(text.as_bytes()));
     if let Err(problem) = etags::check_if_match(request_headers, Some(&tag)) {

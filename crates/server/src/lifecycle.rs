@@ -13,6 +13,7 @@ use trefoil_http::host_check::AllowedHosts;
 use trefoil_http::monitoring::health;
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::response_cache::ResponseCache;
+use trefoil_http::protected_mode::ProtectedMode;
 use trefoil_http::service::ServiceHandlers;
 use trefoil_http::shutdown::Shutdown;
 use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
@@ -74,6 +75,7 @@ struct ReloadContext {
     resource_router: ResourceRouter,
     store_identity: String,
     streams: trefoil_rest::StreamSettings,
+    protected_mode: ProtectedMode,
 }
 
 /// Starts a server and returns once it listens.
@@ -96,7 +98,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     let feed = ChangeFeed::with_cache_bytes(store.clone(), config.limits.event_cache / 2);
     let engine = build_engine(&application, &registry, &feed, &config);
     if report.needs_seed {
-        load_seed_once(&store, &engine, &application, &app).await?;
+        load_seed_once(&store, &engine.as_operator(), &application, &app).await?;
     }
     log_warnings(&application, &app);
 
@@ -123,12 +125,15 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     let router = build_router(&graphql, &resource_router, ready, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let protected_mode = ProtectedMode::default();
+    protected_mode.set(application.protected_name(&app));
     let handlers = ServiceHandlers {
         route_lookup: resource_router.route_lookup(),
         error_page: resource_router.error_page_renderer(),
         route_handler: resource_router.request_handler(),
         direct_routes: vec![graphql.direct_handler()],
         hosts: AllowedHosts::new(&config, &addresses),
+        protected_mode: protected_mode.clone(),
     };
     let service = trefoil_http::service::build_service(router, handlers, &config, &metrics, &shutdown);
     let serving = tokio::spawn({
@@ -137,7 +142,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     });
     // Counting the records may take a while, and the start does not wait for it.
     tokio::spawn({
-        let (config, engine, shutdown) = (config.clone(), engine.clone(), shutdown.clone());
+        let (config, engine, shutdown) = (config.clone(), engine.as_operator(), shutdown.clone());
         let addresses = addresses.clone();
         async move {
             tokio::select! {
@@ -156,6 +161,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
             resource_router,
             store_identity,
             streams,
+            protected_mode,
         };
         tokio::spawn(context.watch_and_reload(watch, shutdown.clone()));
     }
@@ -183,7 +189,7 @@ async fn prepare_engine(
 ) -> Result<Engine, StartError> {
     let report = migrate_store(&store, &application, app, MigrationMode::Start).await?;
     let application = adapt_to_store(application, app, registry, &report)?;
-    let engine = build_engine(&application, registry, &ChangeFeed::new(store.clone()), config);
+    let engine = build_engine(&application, registry, &ChangeFeed::new(store.clone()), config).as_operator();
     if report.needs_seed {
         load_seed_once(&store, &engine, &application, app).await?;
     }
@@ -238,7 +244,7 @@ pub async fn check_seed(
     let store = Arc::new(open_store(&config).await?.1);
     migrate_store(&store, application, app, MigrationMode::Start).await?;
     let engine = build_engine(application, registry, &ChangeFeed::new(store), &config);
-    load_seed::load_seed(&engine, app).await.map_err(StartError::Seed)
+    load_seed::load_seed(&engine.as_operator(), app).await.map_err(StartError::Seed)
 }
 
 /// Whether the configured store exists.
@@ -487,6 +493,7 @@ impl ReloadContext {
             config,
         ));
         self.graphql.swap(GraphqlState::new(engine, config).with_response_cache(response_cache));
+        self.protected_mode.set(application.protected_name(&app));
         Ok(application.model.records.len())
     }
 }

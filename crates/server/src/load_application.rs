@@ -98,6 +98,11 @@ impl LoadedApplication {
         Err(StartError::Schema(reason.to_owned()))
     }
 
+    /// The name of the application, if its schema has rules.
+    pub fn protected_name<'a>(&self, app: &'a App) -> Option<&'a str> {
+        self.model.access.as_ref().map(|_| app.name.as_str())
+    }
+
     /// The application on a store: without global ids if the store was created without them and `trefoil.toml` does not
     /// ask for them.
     pub fn for_store(

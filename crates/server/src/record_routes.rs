@@ -8,7 +8,8 @@ use http::{Method, StatusCode};
 use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY, ResponseFormat, wants_no_content};
-use trefoil_model::RecordId;
+use trefoil_model::access::AccessAction;
+use trefoil_model::{RecordId, RecordTypeId};
 use trefoil_resources::aggregate_query::asks_for_groups;
 use trefoil_resources::body_text;
 use trefoil_resources::collection::SubPath;
@@ -31,6 +32,11 @@ impl ResourceState {
             &Method::HEAD => &Method::GET,
             other => other,
         };
+        // Before the body and the query are read: whoever may never do this is not told what is wrong with them. A form
+        // comes back with what was typed.
+        if !is_form(request) {
+            check_actions(request, method, sub_path)?;
+        }
         match (method, sub_path) {
             (&Method::OPTIONS, sub_path) => Ok(options_response(request, sub_path)),
             (&Method::GET, sub_path) => self.handle_read(request, sub_path).await,
@@ -76,11 +82,11 @@ impl ResourceState {
                 if is_json {
                     trefoil_rest::delete_record(request, &id).await
                 } else {
-                    self.pages.delete_record(request, &id).await
+                    self.pages.of_actor(request.resources).delete_record(request, &id).await
                 }
             }
             (&Method::POST, SubPath::Delete(id)) => {
-                self.pages.submit_delete(request, &request.parse_id(id)?, &body?).await
+                self.pages.of_actor(request.resources).submit_delete(request, &request.parse_id(id)?, &body?).await
             }
             (&Method::POST, SubPath::Nested(parent, nested)) if nested.is_link() => {
                 let (parent, body) = (request.parse_id(parent)?, body?);
@@ -101,7 +107,7 @@ impl ResourceState {
         request: &ResourceRequest<'_>,
         sub_path: SubPath<'_>,
     ) -> Result<Response, Problem> {
-        let (headers, pages) = (request.headers(), &self.pages);
+        let (headers, pages) = (request.headers(), self.pages.of_actor(request.resources));
         match sub_path {
             SubPath::List => {
                 match request.collection.list_formats().negotiate(headers, request.list_format_choice())? {
@@ -205,7 +211,7 @@ impl ResourceState {
             ParsedBody::Records(objects) => trefoil_rest::create_many(request, objects, bytes)
                 .await
                 .map_err(|problem| trefoil_rest::json_problem(request, bytes, problem)),
-            ParsedBody::Form(pairs) => self.pages.submit_new(request, &pairs, bytes).await,
+            ParsedBody::Form(pairs) => self.pages.of_actor(request.resources).submit_new(request, &pairs, bytes).await,
             ParsedBody::Text(text) => trefoil_rest::create_from_text(request, text, bytes)
                 .await
                 .map_err(|problem| problem.with_format(ErrorFormat::Text)),
@@ -229,10 +235,50 @@ impl ResourceState {
     ) -> Result<Response, Problem> {
         match parse_body(request, BodyKind::Record, bytes)? {
             ParsedBody::Record(object) => trefoil_rest::replace_record(request, id, object, bytes).await,
-            ParsedBody::Form(pairs) => self.pages.submit_edit(request, id, &pairs, bytes).await,
+            ParsedBody::Form(pairs) => self.pages.of_actor(request.resources).submit_edit(request, id, &pairs, bytes).await,
             ParsedBody::Records(_) | ParsedBody::Text(_) => Err(unsupported_body()),
         }
     }
+}
+
+fn is_form(request: &ResourceRequest<'_>) -> bool {
+    let forms = ["application/x-www-form-urlencoded", "multipart/form-data"];
+    request.head.method == Method::POST && forms.contains(&body_text::media_type(request.headers()).as_str())
+}
+
+/// Refuses what the actor may do with no record of the collection.
+fn check_actions(
+    request: &ResourceRequest<'_>,
+    method: &Method,
+    sub_path: SubPath<'_>,
+) -> Result<(), Problem> {
+    let engine = &request.resources.engine;
+    if engine.access_view().is_none() {
+        return Ok(());
+    }
+    let (read, own) = (AccessAction::Read, request.collection.record);
+    let actions: &[(AccessAction, RecordTypeId)] = match (method, sub_path) {
+        (&Method::GET, SubPath::List | SubPath::Record(_) | SubPath::Summary) => &[(read, own)],
+        (&Method::GET, SubPath::New) | (&Method::POST, SubPath::List) => &[(AccessAction::Create, own)],
+        (&Method::GET, SubPath::Edit(_)) => &[(read, own), (AccessAction::Update, own)],
+        (&Method::GET, SubPath::Delete(_)) => &[(read, own), (AccessAction::Delete, own)],
+        (&Method::GET, SubPath::Nested(_, nested) | SubPath::NestedRecord(_, nested, _)) => {
+            &[(read, own), (read, nested.record)]
+        }
+        (&Method::PUT, SubPath::List) => &[(AccessAction::Create, own), (AccessAction::Update, own)],
+        (&Method::POST | &Method::PUT, SubPath::Record(_))
+        | (&Method::PATCH, SubPath::List | SubPath::Record(_))
+        | (&Method::POST, SubPath::Nested(..))
+        | (&Method::DELETE, SubPath::NestedRecord(..)) => &[(AccessAction::Update, own)],
+        (&Method::DELETE, SubPath::List | SubPath::Record(_)) | (&Method::POST, SubPath::Delete(_)) => {
+            &[(AccessAction::Delete, own)]
+        }
+        (_, _) => &[],
+    };
+    for (action, record) in actions {
+        engine.require(*action, *record)?;
+    }
+    Ok(())
 }
 
 /// Parses a body; a body that cannot be parsed gets an error in the format that it was sent in.

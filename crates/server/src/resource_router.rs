@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::header::{ACCEPT, HOST};
 use http::request::Parts;
-use http::{HeaderMap, Method};
+use http::Method;
 use http_body::Body as _;
 
 use trefoil_application::App;
@@ -24,6 +24,7 @@ use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{FormatChoice, ResponseFormat};
 use trefoil_http::response_cache::{CacheKey, ResponseCache};
 use trefoil_http::service::{ErrorPageRenderer, HandlerResponse, RequestHandler, RouteInfo, RouteLookup};
+use trefoil_model::access::AccessAction;
 use trefoil_model::naming::names;
 use trefoil_resources::collection::{Collection, SubPath};
 use trefoil_resources::plain_list::PlainListResource;
@@ -142,25 +143,37 @@ impl ResourceState {
     fn error_page(&self, problem: &Problem, context: &ErrorContext, request_id: &str) -> String {
         let path = context.uri.path();
         let found = self.match_path(path);
-        let nearest = if found.is_none() { self.nearest_address(path) } else { None };
+        let resources = &*self.catalog.for_actor(|| context.client().actor());
+        let pages = self.pages.of_actor(resources);
+        let nearest = if found.is_none() { self.nearest_address(resources, path) } else { None };
         let collection = match found {
-            Some(MatchedResource::Records(collection, _)) => Some(collection),
+            Some(MatchedResource::Records(collection, _)) => {
+                Some(collection).filter(|collection| is_offered(resources, &collection.path))
+            }
             Some(MatchedResource::Text(_) | MatchedResource::List(_) | MatchedResource::ListValue(..))
             | None => None,
         };
-        let examples = self.pages.error_examples(&self.catalog, problem, context);
+        let examples = pages.error_examples(resources, problem, context);
         // With two slashes at its start the address would lead to another site.
         let address = context.uri.path_and_query().filter(|address| !address.as_str().starts_with("//"));
         let retry_address = address.filter(|_| context.method.is_safe()).map(ToString::to_string);
-        self.pages.error_page(problem, collection, nearest.as_deref(), retry_address, examples, request_id)
+        pages.error_page(problem, collection, nearest.as_deref(), retry_address, examples, request_id)
     }
 
     /// A known address similar to an unknown path.
-    fn nearest_address(&self, path: &str) -> Option<String> {
+    fn nearest_address(&self, resources: &ServedResources, path: &str) -> Option<String> {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let plain = format!("/{}", segments.join("/")).to_lowercase();
-        let is_known = |path: &String| self.match_path(path).is_some();
+        let is_known = |path: &String| match self.match_path(path) {
+            Some(MatchedResource::Records(collection, _)) => is_offered(resources, &collection.path),
+            Some(MatchedResource::List(list) | MatchedResource::ListValue(list, _)) => {
+                is_offered(resources, &list.path)
+            }
+            Some(MatchedResource::Text(_)) => true,
+            None => false,
+        };
         let known = self.addresses.iter().map(|(path, _)| path.as_str());
+        let known = known.filter(|path| is_offered(resources, path));
         let nearest =
             |path: &str| names::nearest_name(path, known.clone().chain(RESERVED)).map(str::to_owned);
         let below = || {
@@ -184,18 +197,21 @@ impl ResourceState {
         body: Option<Result<Bytes, Problem>>,
         client: ClientInfo,
     ) -> Response {
-        let (response_cache, has_body) = (&self.catalog.response_cache, body.is_some());
+        let resources = &*self.catalog.for_actor(|| client.actor());
+        let (response_cache, has_body) = (&resources.response_cache, body.is_some());
+        let class = resources.engine.access_class();
         if !has_body
-            && let Some(key) = self.cache_key(&head, &client)
+            && let Some(key) = self.cache_key(class, &head, &client)
             && let Some(cached) = response_cache.find(&key, &head.headers).await
         {
             return cached;
         }
         head.extensions.insert(client.clone());
         let body = body.unwrap_or_else(|| Ok(Bytes::new()));
-        let response = Box::pin(self.respond_uncached(self.match_path(head.uri.path()), &head, body)).await;
+        let resource = self.match_path(head.uri.path());
+        let response = Box::pin(self.respond_uncached(resources, resource, &head, body)).await;
         let response = self.check_overtaken(&head.method, response);
-        match self.cache_key(&head, &client).filter(|_| !has_body) {
+        match self.cache_key(class, &head, &client).filter(|_| !has_body) {
             Some(key) => response_cache.store(&key, response).await,
             None => response,
         }
@@ -215,14 +231,19 @@ impl ResourceState {
 
     /// Everything that determines the response to a read. The host is part of links. The only cookie that pages use
     /// reports the last action once; requests with it are not cached.
-    fn cache_key<'r>(&self, head: &'r Parts, client: &'r ClientInfo) -> Option<CacheKey<'r>> {
+    fn cache_key<'r>(
+        &self,
+        class: Option<u128>,
+        head: &'r Parts,
+        client: &'r ClientInfo,
+    ) -> Option<CacheKey<'r>> {
         let is_reading = head.method == Method::GET || head.method == Method::HEAD;
         let has_flash = || trefoil_pages::flash::cookie_value(&head.headers).is_some();
         match self.match_path(head.uri.path()).filter(|_| is_reading && !has_flash())? {
             MatchedResource::List(_) | MatchedResource::ListValue(..) | MatchedResource::Records(..) => {
                 let text = head.uri.path_and_query()?.as_str().as_bytes();
                 let [scheme, host] = client.forwarded_origin();
-                CacheKey::new(&[b"front", text, scheme, host], &head.headers, &[ACCEPT, HOST])
+                CacheKey::new(class, &[b"front", text, scheme, host], &head.headers, &[ACCEPT, HOST])
             }
             // Finding a cached text takes as long as making it.
             MatchedResource::Text(_) => None,
@@ -231,6 +252,7 @@ impl ResourceState {
 
     async fn respond_uncached(
         &self,
+        resources: &ServedResources,
         resource: Option<MatchedResource<'_>>,
         head: &Parts,
         body: Result<Bytes, Problem>,
@@ -238,21 +260,23 @@ impl ResourceState {
         match resource {
             Some(MatchedResource::Text(text)) => {
                 let request = ClientInfo::request_of(&head.extensions);
-                text.respond(&head.method, &head.headers, request, |view| self.pages.custom_page(head, view))
+                text.respond(&head.method, &head.headers, request, |view| {
+                    self.pages.of_actor(resources).custom_page(head, view)
+                })
                     .await
             }
-            Some(MatchedResource::List(list)) => match self.plain_list_page(list, head, &body).await {
+            Some(MatchedResource::List(list)) => match self.plain_list_page(resources, list, head, &body).await {
                 Some(page) => {
                     let page = page.unwrap_or_else(IntoResponse::into_response);
-                    plain_lists::with_etag(&self.catalog.engine, list, page).await
+                    plain_lists::with_etag(&resources.engine, list, page).await
                 }
-                None => plain_lists::respond(&self.catalog, list, None, head, body).await,
+                None => plain_lists::respond(resources, list, None, head, body).await,
             },
             Some(MatchedResource::ListValue(list, index)) => {
-                plain_lists::respond(&self.catalog, list, Some(index), head, body).await
+                plain_lists::respond(resources, list, Some(index), head, body).await
             }
             Some(MatchedResource::Records(collection, sub_path)) => {
-                let request = ResourceRequest { resources: &self.catalog, collection, head };
+                let request = ResourceRequest { resources, collection, head };
                 self.handle_records(&request, sub_path, body)
                     .await
                     .unwrap_or_else(IntoResponse::into_response)
@@ -264,6 +288,7 @@ impl ResourceState {
     /// The response of a plain list's page, if the request is a read that prefers HTML or the page's form.
     async fn plain_list_page(
         &self,
+        resources: &ServedResources,
         list: &Arc<PlainListResource>,
         head: &Parts,
         body: &Result<Bytes, Problem>,
@@ -274,20 +299,33 @@ impl ResourceState {
                     .offered_formats()
                     .choose(&AcceptHeader::from_headers(&head.headers), FormatChoice::Unspecified);
                 if format == Some(ResponseFormat::Html) {
-                    Some(self.pages.plain_list_page(&self.catalog, list, head).await)
+                    Some(self.pages.of_actor(resources).plain_list_page(resources, list, head).await)
                 } else {
                     None
                 }
             }
             (&Method::POST, Ok(body)) => {
                 let response = match list.parse_form(&head.headers, body) {
-                    Ok(pairs) => self.pages.submit_value(&self.catalog, list, head, &pairs?, body).await,
+                    Ok(pairs) => {
+                        let pages = self.pages.of_actor(resources);
+                        pages.submit_value(resources, list, head, &pairs?, body).await
+                    },
                     Err(problem) => Err(problem),
                 };
                 Some(response.map_err(|problem| problem.with_format(ErrorFormat::Html)))
             }
             (_, _) => None,
         }
+    }
+}
+
+/// Whether the actor may read what is at a path of the application.
+fn is_offered(resources: &ServedResources, path: &str) -> bool {
+    let collection = resources.collections.iter().find(|collection| collection.path == path);
+    match collection {
+        Some(collection) => resources.engine.may(AccessAction::Read, collection.record),
+        // No rule of the schema is about plain lists.
+        None => resources.engine.access_view().is_none() || resources.plain_list(path).is_none(),
     }
 }
 
@@ -369,24 +407,31 @@ impl ResourceRouter {
 
 /// The start page: HTML for browsers, text for others.
 async fn serve_home(State(router): State<ResourceRouter>, request: Request) -> Response {
+    let client = ClientInfo::of(request.extensions());
     let (head, body) = request.into_parts();
     body_text::drain_body(body).await;
     let _lease = router.0.gate.enter().await;
     let state = router.0.current.load_full();
+    let resources = &*state.catalog.for_actor(|| client.actor());
     if AcceptHeader::from_headers(&head.headers).prefers_html() {
         return state
             .pages
-            .home_page(&state.catalog, &head)
+            .of_actor(resources)
+            .home_page(resources, &head)
             .await
             .unwrap_or_else(IntoResponse::into_response);
     }
-    home_text::home_text(&head.headers, state.pages.name(), &state.addresses)
+    let addresses = state.addresses.iter().filter(|(path, _)| is_offered(resources, path));
+    home_text::home_text(&head.headers, state.pages.name(), addresses)
 }
 
-async fn serve_openapi(State(router): State<ResourceRouter>, headers: HeaderMap) -> Response {
+async fn serve_openapi(State(router): State<ResourceRouter>, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    let client = ClientInfo::of(&head.extensions);
     let _lease = router.0.gate.enter().await;
     let state = router.0.current.load();
-    state.rest.openapi_response(&state.catalog, state.pages.custom_views(), &headers)
+    let resources = state.catalog.for_actor(|| client.actor());
+    state.rest.openapi_response(&resources, state.pages.custom_views(), &head.headers)
 }
 
 async fn serve_batch(State(router): State<ResourceRouter>, mut request: Request) -> Response {

@@ -1,23 +1,28 @@
 //! [`AccessView`]: the rules of a schema as they are for one actor.
 
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use xxhash_rust::xxh3::Xxh3;
 
 use trefoil_model::access::{
     AccessAction, AccessModel, AccessRule, AccessVerdict, FieldAccess, RuleTest, RuleValue, TypeAccess,
 };
-use trefoil_model::error::Error;
+use trefoil_model::error::{Error, Result};
 use trefoil_model::values::date_times::format_timestamp;
 use trefoil_model::{Field, FieldId, Model, RecordTypeId, Relation, SourceLocation, StoredValue};
 
 use crate::access::actor::{ActorFactsView, ActorIdentity};
+use crate::operation::ReferencePath;
 
 /// The rules as they are for one actor at the time of a request.
 #[derive(Debug)]
 pub struct AccessView {
     pub identity: Option<Arc<ActorIdentity>>,
     pub rules: Arc<ActorRules>,
+    /// Actors of one class see the same and may do the same.
+    pub class: u128,
     pub now: StoredValue,
     pub today: StoredValue,
 }
@@ -29,6 +34,10 @@ pub struct ActorRules {
     types: Vec<TypeView>,
     /// Equal for rules that differ in nothing but the values that records are compared with.
     pub shape: u128,
+    /// A hash of all that the rules used of the actor.
+    class: u128,
+    /// What is allowed changes by itself.
+    depends_on_time: bool,
 }
 
 /// What an actor may do with the records of a type.
@@ -108,7 +117,11 @@ impl ActorRules {
         let shapes: Vec<RuleTest> =
             types.iter().flat_map(TypeView::tests).map(RuleTest::without_values).collect();
         let shape = xxhash_rust::xxh3::xxh3_128(format!("{shapes:?}").as_bytes());
-        ActorRules { types, shape }
+        let mut values = Vec::new();
+        types.iter().flat_map(TypeView::tests).for_each(|test| rule_values(test, &mut values));
+        let depends_on_time = values.iter().any(|value| matches!(value, RuleValue::Now | RuleValue::Today));
+        let class = class_of(&types, &values, identity);
+        ActorRules { types, shape, class, depends_on_time }
     }
 }
 
@@ -119,7 +132,10 @@ impl AccessView {
         now: Timestamp,
     ) -> AccessView {
         let today = StoredValue::Text(now.to_zoned(jiff::tz::TimeZone::UTC).date().to_string());
-        AccessView { identity, rules, now: StoredValue::Text(format_timestamp(now)), today }
+        // What depends on the time is nobody else's answer, and not for later either.
+        let time = if rules.depends_on_time { now.as_nanosecond() as u128 } else { 0 };
+        let class = rules.class ^ time;
+        AccessView { identity, rules, class, now: StoredValue::Text(format_timestamp(now)), today }
     }
 
     pub fn of_type(&self, record: RecordTypeId) -> &TypeView {
@@ -144,17 +160,93 @@ impl AccessView {
         }
     }
 
-    /// The error for what the actor may never do.
-    pub fn refusal(&self, rule: &FoldedRule) -> Error {
+    /// Whether the actor never sees the field.
+    pub fn hides_field(&self, record: RecordTypeId, field: FieldId) -> bool {
+        self.field_verdict(record, field) == AccessVerdict::No
+    }
+
+    /// Whether the actor never sees the value at the end of a path, because something on the way is hidden.
+    pub fn hides_path(&self, model: &Model, record: RecordTypeId, path: &ReferencePath) -> bool {
+        let mut owner = record;
+        for reference in &path.references {
+            if self.hides_field(owner, *reference) {
+                return true;
+            }
+            let relation = model.record(owner).field(*reference).kind.relation();
+            owner = relation.map_or(owner, Relation::target);
+        }
+        self.hides_field(owner, path.value.field)
+    }
+
+    /// Whether the actor may set the field of some record.
+    pub fn may_set(&self, action: AccessAction, record: RecordTypeId, field: FieldId) -> bool {
+        let view = &self.of_type(record).fields[field.0];
+        let rule = match action {
+            AccessAction::Create => &view.create,
+            AccessAction::Update | AccessAction::UpdateTo => &view.update,
+            AccessAction::Read | AccessAction::Delete => return false,
+        };
+        rule.verdict() != AccessVerdict::No
+    }
+
+    /// Refuses what the actor may do with no record of the type.
+    pub fn require(&self, action: AccessAction, record: RecordTypeId) -> Result<()> {
+        let rule = self.of_type(record).rule(action);
+        match rule.verdict() {
+            AccessVerdict::No => Err(self.refusal(Some(rule))),
+            AccessVerdict::Some | AccessVerdict::Yes => Ok(()),
+        }
+    }
+
+    /// The error for what the actor may never do; without a rule, because none allows it.
+    pub fn refusal(&self, rule: Option<&FoldedRule>) -> Error {
+        let location = rule.and_then(|rule| rule.location.clone());
         match &self.identity {
             None => Error::Unauthenticated,
-            Some(_) => Error::Forbidden { violations: Vec::new(), rule: rule.location.clone().map(Box::new) },
+            Some(_) => Error::Forbidden { violations: Vec::new(), rule: location.map(Box::new) },
         }
     }
 
     /// A claim of the actor's token as a value of this kind of column.
     pub fn claim(&self, path: &str) -> Option<StoredValue> {
         self.identity.as_deref().and_then(|identity| identity.claim_value(path))
+    }
+}
+
+fn class_of(types: &[TypeView], values: &[&RuleValue], identity: Option<&ActorIdentity>) -> u128 {
+    let mut hash = RuleHash(Xxh3::new());
+    for value in values {
+        if let RuleValue::Claim(path) = value {
+            let claim = identity.and_then(|identity| identity.claim_value(path));
+            write!(hash, "{claim:?};").expect("hashing cannot fail");
+        }
+    }
+    for record in types {
+        let fields = record.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
+        let of_type = AccessAction::ALL.into_iter().map(|action| record.rule(action));
+        for rule in of_type.chain(fields) {
+            hash.add(&rule.test);
+        }
+    }
+    hash.0.digest128()
+}
+
+/// Hashes tests by how they are written for debugging, which tells them all apart.
+struct RuleHash(Xxh3);
+
+impl RuleHash {
+    fn add(&mut self, test: &RuleTest) {
+        match test.as_constant() {
+            Some(value) => self.0.update(if value { b"+" } else { b"-" }),
+            None => write!(self, "{test:?};").expect("hashing cannot fail"),
+        }
+    }
+}
+
+impl fmt::Write for RuleHash {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordTypeId, Value};
 
+use crate::access::AccessView;
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::ChangeKind;
 use crate::changes::RecordChange;
@@ -13,7 +14,7 @@ use crate::changes::image_predicate::ImagePredicate;
 use crate::changes::relation_tests::{RelationMatches, RelationTests};
 use crate::list_window::limited_conditions;
 use crate::operation::Condition;
-use crate::plan::{PlanLimits, plan_predicates};
+use crate::plan::{PlanLimits, check_conditions, plan_predicates};
 
 /// A validated filter. The record's own columns are tested in its image, related records by the store.
 pub struct ChangeFilter {
@@ -32,6 +33,7 @@ impl BuiltinOperation {
         &self,
         model: &Model,
         limits: &PlanLimits,
+        view: Option<&AccessView>,
         arguments: Vec<(usize, Value)>,
     ) -> Result<ChangeFilter> {
         if !ChangeKind::ALL.into_iter().any(|kind| self.verb.follows(kind)) {
@@ -39,6 +41,9 @@ impl BuiltinOperation {
         }
         let record = model.record(self.record);
         let conditions = limited_conditions(limits, self.subscription_conditions(model, arguments)?)?;
+        if let Some(view) = view {
+            check_conditions(model, view, self.record, &conditions)?;
+        }
         // Finds all mistakes, not only the first.
         plan_predicates(model, record, &conditions)?;
         let mut relation_tests = RelationTests::new(self.record);

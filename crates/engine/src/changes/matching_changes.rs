@@ -19,8 +19,10 @@ impl Engine {
         builtin: &BuiltinOperation,
         arguments: Vec<(usize, Value)>,
     ) -> Result<ChangeFilter> {
-        let mut filter = builtin.change_filter(self.model(), self.limits(), arguments)?;
-        filter.relation_tests = filter.relation_tests.map(|tests| self.relation_tests().share(tests));
+        let view = self.access_view().map(Arc::as_ref);
+        let mut filter = builtin.change_filter(self.model(), self.limits(), view, arguments)?;
+        let class = self.access_class();
+        filter.relation_tests = filter.relation_tests.map(|tests| self.relation_tests().share(class, tests));
         Ok(filter)
     }
 

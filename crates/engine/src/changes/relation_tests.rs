@@ -134,14 +134,14 @@ impl MemorySize for RelationMatches {
     }
 }
 
-/// The tests of all filters in use, so that equal ones are run once.
+/// The tests of all filters in use, so that equal ones are run once for all actors of a class.
 #[derive(Default)]
-pub struct RelationTestMap(Mutex<HashMap<String, Weak<RelationTests>>>);
+pub struct RelationTestMap(Mutex<HashMap<(Option<u128>, String), Weak<RelationTests>>>);
 
 impl RelationTestMap {
     /// Equal tests that another filter uses, or these.
-    pub fn share(&self, tests: Arc<RelationTests>) -> Arc<RelationTests> {
-        let key = tests.key();
+    pub fn share(&self, class: Option<u128>, tests: Arc<RelationTests>) -> Arc<RelationTests> {
+        let key = (class, tests.key());
         let mut by_key = self.0.lock();
         if let Some(existing) = by_key.get(&key).and_then(Weak::upgrade) {
             return existing;

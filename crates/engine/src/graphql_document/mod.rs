@@ -110,7 +110,9 @@ impl DocumentTemplate<'_> {
         let roots = model.root_fields.iter().zip(engine.bindings());
         let fitting = roots.filter_map(|(root, binding)| match binding {
             ResolverBinding::Builtin(builtin)
-                if builtin.record == self.record && builtin.verb == self.verb =>
+                if builtin.record == self.record
+                    && builtin.verb == self.verb
+                    && engine.may_run(self.verb, self.record) =>
             {
                 Some((root, builtin.as_ref()))
             }
@@ -366,17 +368,20 @@ fn required_filters(root: &RootField, builtin: &BuiltinOperation) -> usize {
     reads.filter(|(argument, (_, role))| argument.ty.is_required() && is_filter(role)).count()
 }
 
-/// The stored fields of a record as a selection, with embedded values. `reference_selection` gives the selection of a
-/// referenced record; `None` leaves the reference out.
+/// The stored fields of a record that the actor may see as a selection, with embedded values. `reference_selection` gives
+/// the selection of a referenced record; `None` leaves the reference out.
 pub fn selection_text(
-    model: &Model,
-    record: &RecordType,
+    engine: &Engine,
+    record: RecordTypeId,
     reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> String {
+    let (model, owner) = (engine.model(), engine.model().record(record));
     // A type without a key has one that the schema does not show.
-    let is_shown = |field: &&Field| model.schema.type_field(&record.name, &field.name).is_ok();
-    let fields = record.fields.iter().filter(is_shown);
-    let words = fields.filter_map(|field| field_selection_text(model, field, reference_selection));
+    let is_declared = |field: &Field| model.schema.type_field(&owner.name, &field.name).is_ok();
+    let is_shown =
+        |(id, field): &(usize, &Field)| is_declared(field) && engine.shows_field(record, FieldId(*id));
+    let fields = owner.fields.iter().enumerate().filter(is_shown);
+    let words = fields.filter_map(|(_, field)| field_selection_text(model, field, reference_selection));
     let words: Vec<String> = words.collect();
     if words.is_empty() { "__typename".to_owned() } else { words.join(" ") }
 }

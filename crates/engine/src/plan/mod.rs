@@ -1,6 +1,7 @@
 //! Turns an [`Operation`] into a [`Plan`]: every value coerced, every rule checked. The only place that makes
 //! plans.
 
+mod access_check;
 mod aggregate;
 mod listing;
 mod many_records;
@@ -28,6 +29,7 @@ use crate::plan::listing::plan_listing;
 use crate::plan::nested::plan_nested;
 use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
 
+pub(crate) use crate::plan::access_check::check_conditions;
 pub use crate::plan::aggregate::{MAX_GROUP_KEYS, PlannedAggregate, PlannedHaving, joined_references};
 pub use crate::plan::listing::PlannedListing;
 pub use crate::plan::many_records::check_record_count;
@@ -205,6 +207,9 @@ struct Planning<'a> {
 
 fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanAction> {
     let Planning { model, limits, authority, now, origin } = planning;
+    if let Some(view) = authority.view() {
+        access_check::check_operation(model, view, &operation)?;
+    }
     Ok(match operation {
         Operation::Get { record, id, selection } => {
             PlanAction::Get { record, id, selection: selection.plan(model, limits, record)? }

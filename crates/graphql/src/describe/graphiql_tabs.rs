@@ -35,7 +35,7 @@ fn abstract_tab(engine: &Engine, type_name: &str) -> Option<String> {
     let roots = model.root_fields.iter().zip(engine.bindings());
     let operations = roots.filter_map(|(root, binding)| match binding {
         ResolverBinding::Abstract(operation) if operation.type_name == type_name => {
-            abstract_document(model, root, operation)
+            abstract_document(engine, root, operation)
         }
         ResolverBinding::Abstract(_)
         | ResolverBinding::Builtin(_)
@@ -50,7 +50,7 @@ fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let model = engine.model();
     let record_type = model.record(record);
     let id = example_values::example_id(record_type.key_form());
-    let selection = selection_text(model, record_type, &|_| None);
+    let selection = selection_text(engine, record, &|_| None);
     let values = example_values::example_input(model, record_type);
     let values = values.unwrap_or_default();
     let request = |verb: OperationVerb| DocumentTemplate {
@@ -70,7 +70,7 @@ fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
 
 /// The list with a condition and an order, if its operation takes both.
 fn filtered_list(engine: &Engine, record: RecordTypeId, selection: &str) -> Option<String> {
-    let title = engine.model().record(record).title_field()?;
+    let title = engine.model().record(record).title_field().filter(|id| engine.shows_field(record, *id))?;
     let (operator, operand) = (FilterOperator::CONTAINS, Value::String("a".to_owned()));
     let condition = Condition::Compare(FieldComparison { path: title.into(), operator, operand });
     let sort_keys = vec![SortKey::by_field(title, true)];
@@ -83,11 +83,14 @@ fn filtered_list(engine: &Engine, record: RecordTypeId, selection: &str) -> Opti
 
 /// The number of records for each value of a field that groups them well.
 fn groups(engine: &Engine, record: RecordTypeId) -> Option<String> {
-    let fields = &engine.model().record(record).fields;
+    let owner = engine.model().record(record);
+    let is_shown = |field: &Field| {
+        owner.find_field(&field.name).is_some_and(|id| engine.shows_field(record, id))
+    };
     let is_flag = |field: &Field| field.kind.scalar() == Some(Scalar::Boolean);
     let is_enum = |field: &Field| matches!(field.kind.value_type(), Some(ValueType::Enum(_)));
     let kinds: [&dyn Fn(&Field) -> bool; 3] = [&is_enum, &is_flag, &|field| field.kind.is_reference()];
-    let field = kinds.iter().find_map(|is_kind| fields.iter().find(|field| is_kind(field)));
+    let field = kinds.iter().find_map(|is_kind| owner.fields.iter().find(|field| is_kind(field) && is_shown(field)));
     let values = field.map_or(Json::Null, |field| json!({ "groupBy": [field.name] }));
     let verb = OperationVerb::Aggregate;
     DocumentTemplate { record, verb, id: None, values: &values, listing: None }.render(engine, "")

@@ -4,6 +4,7 @@
 mod abstract_response;
 pub(crate) mod abstract_results;
 pub(crate) mod execution;
+pub(crate) mod hidden_fields;
 mod open_root;
 pub(crate) mod pending_root;
 pub(crate) mod response;

@@ -32,6 +32,8 @@ pub struct ResponseBuilder {
     pub(super) abstracts: Vec<AbstractResults>,
     open_root: Option<OpenRoot>,
     pub(super) resolved: ResolvedFields,
+    /// Of selected fields that the actor never sees.
+    hidden_fields: Vec<ResponseError>,
     /// A record was changed, so the response must be stored under the idempotency key.
     changed: bool,
     checkpoint: BuilderCheckpoint,
@@ -68,9 +70,15 @@ impl ResponseBuilder {
             abstracts: Vec::new(),
             open_root: None,
             resolved: ResolvedFields::default(),
+            hidden_fields: Vec::new(),
             changed: false,
             checkpoint: BuilderCheckpoint::default(),
         }
+    }
+
+    /// Reports selected fields that the actor never sees.
+    pub fn with_hidden_fields(self, hidden_fields: Vec<ResponseError>) -> ResponseBuilder {
+        ResponseBuilder { hidden_fields, ..self }
     }
 
     /// Adds the results of a resolver, to be written where its field is.
@@ -181,7 +189,7 @@ impl ResponseBuilder {
         if self.is_in_order() {
             let mut out = self.writer.out.clone();
             out.push(b'}');
-            return finish_response(out, self.writer.errors.iter());
+            return finish_response(out, self.writer.errors.iter().chain(&self.hidden_fields));
         }
         let nulled = self.spans().position(|span| span.null_propagated);
         let out = if nulled.is_some() { b"{\"data\":null".to_vec() } else { self.reorder() };
@@ -192,11 +200,11 @@ impl ResponseBuilder {
             (Some(_), OperationType::Mutation) | (None, _) => self.spans.len(),
         };
         let failures = self.spans().take(reported).flat_map(|span| &self.writer.errors[span.errors.clone()]);
-        finish_response(out, failures)
+        finish_response(out, failures.chain(&self.hidden_fields))
     }
 
     pub fn finish(mut self) -> ExecutedResponse {
-        let error_free = self.writer.errors.is_empty();
+        let error_free = self.writer.errors.is_empty() && self.hidden_fields.is_empty();
         let causes = self.writer.errors.iter().filter_map(|failure| failure.cause.clone()).collect();
         if !self.is_in_order() {
             return ExecutedResponse {
@@ -209,7 +217,7 @@ impl ResponseBuilder {
         }
         let mut out = std::mem::take(&mut self.writer.out);
         out.push(b'}');
-        let out = finish_response(out, self.writer.errors.iter());
+        let out = finish_response(out, self.writer.errors.iter().chain(&self.hidden_fields));
         self.plan.last_response_bytes.store(out.len(), Ordering::Relaxed);
         ExecutedResponse { body: out, error_free, data_version: None, replayed: false, causes }
     }

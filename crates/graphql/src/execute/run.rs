@@ -7,6 +7,7 @@ use apollo_compiler::executable::OperationType;
 use trefoil_engine::{EngineRequest, JobResult, downcast_sink};
 
 use crate::execute::execution::{ExecutionError, OperationExecution, StoreOperations};
+use crate::execute::hidden_fields::hidden_field_errors;
 use crate::execute::response::ResponseBuilder;
 use crate::plan::roots::RootAction;
 use crate::registered_resolvers::run::ResolverExecution;
@@ -35,6 +36,10 @@ impl OperationExecution<'_> {
         }
         let capacity = self.plan.last_response_bytes.load(Ordering::Relaxed).min(MAX_PREALLOCATION) + 64;
         let mut builder = ResponseBuilder::new(self.plan.clone(), capacity);
+        if let Some(view) = self.engine.access_view() {
+            let hidden = hidden_field_errors(self.engine.model(), view, &self.plan);
+            builder = builder.with_hidden_fields(hidden);
+        }
         self.write_constants(&mut builder);
         if self.plan.uses_resolvers {
             return self.run_with_resolvers(builder).await;

@@ -11,7 +11,7 @@ use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
-use trefoil_engine::Actor;
+use trefoil_engine::{Actor, Engine};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
 use trefoil_http::errors::error_log::LogScope;
@@ -53,10 +53,12 @@ impl GraphqlService {
         let body = body.map_err(|_| json_input::malformed_request("the body is incomplete"))?;
         let _lease = self.gate.enter().await;
         let state = self.state.load_full();
-        let cache_key = CacheKey::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])
+        let engine = state.engine.for_actor(&client.actor());
+        let parts = &[b"graphql", &*body];
+        let cache_key = CacheKey::new(engine.access_class(), parts, &headers, &[ACCEPT, CONTENT_TYPE])
             .filter(|_| !headers.contains_key(idempotency::IDEMPOTENCY_KEY));
         respond_cached(&state, cache_key, &headers, || {
-            respond_to_post(self, &state, &client, &headers, &body)
+            respond_to_post(self, &state, engine, &client, &headers, &body)
         })
         .await
     }
@@ -107,6 +109,7 @@ async fn handle_post(
 async fn respond_to_post(
     service: &GraphqlService,
     state: &GraphqlState,
+    engine: Engine,
     client: &ClientInfo,
     headers: &HeaderMap,
     body: &Bytes,
@@ -130,7 +133,7 @@ async fn respond_to_post(
     let transport = accepted.for_response()?;
     let safe = cross_origin::may_only_read(headers, &service.stream_context.config.cors_origins);
     let key = idempotency::idempotency_key(headers, "POST /graphql", body)?;
-    match state.execute_request(request, RequestContext { actor, key, safe }).await {
+    match state.execute_request(request, RequestContext { actor, engine: Some(engine), key, safe }).await {
         GraphqlReply::PostRequired => Err(cross_origin::cross_site_problem()),
         reply @ (GraphqlReply::Executed(_) | GraphqlReply::Rejected(_) | GraphqlReply::Failed(_)) => {
             reply.log_causes(LogScope::of(client.request.as_ref()));
@@ -155,9 +158,11 @@ async fn handle_get(
     }
     let _lease = service.gate.enter().await;
     let (query, state) = (query.unwrap_or_default(), service.state.load_full());
-    let cache_key = CacheKey::new(&[b"graphql?", query.as_bytes()], &headers, &[ACCEPT]);
+    let engine = state.engine.for_actor(&client.actor);
+    let parts = &[b"graphql?", query.as_bytes()];
+    let cache_key = CacheKey::new(engine.access_class(), parts, &headers, &[ACCEPT]);
     respond_cached(&state, cache_key, &headers, || {
-        respond_to_query(&service, &state, client, &query, &headers)
+        respond_to_query(&service, &state, engine, client, &query, &headers)
     })
     .await
 }
@@ -165,6 +170,7 @@ async fn handle_get(
 async fn respond_to_query(
     service: &GraphqlService,
     state: &GraphqlState,
+    engine: Engine,
     client: SocketClient,
     query: &str,
     headers: &HeaderMap,
@@ -184,7 +190,7 @@ async fn respond_to_query(
         )
         .await;
     }
-    let context = RequestContext { actor, key: None, safe: true };
+    let context = RequestContext { actor, engine: Some(engine), key: None, safe: true };
     let reply = state.execute_request(request, context).await;
     reply.log_causes(LogScope::of(client.request_id.as_ref()));
     Ok(respond(reply, accepted.for_response()?))
@@ -200,7 +206,7 @@ async fn respond_with_stream(
     request_id: Option<&RequestId>,
 ) -> Result<Response, Problem> {
     let transport = accepted.for_stream()?;
-    let context = RequestContext { actor, key: None, safe: true };
+    let context = RequestContext { actor, safe: true, ..RequestContext::default() };
     let result = service.subscribe(request, context, last_event_id.as_deref()).await;
     let result = result.inspect_err(|reply| reply.log_causes(LogScope::of(request_id)));
     match result {
@@ -226,8 +232,8 @@ async fn handle_schema(State(service): State<GraphqlService>, headers: HeaderMap
     schema::respond(&service.state.load().engine.model().sdl, &headers)
 }
 
-async fn handle_tabs(State(service): State<GraphqlService>) -> Response {
+async fn handle_tabs(State(service): State<GraphqlService>, client: SocketClient) -> Response {
     let _lease = service.gate.enter().await;
-    let tabs = graphiql_tabs::example_tabs(&service.state.load().engine);
+    let tabs = graphiql_tabs::example_tabs(&service.state.load().engine.for_actor(&client.actor));
     ([(CONTENT_TYPE, "application/json; charset=utf-8")], tabs.to_string()).into_response()
 }

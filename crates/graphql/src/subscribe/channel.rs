@@ -31,6 +31,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(5);
 pub struct SubscriptionChannel {
     number: u64,
     key: String,
+    /// On behalf of the actor who opened it first; those who share it are of the same class.
     engine: Engine,
     registry: Arc<SubscriptionRegistry>,
     /// The channels that it is one of.
@@ -50,9 +51,11 @@ impl SubscriptionChannel {
         request: SubscriptionRequest,
         planned: PlannedSubscription,
     ) -> Arc<SubscriptionChannel> {
+        let class = engine.access_class();
+        let is_personal = planned.plan.uses_resolvers;
         let channel = SubscriptionChannel {
             number: registry.next_channel_number(),
-            key: if planned.plan.uses_resolvers { request.actor_key() } else { request.shared_key() },
+            key: if is_personal { request.actor_key(class) } else { request.shared_key(class) },
             engine: engine.clone(),
             registry: registry.clone(),
             channels: channels.clone(),

@@ -28,6 +28,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
 
+use trefoil_engine::Actor;
 use trefoil_engine::changes::ComputationFuture;
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_model::error::Error;
@@ -47,6 +48,7 @@ pub use crate::subscribe::registry::SubscriptionRegistry;
 /// An open subscription, at a position in the change log.
 pub struct Subscription {
     service: GraphqlService,
+    actor: Actor,
     channel: Arc<SubscriptionChannel>,
     /// Number of the last change that was delivered or skipped.
     position: i64,
@@ -77,7 +79,8 @@ impl GraphqlService {
         if !state.is_subscription(&request) {
             return Err(state.execute_request(request, context).await);
         }
-        let request = SubscriptionRequest::new(request, context.actor);
+        let actor = context.actor;
+        let request = SubscriptionRequest::new(request, actor.clone());
         let channel = join_channel(self, &state, request).map_err(GraphqlReply::Rejected)?;
         let feed = state.engine.feed();
         let position = match last_event_id {
@@ -87,7 +90,8 @@ impl GraphqlService {
         let position = position.map_err(subscribe_error)?;
         let last_event_id = feed.event_id(position).await.map_err(subscribe_error)?.into();
         let service = self.clone();
-        Ok(Subscription { service, channel, position, last_event_id, events: None, pending_events: None })
+        let (events, pending_events) = (None, None);
+        Ok(Subscription { service, actor, channel, position, last_event_id, events, pending_events })
     }
 
     /// The id of the last event in the log, after which a new subscription starts.
@@ -105,12 +109,15 @@ fn join_channel(
     request: SubscriptionRequest,
 ) -> Result<Arc<SubscriptionChannel>, Vec<ResponseError>> {
     let channels = &state.channels;
-    let existing = channels.get(&request.shared_key()).or_else(|| channels.get(&request.actor_key()));
+    let engine = state.engine.for_actor(&request.actor);
+    let class = engine.access_class();
+    let existing =
+        channels.get(&request.shared_key(class)).or_else(|| channels.get(&request.actor_key(class)));
     if let Some(channel) = existing {
         return Ok(channel);
     }
-    let planned = request.plan(&state.engine, &state.settings, &state.document_cache)?;
-    Ok(SubscriptionChannel::add(&service.subscriptions, channels, &state.engine, request, planned))
+    let planned = request.plan(&engine, &state.settings, &state.document_cache)?;
+    Ok(SubscriptionChannel::add(&service.subscriptions, channels, &engine, request, planned))
 }
 
 fn subscribe_error(error: Error) -> GraphqlReply {
@@ -196,7 +203,10 @@ impl Subscription {
     /// Continues the same request at its position under the new schema, if it is still valid there.
     fn rejoin(&mut self) -> Result<(), Vec<ResponseError>> {
         let state = self.service.state.load_full();
-        self.channel = join_channel(&self.service, &state, self.channel.request().clone())?;
+        // The channel may have been opened by another actor.
+        let mut request = self.channel.request().clone();
+        request.actor = self.actor.clone();
+        self.channel = join_channel(&self.service, &state, request)?;
         Ok(())
     }
 }

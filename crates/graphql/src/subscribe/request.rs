@@ -46,17 +46,17 @@ impl SubscriptionRequest {
         }
     }
 
-    /// Equal exactly for requests with the same query, operation name and variables, for any actor.
-    pub fn shared_key(&self) -> String {
+    /// Equal exactly for requests with the same query, operation name and variables, by any actors of a class.
+    pub fn shared_key(&self, class: Option<u128>) -> String {
         let operation = self.operation_name.as_deref();
-        let mut key = format!("{:?} {} {}", operation, self.query.len(), self.query).into_bytes();
+        let mut key = format!("{class:?} {operation:?} {} {}", self.query.len(), self.query).into_bytes();
         json_text::write_value(&mut key, &Value::Object(self.variables.clone()));
         String::from_utf8_lossy(&key).into_owned()
     }
 
     /// The key of requests that use registered resolvers, whose results may depend on the actor.
-    pub fn actor_key(&self) -> String {
-        format!("{:?} {}", self.actor, self.shared_key())
+    pub fn actor_key(&self, class: Option<u128>) -> String {
+        format!("{:?} {}", self.actor, self.shared_key(class))
     }
 
     pub fn plan(

@@ -373,7 +373,7 @@ async fn start_or_execute(
     ParsedRequest { request, last_event_id }: ParsedRequest<'static>,
     actor: Actor,
 ) -> StartResult {
-    let context = RequestContext { actor, key: None, safe: false };
+    let context = RequestContext { actor, ..RequestContext::default() };
     let _lease = service.gate.enter().await;
     let state = service.state.load_full();
     let reply = if state.is_subscription(&request) {

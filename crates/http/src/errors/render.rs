@@ -57,6 +57,10 @@ impl ErrorContext {
         }
     }
 
+    pub fn client(&self) -> &ClientInfo {
+        &self.client
+    }
+
     /// The origin by which the client reached us: `https://shop.example`.
     pub fn origin(&self) -> String {
         self.client.origin(self.host.as_ref())

@@ -1,6 +1,6 @@
 //! `DetailLayout`: what a detail page reads of a record and of the records related to it.
 
-use trefoil_engine::{CountMode, ListSlice, Listing, Operation};
+use trefoil_engine::{AccessView, CountMode, ListSlice, Listing, Operation};
 use trefoil_model::naming::names;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 use trefoil_resources::collection::{NestedCollection, nested_collections};
@@ -25,14 +25,25 @@ pub struct RelatedList {
 }
 
 impl DetailLayout {
-    pub fn new(model: &Model, all_labels: &[ResourceLabels], record: RecordTypeId) -> DetailLayout {
+    /// What the actor may see of it.
+    pub fn new(
+        (model, view): (&Model, Option<&AccessView>),
+        all_labels: &[ResourceLabels],
+        record: RecordTypeId,
+    ) -> DetailLayout {
+        let is_shown = |owner: RecordTypeId, field| view.is_none_or(|view| !view.hides_field(owner, field));
         let owner = model.record(record);
         let stored = owner.fields.iter().enumerate().filter(|(_, field)| field.is_stored());
-        let stored: Vec<FieldId> = stored.map(|(i, _)| FieldId(i)).collect();
+        let stored = stored.map(|(i, _)| FieldId(i)).filter(|field| is_shown(record, *field));
+        let stored: Vec<FieldId> = stored.collect();
         let reading = RecordReading::new(model, all_labels, record, &stored).with_version();
         let label = |nested: &NestedCollection| names::display_label(&owner.field(nested.field).name);
-        let related_lists =
-            nested_collections(owner).map(|nested| RelatedList { label: label(&nested), nested }).collect();
+        let is_listed = |nested: &NestedCollection| {
+            let reference = nested.reference();
+            is_shown(record, nested.field) && reference.is_none_or(|field| is_shown(nested.record, field))
+        };
+        let related_lists = nested_collections(owner).filter(is_listed).map(|nested| RelatedList { label: label(&nested), nested });
+        let related_lists = related_lists.collect();
         DetailLayout { reading, related_lists }
     }
 

@@ -3,9 +3,10 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_engine::{ListSlice, Listing, Operation, Outcome};
+use trefoil_engine::{ListSlice, Listing, Operation, OperationVerb, Outcome};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::percent_encode;
+use trefoil_model::access::AccessAction;
 use trefoil_model::{FieldId, RecordId, RecordType, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{NestedCollection, equals_id, record_path};
@@ -100,9 +101,10 @@ impl Pages {
         let resource = self.labels_of(record).resource.clone();
         let (_, title) = layout.reading.record_name(&self.labels, row);
         let version = row.cells[layout.reading.selection.columns.len()].as_cell().to_i64();
+        let may = |verb| request.resources.engine.may_run(verb, record);
         let detail = DetailView {
-            edit: format!("{}/edit", record_path(&resource.path, id)),
-            delete: format!("{}/delete", record_path(&resource.path, id)),
+            edit: may(OperationVerb::Update).then(|| format!("{}/edit", record_path(&resource.path, id))),
+            delete: may(OperationVerb::Delete).then(|| format!("{}/delete", record_path(&resource.path, id))),
             fields: layout.reading.labelled_values(model, &self.labels, row),
             related: self.related_views(request, layout, id, related_rows),
             version: version.unwrap_or_default(),
@@ -152,8 +154,9 @@ impl Pages {
         let (parent_path, own_path) = (&self.labels_of(parent).resource.path, &labels.resource.path);
         let href = format!("{}/{}", record_path(parent_path, id), nested.segment);
         let reference = nested.reference();
-        let new = reference
-            .map(|reference| self.new_record_url(request.resources, nested.record, Some((id, reference))));
+        let new = reference.and_then(|reference| {
+            self.new_record_url(request.resources, nested.record, Some((id, reference)))
+        });
         let columns = TableColumns {
             record: nested.record,
             hidden_field: reference,
@@ -169,21 +172,26 @@ impl Pages {
         RelatedView { label, noun, count: bounded_count(total), href, new, table }
     }
 
-    /// URL of the form for a new record, with the reference to its parent filled in.
+    /// URL of the form for a new record, with the reference to its parent filled in; `None` if the actor may create none.
     pub fn new_record_url(
         &self,
         resources: &ServedResources,
         record: RecordTypeId,
         parent: Option<(&RecordId, FieldId)>,
-    ) -> String {
+    ) -> Option<String> {
+        let (engine, create) = (&resources.engine, AccessAction::Create);
+        let may_set = parent.is_none_or(|(_, field)| engine.may_set(create, record, field));
+        if !(engine.may(create, record) && may_set) {
+            return None;
+        }
         let owner: &RecordType = resources.engine.model().record(record);
         let new = format!("{}/new", self.labels_of(record).resource.path);
-        match parent {
+        Some(match parent {
             Some((id, field)) => {
                 format!("{new}?{}={}", owner.field(field).input_name, percent_encode(&id.to_string()))
             }
             None => new,
-        }
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use trefoil_engine::graphql_document::{self, DocumentTemplate, selection_text};
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
+use trefoil_model::access::AccessAction;
 use trefoil_model::{Model, RecordId, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, NestedCollection, SubPath, id_from_segment, record_path};
@@ -106,7 +107,7 @@ impl ExampleBuilder<'_> {
             let words: Vec<&str> = record.key_in_schema().into_iter().chain(title).collect();
             (!words.is_empty()).then(|| words.join(" "))
         };
-        selection_text(self.model(), self.model().record(record), &related)
+        selection_text(&self.resources.engine, record, &related)
     }
 
     pub fn operation_text(&self, document: &DocumentTemplate<'_>) -> Option<String> {
@@ -114,7 +115,10 @@ impl ExampleBuilder<'_> {
     }
 
     fn home_examples(&self) -> ApiExamples {
-        match self.resources.collections.first() {
+        let is_shown = |collection: &&Collection| {
+            self.resources.engine.may(AccessAction::Read, collection.record)
+        };
+        match self.resources.collections.iter().find(is_shown) {
             Some(Collection { record, path, .. }) => {
                 let title = format!("Three ways to the {}", self.pages.labels_of(*record).plural_noun);
                 ApiExamples { title, ..self.list_examples(*record, path) }

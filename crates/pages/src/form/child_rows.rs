@@ -1,5 +1,7 @@
 //! The controls of the records that belong to the record of a form: a row for each.
 
+use trefoil_engine::Engine;
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::Result;
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{Model, RecordId, RecordType};
@@ -12,6 +14,7 @@ use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
 use crate::form::choices::ReferenceChoices;
+use crate::form::closed_fields::{closed_fields, is_list_open};
 use crate::form::controls::{ControlBuilder, control_id, with_hint};
 use crate::form::defaults::fill_defaults;
 use crate::form::editable_record::EditableRecord;
@@ -28,11 +31,15 @@ impl Pages {
     ) -> Result<Vec<ControlView>> {
         let (model, record) = (request.resources.engine.model(), request.record());
         let mut controls = Vec::new();
+        let engine = &request.resources.engine;
         for list in edited_lists(model, record) {
+            if !is_list_open(engine, request.collection.record, &list) {
+                continue;
+            }
             let (child, labels) = (model.record(list.record), self.labels_of(list.record));
             let list_name = &record.field(list.field).input_name;
             let rows = input.child_rows.entry(list.field).or_default();
-            rows.iter_mut().for_each(|row| prepare_row(model, child, &list, row));
+            rows.iter_mut().for_each(|row| prepare_row(engine, child, &list, row));
             let inputs: Vec<&FormInput> = rows.iter().map(|row| &row.input).collect();
             let choices = self.choices_of_rows(request.resources, list.record, &inputs).await?;
             let children: Vec<ControlView> = { rows.iter().zip(&choices).enumerate() }
@@ -59,6 +66,7 @@ impl Pages {
                     let note = format!("A form has at most {MAX_ROWS} {}.", labels.plural_noun);
                     with_hint(control, &note)
                 }
+                Some(_) | None if !engine.may(AccessAction::Create, list.record) => control,
                 Some(_) | None => {
                     let more = NameValue { name: ADD_CONTROL.to_owned(), value: list_name.clone() };
                     ControlView { more: Some(more), ..control }
@@ -85,10 +93,12 @@ fn long_list_link(
 }
 
 /// Hides what a row cannot change, and fills in defaults.
-fn prepare_row(model: &Model, child: &RecordType, list: &NestedCollection, row: &mut ChildRow) {
+fn prepare_row(engine: &Engine, child: &RecordType, list: &NestedCollection, row: &mut ChildRow) {
     let id = row.id.is_some().then(|| child.id_field());
+    let action = if row.id.is_some() { AccessAction::Update } else { AccessAction::Create };
     row.input.hidden_fields = list.reference().into_iter().chain(id).collect();
-    fill_defaults(model, child, &mut row.input, row.id.is_none());
+    fill_defaults(engine.model(), child, &mut row.input, row.id.is_none());
+    row.input.close_fields(closed_fields(engine, action, list.record));
 }
 
 fn row_control(

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use trefoil_engine::plan::relation_target;
 use trefoil_engine::{
-    ChildSelection, Condition, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
+    ChildSelection, Condition, Engine, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
 };
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{
     CellValue, FieldId, FieldKind, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
@@ -20,6 +21,7 @@ use trefoil_resources::forms::typed_values::ControlReader;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
+use crate::form::closed_fields::{closed_fields, is_list_open};
 use crate::form::value_texts::value_node;
 use crate::multi_read::{FoundRows, read_snapshot};
 
@@ -35,6 +37,8 @@ pub struct EditableRecord {
     pub title: String,
     /// Values of the writable fields.
     pub(crate) values: Vec<(FieldId, Value)>,
+    /// The fields that the actor may not see or set.
+    pub(crate) closed: Vec<FieldId>,
     /// The records that belong to it.
     pub lists: Vec<StoredList>,
 }
@@ -100,7 +104,8 @@ impl Pages {
         let selection = layout.selection.clone();
         let mut operations = vec![Operation::Get { record, id: id.clone(), selection }];
         let mut lists = Vec::new();
-        for list in edited_lists(model, request.record()) {
+        let engine = &request.resources.engine;
+        for list in edited_lists(model, request.record()).filter(|list| is_list_open(engine, record, list)) {
             let layout = EditLayout::new(model, list.record, self.labels_of(list.record).title_field)?;
             let belongs = list.condition(record, id);
             operations.push(layout.list_operation(vec![belongs.clone()]));
@@ -116,7 +121,7 @@ impl Pages {
         let mut found = read_snapshot(&request.resources.engine, operations, usize::MAX).await?.into_iter();
         let row = found.next().and_then(|found| found.rows.into_iter().next());
         let Some(row) = row else { return Ok(None) };
-        let (_, mut stored) = self.editable_row(model, &layout, &row)?;
+        let (_, mut stored) = self.editable_row(engine, &layout, &row)?;
         for (list, layout) in lists {
             let (Some(all), named) = (found.next(), matches!(read_rows, ReadRows::Named(_))) else { break };
             let is_too_long = is_too_long(&all);
@@ -126,7 +131,7 @@ impl Pages {
                 (false, false) => all.rows,
             };
             let rows =
-                shown.iter().map(|row| self.editable_row(model, &layout, row)).collect::<Result<_>>()?;
+                shown.iter().map(|row| self.editable_row(engine, &layout, row)).collect::<Result<_>>()?;
             stored.lists.push(StoredList { list, rows, is_too_long });
         }
         Ok(Some(stored))
@@ -134,11 +139,11 @@ impl Pages {
 
     fn editable_row(
         &self,
-        model: &Model,
+        engine: &Engine,
         layout: &EditLayout,
         row: &OwnedRow,
     ) -> Result<(RecordId, EditableRecord)> {
-        let record = model.record(layout.record);
+        let record = engine.model().record(layout.record);
         let id = row.cells.first().and_then(|cell| RecordId::from_cell(cell.as_cell()));
         let id = id.ok_or_else(|| Error::internal("a record without an id"))?;
         let mut values: Vec<(FieldId, Value)> = Vec::new();
@@ -155,7 +160,8 @@ impl Pages {
         let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64());
         let version = version.ok_or_else(|| Error::internal("a record without a version"))?;
         let title = self.labels_of(layout.record).record_name(&id, title);
-        Ok((id, EditableRecord { version, title, values, lists: Vec::new() }))
+        let closed = closed_fields(engine, AccessAction::Update, layout.record);
+        Ok((id, EditableRecord { version, title, values, closed, lists: Vec::new() }))
     }
 }
 
@@ -215,7 +221,8 @@ impl EditableRecord {
     }
 
     /// The fields that a submitted form of this record changes. An untouched control leaves its field alone, even if it
-    /// could not show the whole value. A field without a control in the form is reset to its default or null.
+    /// could not show the whole value. A field without a control in the form is reset to its default or null, but for
+    /// those that the actor may not see or set.
     pub fn changed_fields(&self, model: &Model, record: &RecordType, submitted: FieldValues) -> FieldValues {
         let displayed: HashMap<FieldId, ControlNode> = self.displayed_nodes(model, record).collect();
         let mut changed = FieldValues::new();
@@ -229,7 +236,7 @@ impl EditableRecord {
         for (position, field) in record.fields.iter().enumerate() {
             let id = FieldId(position);
             let is_submitted = submitted.iter().any(|(known, _)| *known == id);
-            if field.is_writable() && field.is_stored() && !is_submitted {
+            if field.is_writable() && field.is_stored() && !is_submitted && !self.closed.contains(&id) {
                 changed.push((id, field.default.clone().unwrap_or(Value::Null)));
             }
         }

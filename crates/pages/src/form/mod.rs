@@ -27,6 +27,9 @@ pub(crate) mod empty_rows;
 // What a form does with the records that belong to its own.
 pub(crate) mod child_writes;
 
+// What the actor may not set or see.
+mod closed_fields;
+
 // Stored values as the texts of controls.
 pub(crate) mod value_texts;
 

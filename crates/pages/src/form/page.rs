@@ -4,14 +4,16 @@ use axum::response::Response;
 use http::StatusCode;
 
 use trefoil_http::errors::problem::Problem;
-use trefoil_model::RecordId;
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::Violation;
+use trefoil_model::RecordId;
 use trefoil_resources::collection::record_path;
 use trefoil_resources::forms::form_input::FormInput;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
 use crate::examples::form::DisplayedForm;
+use crate::form::closed_fields::closed_fields;
 use crate::form::conflict::{mark_differences, mark_row_differences};
 use crate::form::controls::ControlBuilder;
 use crate::form::defaults::fill_defaults;
@@ -37,6 +39,8 @@ pub enum FormError {
     Stale(Box<SavedValues>),
     /// Someone else deleted the record.
     Deleted,
+    /// The actor may not do this, because of these fields.
+    Refused(StatusCode, Vec<Violation>),
 }
 
 /// What someone else saved while a form was edited.
@@ -53,6 +57,7 @@ impl FormError {
             FormError::Invalid(_) => StatusCode::BAD_REQUEST,
             FormError::Taken(_) | FormError::Stale(_) => StatusCode::CONFLICT,
             FormError::Deleted => StatusCode::NOT_FOUND,
+            FormError::Refused(status, _) => *status,
         }
     }
 }
@@ -66,6 +71,8 @@ impl Pages {
         let (model, record, record_type) =
             (request.resources.engine.model(), request.record(), request.collection.record);
         let FormPage { edited, mut input, error } = page;
+        let action = if edited.is_some() { AccessAction::Update } else { AccessAction::Create };
+        let closed = closed_fields(&request.resources.engine, action, record_type);
         if edited.is_some() {
             // An id never changes.
             input.hidden_fields.push(record.id_field());
@@ -73,12 +80,14 @@ impl Pages {
             input.forget_stored_rows();
         }
         fill_defaults(model, record, &mut input, edited.is_none());
+        input.close_fields(closed.clone());
         let choices = self.reference_choices(request.resources, record_type, &input).await?;
         let builder = ControlBuilder::new(model, record, &choices);
         let mut controls = builder.build_controls(record, &input);
         let mut lists = self.list_controls(request, edited.as_ref(), &mut input).await?;
         let error = match error {
             FormError::Stale(mut saved) => {
+                saved.input.close_fields(closed);
                 let choices = self.reference_choices(request.resources, record_type, &saved.input).await?;
                 let builder = ControlBuilder::new(model, record, &choices);
                 mark_differences(&mut controls, &builder.build_controls(record, &saved.input));
@@ -86,13 +95,17 @@ impl Pages {
                 mark_row_differences(&mut lists, &saved_lists);
                 FormError::Stale(saved)
             }
-            other @ (FormError::None | FormError::Invalid(_) | FormError::Taken(_) | FormError::Deleted) => {
-                other
-            }
+            other @ (FormError::None
+            | FormError::Invalid(_)
+            | FormError::Taken(_)
+            | FormError::Deleted
+            | FormError::Refused(..)) => other,
         };
         controls.append(&mut lists);
         let violations = match &error {
-            FormError::Invalid(violations) | FormError::Taken(violations) => violations.as_slice(),
+            FormError::Invalid(violations)
+            | FormError::Taken(violations)
+            | FormError::Refused(_, violations) => violations.as_slice(),
             FormError::None | FormError::Stale(_) | FormError::Deleted => &[],
         };
         let complaints = errors::attach_errors(&mut controls, violations);
@@ -144,7 +157,7 @@ impl Pages {
 fn conflict_view(noun: &str, error: &FormError, parents: &[PageLink]) -> Option<ConflictView> {
     let href = parents.last().map(|link| link.href.clone()).unwrap_or_default();
     match error {
-        FormError::None | FormError::Invalid(_) | FormError::Taken(_) => None,
+        FormError::None | FormError::Invalid(_) | FormError::Taken(_) | FormError::Refused(..) => None,
         FormError::Stale(saved) => Some(ConflictView {
             text: format!(
                 "Somebody else {} while you were editing it, so your changes are not saved yet. The form contains your values; where they differ, the saved value is shown below.",

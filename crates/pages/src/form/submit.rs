@@ -5,7 +5,7 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 
 use trefoil_engine::MissingFields;
 use trefoil_http::client_info::ClientInfo;
-use trefoil_http::errors::problem::{ErrorFormat, Problem};
+use trefoil_http::errors::problem::{ErrorFormat, Problem, error_status};
 use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::RecordId;
 use trefoil_model::error::{Error, MissingItem, Violation};
@@ -187,9 +187,8 @@ impl Pages {
         let error = match error {
             Error::Invalid(violations) => FormError::Invalid(violations),
             Error::Conflict(violations) => FormError::Taken(violations),
+            error @ (Error::Unauthenticated | Error::Forbidden { .. }) => refused_form(&error),
             error @ (Error::NotFound { .. }
-            | Error::Unauthenticated
-            | Error::Forbidden { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse
@@ -351,6 +350,15 @@ fn checked_fields(
     violations.extend(others.filter(|other| !is_reported(other)));
     children.sort(&mut violations);
     Err(Error::Invalid(violations))
+}
+
+/// What was typed is kept: it can be sent again by someone who may.
+fn refused_form(error: &Error) -> FormError {
+    let mut violations = error.violations().to_vec();
+    if violations.is_empty() {
+        violations.push(Violation { path: Vec::new(), code: "FORBIDDEN", message: error.to_string() });
+    }
+    FormError::Refused(error_status(error), violations)
 }
 
 fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: &RecordId) {

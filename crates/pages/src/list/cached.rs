@@ -38,7 +38,7 @@ impl ListPage<'_> {
     fn render_rows(&self) -> Result<Vec<Arc<str>>, TemplateError> {
         let width = self.pages.row_readings[self.target.record.0].selection.columns.len();
         let table = LazyCell::new(|| self.row_table());
-        let mut key = FragmentKey::default();
+        let mut key = FragmentKey::of_class(self.request.resources.engine.access_class());
         let start = key.add_text("row").add_text(&self.target.path).byte_length();
         let mut rows = Vec::with_capacity(self.rows.rows.len());
         for row in &self.rows.rows {
@@ -52,7 +52,7 @@ impl ListPage<'_> {
     /// Everything that the frame depends on, within one application and its views.
     fn frame_key(&self) -> FragmentKey {
         let (head, rows) = (self.request.head, &self.rows);
-        let mut key = FragmentKey::default();
+        let mut key = FragmentKey::of_class(self.request.resources.engine.access_class());
         let origin = head.extensions.get::<ClientInfo>().map(|client| client.origin(head.headers.get(HOST)));
         key.add_text("frame").add_text(&origin.unwrap_or_default()).add_text(self.address());
         if let Some(parent_row) = &self.parent_row {

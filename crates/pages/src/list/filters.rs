@@ -55,11 +55,12 @@ impl ListFilters<'_> {
         &self,
         resources: &'s ServedResources,
     ) -> impl Iterator<Item = (FieldId, &'s Field)> + use<'s> {
-        let hidden = self.hidden_field;
+        let (hidden, record) = (self.hidden_field, self.record);
         let fields =
             self.record_type(resources).fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
         fields
             .filter(move |(id, field)| field.is_stored() && field.kind.is_comparable() && Some(*id) != hidden)
+            .filter(move |(id, _)| resources.engine.shows_field(record, *id))
     }
 
     /// The targets of reference filters, in field order.

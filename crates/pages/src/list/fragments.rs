@@ -57,6 +57,11 @@ impl FragmentCache {
 pub struct FragmentKey(Vec<u8>);
 
 impl FragmentKey {
+    /// The beginning of a key of fragments for actors of a class.
+    pub fn of_class(class: Option<u128>) -> FragmentKey {
+        FragmentKey(class.map(|class| class.to_le_bytes().to_vec()).unwrap_or_default())
+    }
+
     pub fn add_number(&mut self, number: usize) -> &mut Self {
         self.add_bytes(&number.to_le_bytes())
     }

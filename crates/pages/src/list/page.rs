@@ -117,8 +117,8 @@ impl ListPage<'_> {
 
     fn sum_values(&self) -> Vec<LabelledValue> {
         let sums = self.sums.as_ref().filter(|_| !self.rows.rows.is_empty());
-        let model = self.request.resources.engine.model();
-        sums.map(|sums| sum_values(model, self.target.record, sums, self.is_part())).unwrap_or_default()
+        let engine = &self.request.resources.engine;
+        sums.map(|sums| sum_values(engine, self.target.record, sums, self.is_part())).unwrap_or_default()
     }
 
     fn download_links(&self) -> Vec<DownloadLinks> {
@@ -204,11 +204,9 @@ impl ListPage<'_> {
         } else {
             let new =
                 self.pages.new_record_url(self.request.resources, target.record, target.parent_reference());
-            with_link(
-                format!("No {} yet.", self.pages.labels_of(target.record).plural_noun),
-                "Create the first",
-                new,
-            )
+            let text = format!("No {} yet.", self.pages.labels_of(target.record).plural_noun);
+            let link = new.map(|href| PageLink { label: "Create the first".to_owned(), href });
+            Some(EmptyView { text, link, is_beyond })
         }
     }
 

@@ -52,7 +52,7 @@ impl Pages {
         let mut has_sums = false;
         if filters.errors.is_empty() {
             let listing = self.page_listing(request, &target, &query);
-            let sums = sum_operation(resources.engine.model(), target.record, &listing);
+            let sums = sum_operation(&resources.engine, target.record, &listing);
             has_sums = sums.is_some();
             let selection = Arc::clone(&self.row_readings[target.record.0].selection);
             operations.extend(sums);

@@ -1,7 +1,9 @@
 //! The sums below a list, of the fields with `@display(sum: true)`.
 
-use trefoil_engine::{AggregateQuery, GroupMeasure, Listing, MeasureFunction, Operation, OwnedRow};
-use trefoil_model::{FieldId, Model, RecordType, RecordTypeId};
+use trefoil_engine::{
+    AggregateQuery, Engine, GroupMeasure, Listing, MeasureFunction, Operation, OwnedRow,
+};
+use trefoil_model::{FieldId, RecordTypeId};
 
 use crate::detail::display::{display_typed, typed_value};
 use crate::labels::field_label;
@@ -9,8 +11,8 @@ use crate::summary::choices::measure_label;
 use crate::template_data::{DisplayValue, LabelledValue};
 
 /// The sums of all records that a list has on its pages; `None` if its type asks for none.
-pub fn sum_operation(model: &Model, record: RecordTypeId, listing: &Listing) -> Option<Operation> {
-    let measures: Vec<GroupMeasure> = sum_fields(model.record(record)).map(sum_measure).collect();
+pub fn sum_operation(engine: &Engine, record: RecordTypeId, listing: &Listing) -> Option<Operation> {
+    let measures: Vec<GroupMeasure> = sum_fields(engine, record).map(sum_measure).collect();
     let query = AggregateQuery {
         conditions: listing.conditions.clone(),
         search: listing.search.clone(),
@@ -21,9 +23,14 @@ pub fn sum_operation(model: &Model, record: RecordTypeId, listing: &Listing) -> 
 }
 
 /// The result of [`sum_operation`] with labels.
-pub fn sum_values(model: &Model, record: RecordTypeId, row: &OwnedRow, is_part: bool) -> Vec<LabelledValue> {
-    let owner = model.record(record);
-    let sums = sum_fields(owner).zip(&row.cells).map(|(field, cell)| {
+pub fn sum_values(
+    engine: &Engine,
+    record: RecordTypeId,
+    row: &OwnedRow,
+    is_part: bool,
+) -> Vec<LabelledValue> {
+    let (model, owner) = (engine.model(), engine.model().record(record));
+    let sums = sum_fields(engine, record).zip(&row.cells).map(|(field, cell)| {
         let value_type = sum_measure(field).value_type(model, record);
         let label = measure_label(MeasureFunction::Sum, &field_label(owner.field(field)));
         let value = typed_value(&value_type, cell.as_cell());
@@ -35,9 +42,11 @@ pub fn sum_values(model: &Model, record: RecordTypeId, row: &OwnedRow, is_part: 
     sums.collect()
 }
 
-fn sum_fields(record: &RecordType) -> impl Iterator<Item = FieldId> {
-    let fields = record.fields.iter().enumerate();
-    fields.filter(|(_, field)| field.display.sum).map(|(position, _)| FieldId(position))
+/// Of the fields that the actor may see.
+fn sum_fields(engine: &Engine, record: RecordTypeId) -> impl Iterator<Item = FieldId> {
+    let fields = engine.model().record(record).fields.iter().enumerate();
+    let fields = fields.filter(|(_, field)| field.display.sum).map(|(position, _)| FieldId(position));
+    fields.filter(move |field| engine.shows_field(record, *field))
 }
 
 fn sum_measure(field: FieldId) -> GroupMeasure {

@@ -1,6 +1,6 @@
 //! Records as table rows, in lists and on the detail page of a related record.
 
-use trefoil_engine::{ListSlice, OwnedRow};
+use trefoil_engine::{ListSlice, OperationVerb, OwnedRow};
 use trefoil_model::{FieldId, Model, RecordType, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::record_path;
@@ -40,7 +40,10 @@ impl Pages {
             key: format!("{}-{id}", resource.path.trim_start_matches('/')),
             title: cut_text(&title, BRIEF_LENGTH).map_or(title.clone(), |part| format!("{part}…")),
             href: record_path(columns.path, &id),
-            edit: format!("{}/edit", record_path(&resource.path, &id)),
+            edit: resources
+                .engine
+                .may_run(OperationVerb::Update, columns.record)
+                .then(|| format!("{}/edit", record_path(&resource.path, &id))),
             cells: reading.display_values(model, &self.labels, row, columns.hidden_field, DisplaySize::Brief),
         }
     }

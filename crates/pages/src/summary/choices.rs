@@ -1,6 +1,6 @@
 //! `GroupChoices`: the fields that a summary offers to group by, and the measures it offers.
 
-use trefoil_engine::MeasureFunction;
+use trefoil_engine::{AccessView, MeasureFunction};
 use trefoil_model::{Field, Model, RecordType, RecordTypeId, Scalar, ScalarGroup, TimePeriod, ValueSource};
 
 use crate::labels::{ResourceLabels, field_label, is_long_text, noun_form};
@@ -17,11 +17,20 @@ pub struct GroupChoices {
 pub const DEFAULT_MEASURE: &str = "count";
 
 impl GroupChoices {
-    /// `None` if the type has no field to group by.
-    pub fn new(model: &Model, all_labels: &[ResourceLabels], record: RecordTypeId) -> Option<GroupChoices> {
+    /// `None` if the type has no field to group by that the actor may see.
+    pub fn new(
+        (model, view): (&Model, Option<&AccessView>),
+        all_labels: &[ResourceLabels],
+        record: RecordTypeId,
+    ) -> Option<GroupChoices> {
+        let is_shown = |owner: RecordTypeId, field: &Field| {
+            let id = model.record(owner).find_field(&field.name);
+            view.zip(id).is_none_or(|(view, id)| !view.hides_field(owner, id))
+        };
+        let is_own_shown = |field: &&Field| is_shown(record, field);
         let (owner, labels) = (model.record(record), &all_labels[record.0]);
         let mut group_keys = Vec::new();
-        for field in group_fields(owner) {
+        for field in group_fields(owner).filter(is_own_shown) {
             group_keys.extend(own_keys(field));
             let Some(reference) = field.kind.reference() else { continue };
             let target = model.record(reference.target);
@@ -29,16 +38,18 @@ impl GroupChoices {
             let title = all_labels[reference.target.0].title_field.map(|title| &target.field(title).name);
             let related =
                 group_fields(target).filter(|field| Some(&field.name) != title && is_category(field));
+            let related = related.filter(|field| is_shown(reference.target, field));
             let key = |inner: &Field| {
                 let label = format!("{}: {}", field_label(field), field_label(inner));
                 (format!("{}.{}", field.name, inner.name), label)
             };
             group_keys.extend(related.map(key));
         }
-        let measures = stored_fields(owner).filter(|field| field.kind.is_number()).flat_map(measures_of);
+        let numbers = stored_fields(owner).filter(|field| field.kind.is_number()).filter(is_own_shown);
+        let measures = numbers.flat_map(measures_of);
         let count = (DEFAULT_MEASURE.to_owned(), format!("Number of {}", labels.plural_noun));
         Some(GroupChoices {
-            default_key: default_key(owner).or_else(|| Some(group_keys.first()?.0.clone()))?,
+            default_key: default_key(owner, &is_own_shown).or_else(|| Some(group_keys.first()?.0.clone()))?,
             group_keys,
             measures: std::iter::once(count).chain(measures).collect(),
         })
@@ -109,8 +120,10 @@ pub fn measure_label(function: MeasureFunction, field: &str) -> String {
 }
 
 /// The first enum, else Boolean, else time by month, else reference.
-fn default_key(record: &RecordType) -> Option<String> {
-    let first = |is_wanted: fn(&Field) -> bool| group_fields(record).find(|field| is_wanted(field));
+fn default_key(record: &RecordType, is_shown: &dyn Fn(&&Field) -> bool) -> Option<String> {
+    let first = |is_wanted: fn(&Field) -> bool| {
+        group_fields(record).filter(is_shown).find(|field| is_wanted(field))
+    };
     let is_enum = |field: &Field| field.kind.value_type().is_some_and(|ty| ty.enum_name().is_some());
     let is_boolean = |field: &Field| field.kind.scalar() == Some(Scalar::Boolean);
     let choice = first(is_enum).or_else(|| first(is_boolean)).map(|field| field.name.clone());

@@ -168,7 +168,7 @@ impl RandomValues {
             let stored = if none { StoredValue::Null } else { stored.expect("a value of its kind") };
             values.push((FieldId(position), field.cell_value(stored.as_cell())));
         }
-        EditableRecord { version: 1, title: "Thing".into(), values, lists: Vec::new() }
+        EditableRecord { version: 1, title: "Thing".into(), values, closed: Vec::new(), lists: Vec::new() }
     }
 }
 

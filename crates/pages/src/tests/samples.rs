@@ -123,7 +123,7 @@ fn table() -> TableView {
         key: format!("orders-{id}"),
         title: title.to_owned(),
         href: format!("/orders/{id}"),
-        edit: format!("/orders/{id}/edit"),
+        edit: Some(format!("/orders/{id}/edit")),
         cells: vec![
             DisplayValue::Record { href: "/users/1".to_owned(), text: "Ada Lovelace".to_owned() },
             number(quantity),
@@ -156,7 +156,7 @@ pub fn list() -> ListView {
     let status = [vec![any], choices(9)].concat();
     ListView {
         resource: resource(),
-        new: "/orders/new".to_owned(),
+        new: Some("/orders/new".to_owned()),
         search: SearchView {
             action: "/orders".to_owned(),
             q: "engine".to_owned(),
@@ -222,8 +222,8 @@ fn detail() -> DetailView {
     DetailView {
         resource: resource(),
         title: "Analytical engine".to_owned(),
-        edit: "/orders/1/edit".to_owned(),
-        delete: "/orders/1/delete".to_owned(),
+        edit: Some("/orders/1/edit".to_owned()),
+        delete: Some("/orders/1/delete".to_owned()),
         fields: vec![
             labelled("ID", DisplayValue::Code { text: "1".to_owned() }),
             labelled(
@@ -318,7 +318,7 @@ fn home() -> HomeView {
             ..resource()
         },
         count: count.to_owned(),
-        new: format!("/{path}/new"),
+        new: Some(format!("/{path}/new")),
         is_live,
     };
     HomeView {

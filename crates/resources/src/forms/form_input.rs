@@ -260,6 +260,12 @@ impl FormInput {
         }
     }
 
+    /// Leaves out fields that the actor may not set, and their controls.
+    pub fn close_fields(&mut self, closed: Vec<FieldId>) {
+        self.nodes.retain(|field, _| !closed.contains(field));
+        self.hidden_fields.extend(closed);
+    }
+
     pub fn read_values(&self, model: &Model, record: &RecordType) -> FormValues {
         let mut values = FormValues { fields: FieldValues::new(), violations: Vec::new() };
         for (id, node) in &self.nodes {

@@ -1,15 +1,35 @@
 //! The parameter `include`: relations whose records are written inside a record.
 
-use trefoil_engine::PlanLimits;
+use trefoil_engine::{AccessView, PlanLimits};
 use trefoil_engine::plan::estimated_length;
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::name_suggestion;
-use trefoil_model::{FieldId, Model, RecordType};
+use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Relation};
 
 use crate::record_shape::IncludedRelation;
 
 /// Related records of related records of related records.
 const MAX_DEPTH: usize = 3;
+
+/// The relations that the actor never sees, by name.
+pub fn hidden_names(
+    model: &Model,
+    view: &AccessView,
+    record: RecordTypeId,
+    included: &[IncludedRelation],
+) -> Vec<String> {
+    let mut names = Vec::new();
+    for IncludedRelation { field, nested } in included {
+        let owner = model.record(record).field(*field);
+        if view.hides_field(record, *field) {
+            names.push(owner.name.clone());
+        } else if let Some(target) = owner.kind.relation().map(Relation::target) {
+            let inner = hidden_names(model, view, target, nested).into_iter();
+            names.extend(inner.map(|name| format!("{}.{name}", owner.name)));
+        }
+    }
+    names
+}
 
 /// Adds the relations of a path such as `lines.product`.
 pub fn add_path(

@@ -6,13 +6,13 @@ pub(crate) mod query_params;
 use http::Uri;
 
 use trefoil_engine::{
-    Condition, CountMode, FieldComparison, ListSlice, Listing, PlanLimits, list_window, plan,
+    AccessView, Condition, CountMode, FieldComparison, ListSlice, Listing, PlanLimits, list_window, plan,
 };
 use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::error::{Error, Violation};
-use trefoil_model::{FieldId, Model, RecordType, Value};
+use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Value};
 
 use crate::filter_params::FilterParser;
 use crate::list_query::query_params::{QueryReader, parse_integer};
@@ -111,6 +111,27 @@ impl ListQuery {
             page: values.page.unwrap_or(1),
             pairs,
         })
+    }
+
+    /// Refuses fields and relations that are named and that the actor never sees.
+    pub fn check_shown(&self, model: &Model, view: &AccessView, record: RecordTypeId) -> Result<(), Error> {
+        let owner = model.record(record);
+        let hidden = |param: &str, name: &str| {
+            Violation::new(param, "FORBIDDEN", format!("`{name}` may not be read by you"))
+        };
+        let fields = self.fields.iter().flatten().filter(|field| view.hides_field(record, **field));
+        let mut violations: Vec<Violation> =
+            fields.map(|field| hidden("fields", &owner.field(*field).input_name)).collect();
+        for name in included_relations::hidden_names(model, view, record, &self.included) {
+            violations.push(hidden("include", &name));
+        }
+        for key in &self.listing.sort_keys {
+            let is_hidden = key.value.path().is_some_and(|path| view.hides_path(model, record, path));
+            if is_hidden {
+                violations.push(hidden("sort", &key.value.name(model, owner)));
+            }
+        }
+        if violations.is_empty() { Ok(()) } else { Err(Error::Forbidden { violations, rule: None }) }
     }
 
     /// The conditions, each with the name and text of its parameter.

@@ -351,7 +351,7 @@ impl WriteCheck<'_> {
                     CheckedColumn::Readable => is_visible = holds(position),
                     CheckedColumn::Version => {}
                     CheckedColumn::Rule(rule) if is_visible && !holds(position) => {
-                        return Err(self.view.refusal(rule.of(self.view)));
+                        return Err(self.view.refusal(Some(rule.of(self.view))));
                     }
                     CheckedColumn::Field(name, rule) if is_visible && !holds(position) => {
                         refused_by = refused_by.or(Some(rule));
@@ -366,7 +366,7 @@ impl WriteCheck<'_> {
                 return Ok(CheckResult::Missing);
             }
             if let Some(rule) = refused_by {
-                return Err(match self.view.refusal(rule.of(self.view)) {
+                return Err(match self.view.refusal(Some(rule.of(self.view))) {
                     Error::Forbidden { rule, .. } => Error::Forbidden { violations, rule },
                     other => other,
                 });
