@@ -137,6 +137,8 @@ pub struct Field {
     pub renamed_from: Option<String>,
     /// Filter and paging arguments; only lists of records have them.
     pub arguments: Vec<Argument>,
+    /// A rule may hide it or the record that it leads to: then it is null where the record is shown.
+    pub may_be_hidden: bool,
     pub(crate) name_words: OnceLock<Vec<String>>,
 }
 
@@ -406,6 +408,11 @@ impl Field {
     /// The words of its name and of that in inputs.
     pub(crate) fn own_words(&self) -> Vec<String> {
         [&self.name, &self.input_name].map(|name| names::snake_words(name)).into()
+    }
+
+    /// True if it has a value wherever the record is shown.
+    pub fn is_always_shown(&self) -> bool {
+        self.required && !self.may_be_hidden
     }
 
     /// True if clients may set it when they create or change a record.

@@ -122,6 +122,37 @@ impl RuleTest {
         }
     }
 
+    /// True if no actor and no record can meet the test, as far as its constants tell.
+    pub fn is_never(&self) -> bool {
+        self.has_constant(false)
+    }
+
+    /// True if every actor meets the test with every record, as far as its constants tell.
+    pub fn is_always(&self) -> bool {
+        self.has_constant(true)
+    }
+
+    fn has_constant(&self, constant: bool) -> bool {
+        let decides = |test: &RuleTest| test.has_constant(constant);
+        match self {
+            RuleTest::Constant(value) => *value == constant,
+            // One decides whether any of them holds; all, that none does.
+            RuleTest::Any(tests) if constant => tests.iter().any(decides),
+            RuleTest::Any(tests) => tests.iter().all(decides),
+            RuleTest::All(tests) if constant => tests.iter().all(decides),
+            RuleTest::All(tests) => tests.iter().any(decides),
+            RuleTest::Not(inner) => inner.has_constant(!constant),
+            RuleTest::Related { test, .. } => !constant && decides(test),
+            RuleTest::OneOf { choices, .. } => !constant && choices.is_empty(),
+            RuleTest::SignedIn
+            | RuleTest::HasRole(_)
+            | RuleTest::Compare { .. }
+            | RuleTest::IsAbsent(_)
+            | RuleTest::IsTrue(_)
+            | RuleTest::HasItem { .. } => false,
+        }
+    }
+
     pub fn as_constant(&self) -> Option<bool> {
         if let RuleTest::Constant(value) = self { Some(*value) } else { None }
     }

@@ -18,7 +18,7 @@ pub(crate) fn warn_about_rules(
     warn_about_actor_fields(schema, partial_model, access, log);
     for (record, rules) in partial_model.records.iter().zip(&access.types) {
         let definition = schema.get_object(&record.name).and_then(|ty| ty.location());
-        if is_never(&rules.read.test) && !log.has_error_within(definition) {
+        if rules.read.test.is_never() && !log.has_error_within(definition) {
             log.warning(
                 type_span(schema, record),
                 "RULE_UNREADABLE",
@@ -106,24 +106,6 @@ fn actor_fields(test: &RuleTest, found: &mut Vec<FieldId>) {
         }
         RuleTest::Not(inner) | RuleTest::Related { test: inner, .. } => actor_fields(inner, found),
         RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
-    }
-}
-
-/// True if no actor and no record can meet the test, as far as its constants tell.
-fn is_never(test: &RuleTest) -> bool {
-    match test {
-        RuleTest::Constant(value) => !value,
-        RuleTest::Any(tests) => tests.iter().all(is_never),
-        RuleTest::All(tests) => tests.iter().any(is_never),
-        RuleTest::Related { test, .. } => is_never(test),
-        RuleTest::OneOf { choices, .. } => choices.is_empty(),
-        RuleTest::Not(_)
-        | RuleTest::SignedIn
-        | RuleTest::HasRole(_)
-        | RuleTest::Compare { .. }
-        | RuleTest::IsAbsent(_)
-        | RuleTest::IsTrue(_)
-        | RuleTest::HasItem { .. } => false,
     }
 }
 

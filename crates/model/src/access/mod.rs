@@ -22,6 +22,7 @@ mod access_directives;
 mod access_model;
 mod access_rule;
 mod access_warnings;
+mod hidden_fields;
 mod rule_literal;
 
 // The rules for one actor.
@@ -30,6 +31,7 @@ mod rule_folding;
 pub(crate) use crate::access::access_directives::read_access;
 pub use crate::access::access_model::{AccessModel, AccessRule, AccountType, FieldAccess, TypeAccess};
 pub use crate::access::access_rule::{AccessAction, RecordPath, RuleTest, RuleValue};
+pub(crate) use crate::access::hidden_fields::{make_nullable, mark_hidden_fields};
 pub(crate) use crate::access::rule_error::RuleError;
 pub use crate::access::rule_folding::{AccessVerdict, ActorFact, ActorFacts};
 pub(crate) use crate::access::rule_literal::source_range;

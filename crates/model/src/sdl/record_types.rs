@@ -365,6 +365,7 @@ impl<'a> RecordTypeReader<'a> {
             description: def.description.as_ref().map(|text| text.to_string()),
             renamed_from: directives.renamed_from.clone(),
             arguments: read_arguments(self.schema, &def.arguments),
+            may_be_hidden: false,
             name_words: OnceLock::new(),
         }
     }
@@ -488,6 +489,7 @@ fn hidden_key(form: KeyForm) -> Field {
         description: None,
         renamed_from: None,
         arguments: Vec::new(),
+        may_be_hidden: false,
         name_words: OnceLock::new(),
     }
 }
