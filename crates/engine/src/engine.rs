@@ -50,7 +50,7 @@ impl Engine {
         limits: PlanLimits,
     ) -> Engine {
         let (store, generation) = (feed.store().clone(), feed.gate().generation());
-        let authority = authority_of(&model, Actor::default());
+        let authority = authority_of(&model, &limits, Actor::default());
         let inner = Arc::new(EngineInner {
             model,
             bindings,
@@ -67,7 +67,7 @@ impl Engine {
 
     /// The engine on behalf of an actor: what the rules leave to them. A new engine is anonymous.
     pub fn for_actor(&self, actor: Actor) -> Engine {
-        Engine { inner: self.inner.clone(), authority: authority_of(self.model(), actor) }
+        Engine { inner: self.inner.clone(), authority: authority_of(self.model(), self.limits(), actor) }
     }
 
     /// The engine on behalf of the operator, for whom the rules of the schema do not apply.
@@ -208,9 +208,10 @@ impl Engine {
     }
 }
 
-fn authority_of(model: &Model, actor: Actor) -> Authority {
+fn authority_of(model: &Model, limits: &PlanLimits, actor: Actor) -> Authority {
     let Some(access) = &model.access else { return Authority::operator() };
-    Authority::of_actor(Arc::new(AccessView::new(model, access, actor, jiff::Timestamp::now())))
+    let now = jiff::Timestamp::now();
+    Authority::of_actor(Arc::new(AccessView::new(model, access, actor, now, &limits.time_zone)))
 }
 
 /// The sink for the rows, and how the operations of a request belong together.

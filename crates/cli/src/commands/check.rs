@@ -181,7 +181,8 @@ impl CheckReport {
 }
 
 fn required_but_hidden(model: &Model) -> Vec<String> {
-    let fields = model.records.iter().flat_map(|record| record.fields.iter().map(move |field| (record, field)));
+    let fields =
+        model.records.iter().flat_map(|record| record.fields.iter().map(move |field| (record, field)));
     let hidden = fields.filter(|(_, field)| field.required && field.may_be_hidden);
     hidden.map(|(record, field)| format!("{}.{}", record.name, field.name)).collect()
 }

@@ -6,7 +6,7 @@ use trefoil_model::access::{
     AccessAction, AccessModel, AccessRule, AccessVerdict, FieldAccess, RuleTest, TypeAccess,
 };
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, Model, RecordTypeId, Relation, SourceLocation};
+use trefoil_model::{FieldId, Model, RecordTypeId, Relation, SourceLocation, ZoneOffsets};
 
 use crate::access::actor::{Actor, ActorAtTime};
 
@@ -72,8 +72,15 @@ impl FoldedRule {
 }
 
 impl AccessView {
-    pub fn new(model: &Model, access: &AccessModel, actor: Actor, now: Timestamp) -> AccessView {
-        let at_time = ActorAtTime { actor: &actor, now };
+    /// `zone` is that of the application: it says which day it is.
+    pub fn new(
+        model: &Model,
+        access: &AccessModel,
+        actor: Actor,
+        now: Timestamp,
+        zone: &ZoneOffsets,
+    ) -> AccessView {
+        let at_time = ActorAtTime { actor: &actor, now, zone };
         let types = model.records.iter().zip(&access.types).map(|(record, rules)| {
             let field = |(field, rules): (&trefoil_model::Field, &FieldAccess)| FieldView {
                 read: FoldedRule::of_field(rules.read.as_ref(), &at_time),

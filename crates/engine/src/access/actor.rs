@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use trefoil_model::access::{ActorFact, ActorFacts, RuleValue};
-use trefoil_model::{FieldId, RecordId, StoredValue, Value};
+use trefoil_model::access::{ActorFact, ActorFacts, ActorPath, RuleValue};
+use trefoil_model::values::date_times::format_timestamp;
+use trefoil_model::{RecordId, StoredValue, Value, ZoneOffsets};
 
 /// The caller of an operation.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,13 +37,6 @@ pub struct AccountFacts {
     pub id: RecordId,
     /// The values of `me.…` in rules. What is absent is not in the list.
     pub values: Vec<(ActorPath, StoredValue)>,
-}
-
-/// The way from the account to a value in rules: `me.team.name`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ActorPath {
-    pub references: Vec<FieldId>,
-    pub field: FieldId,
 }
 
 impl Actor {
@@ -78,9 +72,11 @@ impl Actor {
 }
 
 /// An actor at the time of a request.
-pub(super) struct ActorAtTime<'a> {
+pub(crate) struct ActorAtTime<'a> {
     pub actor: &'a Actor,
     pub now: Timestamp,
+    /// Of the application: says which day it is.
+    pub zone: &'a ZoneOffsets,
 }
 
 impl ActorFacts for ActorAtTime<'_> {
@@ -104,8 +100,8 @@ impl ActorFacts for ActorAtTime<'_> {
                 }))
             }
             RuleValue::Claim(path) => known(self.actor.claim(path).and_then(claim_value)),
-            RuleValue::Now => ActorFact::Known(StoredValue::Text(self.now.to_string())),
-            RuleValue::Today => ActorFact::Unknown,
+            RuleValue::Now => ActorFact::Known(StoredValue::Text(format_timestamp(self.now))),
+            RuleValue::Today => ActorFact::Known(StoredValue::Text(self.zone.day(self.now))),
             RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => ActorFact::Unknown,
         }
     }

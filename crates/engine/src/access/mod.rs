@@ -5,5 +5,8 @@ mod actor;
 mod authority;
 
 pub use crate::access::access_view::{AccessView, FieldView, FoldedRule, TypeView};
-pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity, ActorPath};
+pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity};
+
+pub(crate) use crate::access::actor::ActorAtTime;
 pub use crate::access::authority::Authority;
+pub use trefoil_model::access::ActorPath;

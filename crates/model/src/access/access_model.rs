@@ -1,6 +1,6 @@
 //! The rules of a schema.
 
-use crate::access::access_rule::{AccessAction, RuleTest};
+use crate::access::access_rule::{AccessAction, ActorPath, RuleTest};
 use crate::field_kind::{FieldId, RecordTypeId};
 use crate::source_file::SourceLocation;
 
@@ -12,6 +12,33 @@ pub struct AccessModel {
     pub types: Vec<TypeAccess>,
     /// The roles that the schema knows: those of the accounts, or else those that rules name.
     pub roles: Vec<String>,
+    /// Those of `@default(from:)`.
+    pub default_paths: Vec<ActorPath>,
+}
+
+impl AccessModel {
+    /// The rules of all types and their fields.
+    pub fn type_rules(&self) -> impl Iterator<Item = &AccessRule> {
+        self.types.iter().flat_map(|rules| {
+            let of_fields = rules.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
+            let of_type = [&rules.read, &rules.create, &rules.update, &rules.delete];
+            of_type.into_iter().chain(&rules.update_to).chain(of_fields.flatten())
+        })
+    }
+
+    /// Every value of the actor's account that rules and defaults use, once: what is loaded with an account.
+    pub fn actor_paths(&self) -> Vec<ActorPath> {
+        let mut paths = self.default_paths.clone();
+        self.type_rules().for_each(|rule| rule.test.collect_actor_paths(&mut paths));
+        if let Some(account) = &self.account {
+            [&account.usable, &account.manage]
+                .into_iter()
+                .for_each(|test| test.collect_actor_paths(&mut paths));
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
 }
 
 /// The type whose records are accounts: `@account`.

@@ -104,7 +104,52 @@ pub struct RecordPath {
     pub references: Vec<FieldId>,
 }
 
+/// The way from the actor's account to a value: `me.team.name`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ActorPath {
+    pub references: Vec<FieldId>,
+    pub field: FieldId,
+}
+
+impl RuleValue {
+    /// The path of a value that the actor's account has.
+    pub fn actor_path(&self) -> Option<ActorPath> {
+        match self {
+            RuleValue::Actor { references, field } => {
+                Some(ActorPath { references: references.clone(), field: *field })
+            }
+            RuleValue::Literal(_)
+            | RuleValue::Field { .. }
+            | RuleValue::Claim(_)
+            | RuleValue::Now
+            | RuleValue::Today
+            | RuleValue::Old(_) => None,
+        }
+    }
+}
+
 impl RuleTest {
+    /// Adds the paths of the actor's account that the test uses.
+    pub fn collect_actor_paths(&self, found: &mut Vec<ActorPath>) {
+        match self {
+            RuleTest::Compare { left, right, .. } => {
+                found.extend([left, right].into_iter().filter_map(RuleValue::actor_path))
+            }
+            RuleTest::IsAbsent(value) | RuleTest::IsTrue(value) => found.extend(value.actor_path()),
+            RuleTest::OneOf { value, choices } => {
+                found.extend(std::iter::once(value).chain(choices).filter_map(RuleValue::actor_path));
+            }
+            RuleTest::HasItem { list, item } => {
+                found.extend([list, item].into_iter().filter_map(RuleValue::actor_path))
+            }
+            RuleTest::All(tests) | RuleTest::Any(tests) => {
+                tests.iter().for_each(|test| test.collect_actor_paths(found));
+            }
+            RuleTest::Not(inner) | RuleTest::Related { test: inner, .. } => inner.collect_actor_paths(found),
+            RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
+        }
+    }
+
     pub fn negated(self) -> RuleTest {
         match self {
             RuleTest::Constant(value) => RuleTest::Constant(!value),

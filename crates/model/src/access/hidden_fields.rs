@@ -11,7 +11,8 @@ pub(crate) fn mark_hidden_fields(records: &mut [RecordType], access: &AccessMode
     for (record, rules) in records.iter_mut().zip(&access.types) {
         for (field, own) in record.fields.iter_mut().zip(&rules.fields) {
             let target = field.kind.relation().map(Relation::target);
-            let of_target = target.filter(|_| field.kind.is_reference()).map(|target| &access.types[target.0].read);
+            let of_target =
+                target.filter(|_| field.kind.is_reference()).map(|target| &access.types[target.0].read);
             let mut rules = own.read.iter().chain(of_target);
             field.may_be_hidden = !field.kind.is_id() && rules.any(|rule| !rule.test.is_always());
         }

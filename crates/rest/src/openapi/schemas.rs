@@ -82,7 +82,7 @@ fn named_schema(field: &Field, context: ValueContext) -> (String, Json) {
 
 /// True if a form that creates a record must have the field.
 pub fn is_required(field: &Field) -> bool {
-    field.is_writable() && field.required && field.default.is_none() && !field.kind.is_link()
+    field.is_writable() && field.required && !field.has_default() && !field.kind.is_link()
 }
 
 fn record_schema(model: &Model, record: &RecordType) -> Json {
