@@ -249,6 +249,9 @@ type Post @allow(read: "published || author == me", create: "role(AUTHOR)", dele
 ";
     assert_eq!(shown.code, 0, "{}", shown.out);
     assert!(shown.out.contains(table.trim_start_matches('\n')), "{}", shown.out);
+    let hidden = "\nnull where a rule hides them, in spite of `!`: User.email\n";
+    let operations = trefoil(&folder, &["check", "app"], &[]);
+    assert!(operations.out.contains(hidden), "{}", operations.out);
     let json = trefoil(&folder, &["check", "app", "--rules", "--format", "json"], &[]);
     let report: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
     assert_eq!(report["rules"][4]["allowed"]["anonymous"], "some", "{report:#}");

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use apollo_compiler::Schema;
 use proptest::prelude::*;
 use trefoil_model::sdl::directives::{BUILTIN_DIRECTIVES, HELPER_TYPES};
 use trefoil_model::{
@@ -256,6 +257,50 @@ fn schema_extensions_are_merged() {
     assert!(model.sdl.contains("schema @link(url: \"https://x.example\") {\n  query: Q\n}"), "{}", model.sdl);
     assert!(model.find_root_field(trefoil_model::RootKind::Query, "a").is_some());
     assert!(!model.sdl.contains("extend"));
+}
+
+#[test]
+fn what_rules_may_hide_is_nullable_where_it_is_shown() {
+    let schema = r#"
+interface Named { name: String! }
+type Team implements Named @allow(read: true) { id: ID! name: String! @allow(read: "signedIn") motto: String! @allow(read: true) }
+type Club implements Named { id: ID! name: String! }
+type Person @allow(read: true, write: true) {
+  id: ID!
+  team: Team!
+  club: Club!
+  clubId: ID!
+  name: String!
+  pin: Int! @allow(read: false)
+  clubs: [Club!]!
+}
+extend schema @generate
+"#;
+    let (model, _) = load(&[file("a.graphqls", schema)]);
+    let type_of = |ty: &str, field: &str| {
+        model.schema.type_field(ty, field).map(|field| field.ty.to_string()).expect("a field")
+    };
+    for (ty, field, shown) in [
+        ("Named", "name", "String"),
+        ("Team", "name", "String"),
+        ("Team", "motto", "String!"),
+        ("Club", "name", "String!"),
+        ("Person", "id", "ID!"),
+        ("Person", "team", "Team!"),
+        ("Person", "club", "Club"),
+        ("Person", "clubId", "ID"),
+        ("Person", "name", "String!"),
+        ("Person", "pin", "Int"),
+        ("Person", "clubs", "[Club!]!"),
+    ] {
+        assert_eq!(type_of(ty, field), shown, "{ty}.{field}");
+    }
+    assert!(model.sdl.contains("club: Club\n"), "{}", model.sdl);
+    let input = model.schema.get_input_object("PersonCreate").expect("an input");
+    assert_eq!(input.fields["pin"].ty.to_string(), "Int!");
+    assert!(model.records.iter().flat_map(|record| &record.fields).all(|field| field.required));
+    // Printed and read again, it is still a schema.
+    Schema::parse_and_validate(&model.sdl, "a.graphqls").expect("valid");
 }
 
 proptest! {

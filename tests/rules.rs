@@ -263,7 +263,12 @@ fn ending<T>(written: Result<T, Error>) -> String {
                 .violations()
                 .iter()
                 .map(|violation| format!(" {:?} {}", violation.path, violation.code));
-            format!("{}{}{}", error.code(), names.collect::<String>(), error.cause().map(ToString::to_string).unwrap_or_default())
+            format!(
+                "{}{}{}",
+                error.code(),
+                names.collect::<String>(),
+                error.cause().map(ToString::to_string).unwrap_or_default()
+            )
         }
     }
 }

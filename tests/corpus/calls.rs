@@ -278,7 +278,7 @@ fn operation_document(
         true => String::new(),
         false => format!("({})", list.join(", ")),
     };
-    let fields = selection_text(model, model.record(builtin.record), &|_| None);
+    let fields = selection_text(model, None, builtin.record, &|_| None);
     let fields = format!("__typename {fields}");
     let selection = match builtin.result_shape {
         ResultShape::Record | ResultShape::List => format!("{{ {fields} }}"),

@@ -104,7 +104,7 @@ impl ResourceSettings {
         }
         let mut blank_fields = Vec::new();
         for (position, other) in record.fields.iter().enumerate() {
-            let is_needed = other.required && other.default.is_none() && other.is_writable();
+            let is_needed = other.required && !other.has_default() && other.is_writable();
             if position == field.0 || !is_needed {
                 continue;
             }

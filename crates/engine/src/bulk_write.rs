@@ -8,7 +8,7 @@ use trefoil_model::{Model, RecordId, RecordTypeId};
 use crate::engine::{Engine, downcast_sink};
 use crate::operation::{Operation, Outcome};
 use crate::owned_records::OwnedRow;
-use crate::plan::{ImportedRecord, Plan, PreparedSelection};
+use crate::plan::{ImportedRecord, Plan, PlanLimits, PreparedSelection};
 use crate::row::{Row, RowSink};
 use crate::store::{BulkTransaction, CancelFlag, DanglingReference, StoreJob};
 
@@ -16,6 +16,8 @@ use crate::store::{BulkTransaction, CancelFlag, DanglingReference, StoreJob};
 pub struct BulkWrite<'e> {
     model: Arc<Model>,
     transaction: Box<dyn BulkTransaction + 'e>,
+    /// The usual ones, in the time zone of the application.
+    limits: PlanLimits,
     cancel_flag: CancelFlag,
 }
 
@@ -34,7 +36,9 @@ impl Engine {
         }
         self.check_tables()?;
         let transaction = self.store().begin_bulk_write(self.model()).await?;
-        Ok(BulkWrite { model: self.model().clone(), transaction, cancel_flag: CancelFlag::default() })
+        let limits = PlanLimits { time_zone: self.limits().time_zone.clone(), ..PlanLimits::default() };
+        let (model, cancel_flag) = (self.model().clone(), CancelFlag::default());
+        Ok(BulkWrite { model, transaction, limits, cancel_flag })
     }
 }
 
@@ -85,8 +89,8 @@ impl BulkWrite<'_> {
         let mut plans = Vec::with_capacity(steps.len());
         for (position, step) in steps.into_iter().enumerate() {
             let planned = match step {
-                BulkStep::Import(import) => Plan::prove_import(&self.model, import, now),
-                BulkStep::Run(operation) => Plan::prove_bulk(&self.model, operation, now),
+                BulkStep::Import(import) => Plan::prove_import(&self.model, &self.limits, import, now),
+                BulkStep::Run(operation) => Plan::prove_bulk(&self.model, &self.limits, operation, now),
             };
             match planned {
                 Ok(plan) => plans.push((position, plan)),

@@ -54,8 +54,9 @@ impl Engine {
     ) -> Engine {
         let (store, generation) = (feed.store().clone(), feed.gate().generation());
         let access = model.access.as_ref().map(|access| RuleCache::new(&model, access));
+        let zone = &limits.time_zone;
         let authority =
-            access.as_ref().map_or_else(Authority::operator, |rules| rules.authority(&model, None));
+            access.as_ref().map_or_else(Authority::operator, |rules| rules.authority(&model, None, zone));
         let inner = Arc::new(EngineInner {
             model,
             bindings,
@@ -73,9 +74,10 @@ impl Engine {
 
     /// The engine on behalf of an actor: what the rules leave to them. A new engine is anonymous.
     pub fn for_actor(&self, actor: &Actor) -> Engine {
+        let (identity, zone) = (actor.identity.as_ref(), &self.limits().time_zone);
         let authority = match &self.inner.rule_cache {
             None => Authority::operator(),
-            Some(rules) => rules.authority(self.model(), actor.identity.as_ref()),
+            Some(rules) => rules.authority(self.model(), identity, zone),
         };
         Engine { inner: self.inner.clone(), authority }
     }

@@ -233,7 +233,7 @@ impl<'m> FakeRecords<'m> {
         id: i64,
         random: SeededRandom,
     ) -> Result<Option<Value>> {
-        let is_optional = !field.required || field.default.is_some();
+        let is_optional = !field.required || field.has_default();
         if is_optional && !field.unique && random.derive("missing").below(12) == 0 {
             return Ok(None);
         }

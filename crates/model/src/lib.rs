@@ -46,6 +46,7 @@ use indexmap::IndexMap;
 use crate::naming::names;
 
 pub use crate::access::AccessModel;
+use crate::access::RuleValue;
 pub use crate::aggregate_wrapper::{MeasureFields, RelationSummary};
 pub use crate::change_wrapper::ChangePart;
 pub use crate::comparison_op::ComparisonOp;
@@ -124,8 +125,6 @@ pub struct Field {
     pub kind: FieldKind,
     /// Non-null in the schema.
     pub required: bool,
-    /// The rules of the schema may hide the value, or the record that it refers to, from some actors.
-    pub may_be_hidden: bool,
     pub unique: bool,
     /// Texts that differ only in the case of ASCII letters are equal: `@unique(ignoreCase: true)`.
     pub ignores_case: bool,
@@ -134,11 +133,15 @@ pub struct Field {
     pub display: FieldDisplay,
     pub rules: Vec<FieldRule>,
     pub default: Option<Value>,
+    /// `@default(from:)`: what the actor or the time of the request has, and not a literal.
+    pub default_from: Option<RuleValue>,
     pub value_source: ValueSource,
     pub description: Option<String>,
     pub renamed_from: Option<String>,
     /// Filter and paging arguments; only lists of records have them.
     pub arguments: Vec<Argument>,
+    /// A rule may hide it or the record that it leads to: then it is null where the record is shown.
+    pub may_be_hidden: bool,
     pub(crate) name_words: OnceLock<Vec<String>>,
 }
 
@@ -180,6 +183,23 @@ pub enum ValueSource {
     UpdateTime,
     /// `@version`: the record's version.
     RecordVersion,
+    /// `@createdBy`: the account of who created the record.
+    CreatingAccount,
+    /// `@updatedBy`: the account of who last changed the record.
+    UpdatingAccount,
+}
+
+impl ValueSource {
+    /// True if the server fills in the account of the actor.
+    pub const fn is_account(self) -> bool {
+        match self {
+            ValueSource::CreatingAccount | ValueSource::UpdatingAccount => true,
+            ValueSource::Client
+            | ValueSource::CreationTime
+            | ValueSource::UpdateTime
+            | ValueSource::RecordVersion => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -408,6 +428,21 @@ impl Field {
     /// The words of its name and of that in inputs.
     pub(crate) fn own_words(&self) -> Vec<String> {
         [&self.name, &self.input_name].map(|name| names::snake_words(name)).into()
+    }
+
+    /// True for a reference that the server fills.
+    pub fn is_filled_reference(&self) -> bool {
+        self.kind.is_reference() && !self.is_writable()
+    }
+
+    /// True if a new record needs no value for it, because there is one where none is given.
+    pub fn has_default(&self) -> bool {
+        self.default.is_some() || self.default_from.is_some()
+    }
+
+    /// True if it has a value wherever the record is shown.
+    pub fn is_always_shown(&self) -> bool {
+        self.required && !self.may_be_hidden
     }
 
     /// True if clients may set it when they create or change a record.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use trefoil_application::App;
 use trefoil_engine::{ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry};
 use trefoil_model::diagnostic::{Diagnostic, Severity, render_all};
-use trefoil_model::{SourceFile, SourceLocation};
+use trefoil_model::{Model, SourceFile, SourceLocation};
 use trefoil_server::load_application::{LoadedApplication, load_application};
 use trefoil_server::{StartError, lifecycle};
 
@@ -61,6 +61,8 @@ struct CheckReport {
     operations: Vec<OperationReport>,
     /// Who may do what; `None` for an open application.
     rules: Option<RulesTable>,
+    /// The required fields that rules may hide: `Post.author`.
+    hidden_fields: Vec<String>,
     shows_rules: bool,
 }
 
@@ -80,13 +82,14 @@ impl CheckReport {
         mut diagnostics: Vec<Diagnostic>,
         registry: &ResolverRegistry,
     ) -> Result<CheckReport, CommandError> {
-        let (mut operations, mut rules) = (Vec::new(), None);
+        let (mut operations, mut rules, mut hidden_fields) = (Vec::new(), None, Vec::new());
         if !app.schema.is_empty() {
             match load_application(&app, registry) {
                 Ok(application) => {
                     operations = report_operations(&application);
                     let model = &application.model;
                     rules = model.access.as_ref().map(|access| RulesTable::new(model, access));
+                    hidden_fields = required_but_hidden(model);
                     diagnostics.extend(application.warnings.iter().cloned());
                     diagnostics.extend(check_seed(&app, &application, registry)?);
                 }
@@ -98,7 +101,7 @@ impl CheckReport {
         for source in sources.iter_mut().filter(|source| source.name.ends_with(".toml")) {
             source.text = mask_passwords(&source.text);
         }
-        Ok(CheckReport { diagnostics, sources, operations, rules, shows_rules: false })
+        Ok(CheckReport { diagnostics, sources, operations, rules, hidden_fields, shows_rules: false })
     }
 
     fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
@@ -130,6 +133,10 @@ impl CheckReport {
             };
         }
         let gap = if self.operations.is_empty() { "" } else { "\n" };
+        if !self.hidden_fields.is_empty() {
+            let fields = self.hidden_fields.join(", ");
+            let _ = writeln!(text, "{gap}null where a rule hides them, in spite of `!`: {fields}");
+        }
         text + &format!("{gap}{}\n", self.summary())
     }
 
@@ -163,11 +170,21 @@ impl CheckReport {
             .map(|severity| self.with_severity(severity).map(Diagnostic::to_json).collect::<Vec<_>>());
         let operations: Vec<Value> = self.operations.iter().map(operation_json).collect();
         let mut report = json!({ "mistakes": mistakes, "warnings": warnings, "operations": operations });
+        if !self.hidden_fields.is_empty() {
+            report["hiddenFields"] = json!(self.hidden_fields);
+        }
         if self.shows_rules {
             report["rules"] = self.rules.as_ref().map(RulesTable::to_json).into();
         }
         format!("{report:#}\n")
     }
+}
+
+fn required_but_hidden(model: &Model) -> Vec<String> {
+    let fields =
+        model.records.iter().flat_map(|record| record.fields.iter().map(move |field| (record, field)));
+    let hidden = fields.filter(|(_, field)| field.required && field.may_be_hidden);
+    hidden.map(|(record, field)| format!("{}.{}", record.name, field.name)).collect()
 }
 
 /// The diagnostics that a first start would give for the seed.

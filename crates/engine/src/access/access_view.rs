@@ -11,7 +11,9 @@ use trefoil_model::access::{
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::date_times::format_timestamp;
-use trefoil_model::{Field, FieldId, Model, RecordTypeId, Relation, SourceLocation, StoredValue};
+use trefoil_model::{
+    Field, FieldId, Model, RecordTypeId, Relation, SourceLocation, StoredValue, ZoneOffsets,
+};
 
 use crate::access::actor::{ActorFactsView, ActorIdentity};
 use crate::operation::ReferencePath;
@@ -126,12 +128,14 @@ impl ActorRules {
 }
 
 impl AccessView {
+    /// `zone` is that of the application: it says which day it is.
     pub(crate) fn new(
         identity: Option<Arc<ActorIdentity>>,
         rules: Arc<ActorRules>,
         now: Timestamp,
+        zone: &ZoneOffsets,
     ) -> AccessView {
-        let today = StoredValue::Text(now.to_zoned(jiff::tz::TimeZone::UTC).date().to_string());
+        let today = StoredValue::Text(zone.day(now));
         // What depends on the time is nobody else's answer, and not for later either.
         let time = if rules.depends_on_time { now.as_nanosecond() as u128 } else { 0 };
         let class = rules.class ^ time;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use trefoil_model::access::{ActorFact, ActorFacts, RuleValue};
-use trefoil_model::{FieldId, RecordId, StoredValue, Value};
+use trefoil_model::access::{ActorFact, ActorFacts, ActorPath, RuleValue};
+use trefoil_model::{RecordId, StoredValue, Value};
 
 /// The caller of an operation.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,13 +36,6 @@ pub struct AccountFacts {
     pub id: RecordId,
     /// The values of `me.…` in rules. What is absent is not in the list.
     pub values: Vec<(ActorPath, StoredValue)>,
-}
-
-/// The way from the account to a value in rules: `me.team.name`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ActorPath {
-    pub references: Vec<FieldId>,
-    pub field: FieldId,
 }
 
 impl Actor {

@@ -6,6 +6,7 @@ mod authority;
 mod rule_cache;
 
 pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};
-pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity, ActorPath};
+pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity};
 pub use crate::access::authority::Authority;
 pub(crate) use crate::access::rule_cache::RuleCache;
+pub use trefoil_model::access::ActorPath;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use trefoil_model::Model;
 use trefoil_model::access::AccessModel;
+use trefoil_model::{Model, ZoneOffsets};
 
 use crate::access::access_view::{AccessView, ActorRules};
 use crate::access::actor::ActorIdentity;
@@ -28,12 +28,17 @@ impl RuleCache {
     }
 
     /// The authority of an actor for one request.
-    pub fn authority(&self, model: &Model, identity: Option<&Arc<ActorIdentity>>) -> Authority {
+    pub fn authority(
+        &self,
+        model: &Model,
+        identity: Option<&Arc<ActorIdentity>>,
+        zone: &ZoneOffsets,
+    ) -> Authority {
         let rules = match identity {
             None => self.anonymous.clone(),
             Some(identity) => self.rules_of(model, identity),
         };
-        let view = AccessView::new(identity.cloned(), rules, jiff::Timestamp::now());
+        let view = AccessView::new(identity.cloned(), rules, jiff::Timestamp::now(), zone);
         Authority::of_actor(Arc::new(view))
     }
 

@@ -75,7 +75,7 @@ fn unset_fields(
                 && field.is_stored()
                 && !field.kind.is_id()
                 && field.value_source == ValueSource::Client
-                && field.default.is_none()
+                && !field.has_default()
                 && !settable.contains(id)
         })
         .map(|(id, _)| id)

@@ -11,6 +11,7 @@ use trefoil_model::{
     ValueType,
 };
 
+use crate::access::AccessView;
 use crate::builtin_operation::VerbGroup;
 use crate::graphql_document::literals::graphql_literal;
 use crate::graphql_document::where_literal::WhereWriter;
@@ -371,15 +372,16 @@ fn required_filters(root: &RootField, builtin: &BuiltinOperation) -> usize {
 /// The stored fields of a record that the actor may see as a selection, with embedded values. `reference_selection` gives
 /// the selection of a referenced record; `None` leaves the reference out.
 pub fn selection_text(
-    engine: &Engine,
+    model: &Model,
+    view: Option<&AccessView>,
     record: RecordTypeId,
     reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> String {
-    let (model, owner) = (engine.model(), engine.model().record(record));
+    let owner = model.record(record);
     // A type without a key has one that the schema does not show.
     let is_declared = |field: &Field| model.schema.type_field(&owner.name, &field.name).is_ok();
-    let is_shown =
-        |(id, field): &(usize, &Field)| is_declared(field) && engine.shows_field(record, FieldId(*id));
+    let is_hidden = |id: usize| view.is_some_and(|view| view.hides_field(record, FieldId(id)));
+    let is_shown = |(id, field): &(usize, &Field)| is_declared(field) && !is_hidden(*id);
     let fields = owner.fields.iter().enumerate().filter(is_shown);
     let words = fields.filter_map(|(_, field)| field_selection_text(model, field, reference_selection));
     let words: Vec<String> = words.collect();

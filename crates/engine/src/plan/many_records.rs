@@ -9,8 +9,9 @@ use trefoil_model::{FieldId, Model, RecordTypeId, Value};
 use crate::operation::{Condition, CountMode, FilledField};
 use crate::plan::listing::PlannedListing;
 use crate::plan::plan_limits::PlanLimits;
+use crate::plan::planning::Planning;
 use crate::plan::predicate::plan_predicates;
-use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
+use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
 /// The records that meet all conditions, counted up to the limit.
 pub(super) fn plan_matches(
@@ -37,24 +38,22 @@ pub fn check_record_count(count: usize, limits: &PlanLimits) -> Result<()> {
 
 /// The values of new records. All have the same fields in the same order, so that one statement does for all.
 pub(super) fn plan_items(
-    model: &Model,
+    planning: Planning<'_>,
     record: RecordTypeId,
     items: Vec<Vec<(FieldId, Value)>>,
     filled_fields: &[FilledField],
-    limits: &PlanLimits,
-    now: jiff::Timestamp,
 ) -> Result<Vec<PlannedValues>> {
-    check_record_count(items.len(), limits)?;
+    check_record_count(items.len(), planning.limits)?;
     let mut planned = Vec::with_capacity(items.len());
     let mut violations: Vec<Violation> = Vec::new();
     for (index, fields) in items.into_iter().enumerate() {
-        let planner = WritePlanner::new(model, record, now);
-        match planner.plan_create(None, fields, filled_fields, WriteOrigin::Client) {
+        let planner = WritePlanner::new(planning, record);
+        match planner.plan_create(None, fields, filled_fields) {
             Ok(parts) => planned.push(parts),
             Err(error @ Error::Invalid(_)) => {
                 violations.extend(error.of_item(index).violations().iter().cloned());
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.of_item(index)),
         }
         if violations.len() >= coerce::MAX_VIOLATIONS {
             break;

@@ -2,11 +2,13 @@
 //! plans.
 
 mod access_check;
+mod actor_values;
 mod aggregate;
 mod listing;
 mod many_records;
 mod nested;
 mod plan_limits;
+mod planning;
 mod predicate;
 mod relation_lengths;
 mod search_letters;
@@ -15,6 +17,7 @@ mod selection;
 mod statement_shape;
 mod text_search;
 mod write_planner;
+mod write_refusal;
 
 use std::sync::Arc;
 
@@ -27,7 +30,8 @@ use crate::operation::{Condition, MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::listing::plan_listing;
 use crate::plan::nested::plan_nested;
-use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
+use crate::plan::planning::{Planning, WriteOrigin};
+use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
 pub(crate) use crate::plan::access_check::check_conditions;
 pub use crate::plan::aggregate::{MAX_GROUP_KEYS, PlannedAggregate, PlannedHaving, joined_references};
@@ -150,8 +154,13 @@ impl Plan {
     }
 
     /// Plans an operation of a bulk write.
-    pub(crate) fn prove_bulk(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
-        let (limits, authority) = (&PlanLimits::default(), &Authority::operator());
+    pub(crate) fn prove_bulk(
+        model: &Model,
+        limits: &PlanLimits,
+        operation: Operation,
+        now: jiff::Timestamp,
+    ) -> Result<Plan> {
+        let authority = &Authority::operator();
         let planning = Planning { model, limits, authority, now, origin: WriteOrigin::BulkWrite };
         plan_action(planning, operation).map(|action| Plan::proven(action, authority))
     }
@@ -167,13 +176,20 @@ impl Plan {
     }
 
     /// Plans an imported record: validated like a creation, but timestamps that the server fills may be given.
-    pub fn prove_import(model: &Model, import: ImportedRecord, now: jiff::Timestamp) -> Result<Plan> {
+    pub(crate) fn prove_import(
+        model: &Model,
+        limits: &PlanLimits,
+        import: ImportedRecord,
+        now: jiff::Timestamp,
+    ) -> Result<Plan> {
         let ImportedRecord { record, id, fields, selection } = import;
+        let authority = &Authority::operator();
+        let planning = Planning { model, limits, authority, now, origin: WriteOrigin::BulkWrite };
         let PlannedValues { id, values, links } =
-            WritePlanner::new(model, record, now).plan_import(id, fields)?;
-        let selection = selection.plan(model, &PlanLimits::default(), record)?;
+            WritePlanner::new(planning, record).plan_import(id, fields)?;
+        let selection = selection.plan(model, limits, record)?;
         let action = PlanAction::Create { record, id, values, links, selection };
-        Ok(Plan::proven(action, &Authority::operator()))
+        Ok(Plan::proven(action, authority))
     }
 
     pub fn is_write(&self) -> bool {
@@ -195,18 +211,8 @@ impl Plan {
     }
 }
 
-/// What plans depend on besides the operation.
-#[derive(Clone, Copy)]
-struct Planning<'a> {
-    model: &'a Model,
-    limits: &'a PlanLimits,
-    authority: &'a Authority,
-    now: jiff::Timestamp,
-    origin: WriteOrigin,
-}
-
 fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanAction> {
-    let Planning { model, limits, authority, now, origin } = planning;
+    let Planning { model, limits, authority, now, .. } = planning;
     if let Some(view) = authority.view() {
         access_check::check_operation(model, view, &operation)?;
     }
@@ -221,7 +227,7 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
         },
         Operation::Create { record, id, fields, filled_fields, selection } => {
             let PlannedValues { id, values, links } =
-                WritePlanner::new(model, record, now).plan_create(id, fields, &filled_fields, origin)?;
+                WritePlanner::new(planning, record).plan_create(id, fields, &filled_fields)?;
             PlanAction::Create {
                 record,
                 id,
@@ -240,7 +246,7 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
             selection,
         } => {
             let PlannedValues { values, links, .. } =
-                WritePlanner::new(model, record, now).plan_update(fields, &filled_fields, missing_fields)?;
+                WritePlanner::new(planning, record).plan_update(fields, &filled_fields, missing_fields)?;
             let selection = selection.plan(model, limits, record)?;
             PlanAction::Update { record, id, values, links, expected_version, selection }
         }
@@ -256,12 +262,12 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
                 let selection = selection.clone();
                 Plan::proven(PlanAction::Create { record, id, values, links, selection }, authority)
             };
-            let items = many_records::plan_items(model, record, items, &filled_fields, limits, now)?;
+            let items = many_records::plan_items(planning, record, items, &filled_fields)?;
             PlanAction::CreateMany(items.into_iter().map(create).collect())
         }
         Operation::UpdateMany { record, conditions, fields, filled_fields } => {
             let listing = many_records::plan_matches(model, record, &conditions, limits)?;
-            let planner = WritePlanner::new(model, record, now);
+            let planner = WritePlanner::new(planning, record);
             let PlannedValues { values, links, .. } =
                 planner.plan_update(fields, &filled_fields, MissingFields::Keep)?;
             PlanAction::UpdateMany { record, listing, values, links }
@@ -280,7 +286,7 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
                 None => many_records::plan_unique_match(model, record, &by, &fields, limits)?,
             };
             let changes = fields.iter().filter(|(field, _)| *field != key).cloned().collect();
-            let PlannedValues { values, links, .. } = WritePlanner::new(model, record, now).plan_update(
+            let PlannedValues { values, links, .. } = WritePlanner::new(planning, record).plan_update(
                 changes,
                 &filled_fields,
                 MissingFields::Keep,
@@ -293,7 +299,7 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
                     PlanAction::Upsert { record, listing, create, values, links, selection }
                 }
                 // Enough to change the record, not to create one.
-                (Err(Error::Invalid(_)), Some(id)) => {
+                (Err(Error::Invalid(_) | Error::Forbidden { .. } | Error::Unauthenticated), Some(id)) => {
                     let (expected_version, selection) = (None, planned_selection);
                     PlanAction::Update { record, id, values, links, expected_version, selection }
                 }
@@ -301,7 +307,7 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
             }
         }
         Operation::Nested { record, write, selection } => {
-            PlanAction::Nested(Box::new(plan_nested(model, limits, record, write, selection, now, origin)?))
+            PlanAction::Nested(Box::new(plan_nested(planning, record, write, selection)?))
         }
         Operation::ReadImage { record, image, selection } => {
             PlanAction::ReadImage { record, image, selection: selection.plan(model, limits, record)? }

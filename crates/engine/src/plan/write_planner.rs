@@ -9,6 +9,8 @@ use trefoil_model::{
 };
 
 use crate::operation::{FillValue, FilledField, MissingFields};
+use crate::plan::planning::{Planning, WriteOrigin};
+use crate::plan::write_refusal::WriteRefusal;
 
 use crate::plan::predicate::under_field;
 
@@ -17,15 +19,6 @@ const MAX_CHOSEN_ID: i64 = 9_007_199_254_740_991;
 
 /// The same where ids are of GraphQL's type Int, which ends a million ids later.
 const MAX_CHOSEN_INT_ID: i64 = i32::MAX as i64 - 1_000_000;
-
-/// By whom a record is created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WriteOrigin {
-    /// A request.
-    Client,
-    /// A seed or another bulk write: any id may come from another store.
-    BulkWrite,
-}
 
 /// The validated values of one write.
 #[derive(Default)]
@@ -38,24 +31,26 @@ pub(crate) struct PlannedValues {
 
 /// Collects and validates the values of one write.
 pub(crate) struct WritePlanner<'a> {
+    pub(super) planning: Planning<'a>,
     model: &'a Model,
-    record: &'a RecordType,
-    now: jiff::Timestamp,
+    pub(super) record: &'a RecordType,
     /// Fields that get their content from other records of a nested write.
     supplied_fields: Vec<FieldId>,
-    planned: PlannedValues,
+    pub(super) planned: PlannedValues,
     violations: Vec<Violation>,
+    pub(super) refusal: WriteRefusal,
 }
 
 impl<'a> WritePlanner<'a> {
-    pub(crate) fn new(model: &'a Model, record: RecordTypeId, now: jiff::Timestamp) -> Self {
+    pub(crate) fn new(planning: Planning<'a>, record: RecordTypeId) -> Self {
         WritePlanner {
-            model,
-            record: model.record(record),
-            now,
+            planning,
+            model: planning.model,
+            record: planning.model.record(record),
             supplied_fields: Vec::new(),
             planned: PlannedValues::default(),
             violations: Vec::new(),
+            refusal: WriteRefusal::default(),
         }
     }
 
@@ -69,17 +64,17 @@ impl<'a> WritePlanner<'a> {
         id: Option<RecordId>,
         fields: Vec<(FieldId, Value)>,
         filled_fields: &[FilledField],
-        origin: WriteOrigin,
     ) -> Result<PlannedValues> {
         self.planned.id = id;
         let mut is_given = self.accept_all(fields);
         self.complete_id();
-        if origin == WriteOrigin::Client {
+        if self.planning.origin == WriteOrigin::Client {
             self.check_counted_id();
         }
         self.fill_fields(filled_fields.iter(), &mut is_given);
         self.fill_missing(&is_given);
         self.set_timestamps(&[ValueSource::CreationTime, ValueSource::UpdateTime]);
+        self.fill_accounts(&[ValueSource::CreatingAccount, ValueSource::UpdatingAccount], &is_given);
         self.finish()
     }
 
@@ -92,13 +87,17 @@ impl<'a> WritePlanner<'a> {
         self.complete_id();
         let is_timestamp = |id: &FieldId| match self.record.field(*id).value_source {
             ValueSource::CreationTime | ValueSource::UpdateTime => true,
-            ValueSource::Client | ValueSource::RecordVersion => false,
+            ValueSource::Client
+            | ValueSource::RecordVersion
+            | ValueSource::CreatingAccount
+            | ValueSource::UpdatingAccount => false,
         };
         let (timestamps, client_fields): (Vec<_>, Vec<_>) =
             fields.into_iter().partition(|(id, _)| is_timestamp(id));
         let is_given = self.accept_all(client_fields);
         self.fill_missing(&is_given);
         self.set_timestamps(&[ValueSource::CreationTime, ValueSource::UpdateTime]);
+        self.fill_accounts(&[ValueSource::CreatingAccount, ValueSource::UpdatingAccount], &is_given);
         for (id, value) in timestamps.iter().filter(|(_, value)| !value.is_null()) {
             self.planned.values.retain(|(existing, _)| existing != id);
             self.accept_field(*id, self.record.field(*id), value);
@@ -121,6 +120,7 @@ impl<'a> WritePlanner<'a> {
         }
         if self.changes_record() {
             self.set_timestamps(&[ValueSource::UpdateTime]);
+            self.fill_accounts(&[ValueSource::UpdatingAccount], &is_given);
         }
         self.finish()
     }
@@ -130,7 +130,8 @@ impl<'a> WritePlanner<'a> {
         !(values.is_empty() && links.is_empty() && self.supplied_fields.is_empty())
     }
 
-    fn finish(self) -> Result<PlannedValues> {
+    fn finish(mut self) -> Result<PlannedValues> {
+        self.refusal.check()?;
         if self.violations.is_empty() { Ok(self.planned) } else { Err(Error::Invalid(self.violations)) }
     }
 
@@ -178,16 +179,19 @@ impl<'a> WritePlanner<'a> {
             if std::mem::replace(&mut is_given[id.0], true) {
                 let message = format!("`{}` is given more than once", field.name);
                 self.violations.push(Violation::new(&field.input_name, "TWICE", message));
-            } else if field.value_source != ValueSource::Client {
+            } else if self.refuses_account(field) {
+                // Said with all that the actor may not set.
+            } else if field.value_source != ValueSource::Client && !field.value_source.is_account() {
                 let message = format!("`{}` is set by the server and cannot be written", field.name);
                 self.violations.push(Violation::new(&field.input_name, "READ_ONLY", message));
             } else {
                 self.accept_field(id, field, &value);
             }
         }
-        for id in &self.supplied_fields {
+        for id in self.supplied_fields.clone() {
+            let field = self.record.field(id);
+            self.refuses_account(field);
             if std::mem::replace(&mut is_given[id.0], true) {
-                let field = self.record.field(*id);
                 let message =
                     format!("`{}` follows from another record of this write; leave it out", field.input_name);
                 self.violations.push(Violation::new(&field.input_name, "TWICE", message));
@@ -196,7 +200,7 @@ impl<'a> WritePlanner<'a> {
         is_given
     }
 
-    fn accept_field(&mut self, id: FieldId, field: &Field, value: &Value) {
+    pub(super) fn accept_field(&mut self, id: FieldId, field: &Field, value: &Value) {
         if let Some(form) = field.kind.key_form() {
             match RecordId::from_value(form, value) {
                 Ok(id) => self.planned.id = Some(id),
@@ -230,8 +234,8 @@ impl<'a> WritePlanner<'a> {
             }
             let field = self.record.field(*id);
             let value = match value {
-                FillValue::CurrentTime => Value::String(date_times::format_timestamp(self.now)),
-                FillValue::CurrentDate => Value::String(self.now.strftime("%Y-%m-%d").to_string()),
+                FillValue::CurrentTime => Value::String(date_times::format_timestamp(self.planning.now)),
+                FillValue::CurrentDate => Value::String(self.planning.now.strftime("%Y-%m-%d").to_string()),
                 FillValue::False => Value::Bool(false),
                 FillValue::Zero => Value::Int(0),
                 FillValue::EmptyList => Value::List(Vec::new()),
@@ -248,9 +252,10 @@ impl<'a> WritePlanner<'a> {
             if is_given[i] || !is_client_field {
                 continue;
             }
-            match &field.default {
-                Some(default) => self.accept_field(FieldId(i), field, default),
-                None => self.accept_field(FieldId(i), field, &Value::Null),
+            match (&field.default, &field.default_from) {
+                (Some(default), _) => self.accept_field(FieldId(i), field, default),
+                (None, Some(source)) => self.fill_from_actor(FieldId(i), field, source),
+                (None, None) => self.accept_field(FieldId(i), field, &Value::Null),
             }
         }
     }
@@ -260,7 +265,7 @@ impl<'a> WritePlanner<'a> {
             if kinds.contains(&field.value_source) {
                 self.planned
                     .values
-                    .push((FieldId(i), StoredValue::Text(date_times::format_timestamp(self.now))));
+                    .push((FieldId(i), StoredValue::Text(date_times::format_timestamp(self.planning.now))));
             }
         }
     }

@@ -200,7 +200,7 @@ impl<'a> AccessReader<'a> {
         let account = account.map(|found| resolver.account_type(found));
         let found_roles = std::mem::take(&mut resolver.roles);
         let roles = roles.unwrap_or_else(|| found_roles.into_iter().collect());
-        let model = AccessModel { account, types, roles };
+        let model = AccessModel { account, types, roles, default_paths: Vec::new() };
         access_warnings::warn_about_rules(self.schema, partial_model, &model, self.log);
         model
     }

@@ -1,7 +1,6 @@
 //! The rules of a schema.
 
-use crate::RecordType;
-use crate::access::access_rule::{AccessAction, RuleTest};
+use crate::access::access_rule::{AccessAction, ActorPath, RuleTest};
 use crate::field_kind::{FieldId, RecordTypeId};
 use crate::source_file::SourceLocation;
 
@@ -13,6 +12,33 @@ pub struct AccessModel {
     pub types: Vec<TypeAccess>,
     /// The roles that the schema knows: those of the accounts, or else those that rules name.
     pub roles: Vec<String>,
+    /// Those of `@default(from:)`.
+    pub default_paths: Vec<ActorPath>,
+}
+
+impl AccessModel {
+    /// The rules of all types and their fields.
+    pub fn type_rules(&self) -> impl Iterator<Item = &AccessRule> {
+        self.types.iter().flat_map(|rules| {
+            let of_fields = rules.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
+            let of_type = [&rules.read, &rules.create, &rules.update, &rules.delete];
+            of_type.into_iter().chain(&rules.update_to).chain(of_fields.flatten())
+        })
+    }
+
+    /// Every value of the actor's account that rules and defaults use, once: what is loaded with an account.
+    pub fn actor_paths(&self) -> Vec<ActorPath> {
+        let mut paths = self.default_paths.clone();
+        self.type_rules().for_each(|rule| rule.test.collect_actor_paths(&mut paths));
+        if let Some(account) = &self.account {
+            [&account.usable, &account.manage]
+                .into_iter()
+                .for_each(|test| test.collect_actor_paths(&mut paths));
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
 }
 
 /// The type whose records are accounts: `@account`.
@@ -56,19 +82,6 @@ pub struct FieldAccess {
     pub read: Option<AccessRule>,
     pub create: Option<AccessRule>,
     pub update: Option<AccessRule>,
-}
-
-impl AccessModel {
-    /// Marks the fields with a rule for reading, and those that lead to records which not everybody may read.
-    pub(crate) fn mark_hidden_fields(&self, records: &mut [RecordType]) {
-        for (record, rules) in records.iter_mut().zip(&self.types) {
-            for (field, rules) in record.fields.iter_mut().zip(&rules.fields) {
-                let target = field.kind.reference().map(|reference| &self.types[reference.target.0]);
-                let is_target_open = target.is_none_or(|target| target.read.test.as_constant() == Some(true));
-                field.may_be_hidden = rules.read.is_some() || !is_target_open;
-            }
-        }
-    }
 }
 
 impl TypeAccess {

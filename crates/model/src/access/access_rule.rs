@@ -104,7 +104,52 @@ pub struct RecordPath {
     pub references: Vec<FieldId>,
 }
 
+/// The way from the actor's account to a value: `me.team.name`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ActorPath {
+    pub references: Vec<FieldId>,
+    pub field: FieldId,
+}
+
+impl RuleValue {
+    /// The path of a value that the actor's account has.
+    pub fn actor_path(&self) -> Option<ActorPath> {
+        match self {
+            RuleValue::Actor { references, field } => {
+                Some(ActorPath { references: references.clone(), field: *field })
+            }
+            RuleValue::Literal(_)
+            | RuleValue::Field { .. }
+            | RuleValue::Claim(_)
+            | RuleValue::Now
+            | RuleValue::Today
+            | RuleValue::Old(_) => None,
+        }
+    }
+}
+
 impl RuleTest {
+    /// Adds the paths of the actor's account that the test uses.
+    pub fn collect_actor_paths(&self, found: &mut Vec<ActorPath>) {
+        match self {
+            RuleTest::Compare { left, right, .. } => {
+                found.extend([left, right].into_iter().filter_map(RuleValue::actor_path))
+            }
+            RuleTest::IsAbsent(value) | RuleTest::IsTrue(value) => found.extend(value.actor_path()),
+            RuleTest::OneOf { value, choices } => {
+                found.extend(std::iter::once(value).chain(choices).filter_map(RuleValue::actor_path));
+            }
+            RuleTest::HasItem { list, item } => {
+                found.extend([list, item].into_iter().filter_map(RuleValue::actor_path))
+            }
+            RuleTest::All(tests) | RuleTest::Any(tests) => {
+                tests.iter().for_each(|test| test.collect_actor_paths(found));
+            }
+            RuleTest::Not(inner) | RuleTest::Related { test: inner, .. } => inner.collect_actor_paths(found),
+            RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
+        }
+    }
+
     pub fn negated(self) -> RuleTest {
         match self {
             RuleTest::Constant(value) => RuleTest::Constant(!value),
@@ -153,6 +198,37 @@ impl RuleTest {
                 relation: *relation,
                 test: Box::new(test.without_values()),
             },
+        }
+    }
+
+    /// True if no actor and no record can meet the test, as far as its constants tell.
+    pub fn is_never(&self) -> bool {
+        self.has_constant(false)
+    }
+
+    /// True if every actor meets the test with every record, as far as its constants tell.
+    pub fn is_always(&self) -> bool {
+        self.has_constant(true)
+    }
+
+    fn has_constant(&self, constant: bool) -> bool {
+        let decides = |test: &RuleTest| test.has_constant(constant);
+        match self {
+            RuleTest::Constant(value) => *value == constant,
+            // One decides whether any of them holds; all, that none does.
+            RuleTest::Any(tests) if constant => tests.iter().any(decides),
+            RuleTest::Any(tests) => tests.iter().all(decides),
+            RuleTest::All(tests) if constant => tests.iter().all(decides),
+            RuleTest::All(tests) => tests.iter().any(decides),
+            RuleTest::Not(inner) => inner.has_constant(!constant),
+            RuleTest::Related { test, .. } => !constant && decides(test),
+            RuleTest::OneOf { choices, .. } => !constant && choices.is_empty(),
+            RuleTest::SignedIn
+            | RuleTest::HasRole(_)
+            | RuleTest::Compare { .. }
+            | RuleTest::IsAbsent(_)
+            | RuleTest::IsTrue(_)
+            | RuleTest::HasItem { .. } => false,
         }
     }
 

@@ -3,7 +3,6 @@
 use apollo_compiler::Schema;
 
 use crate::access::access_model::AccessModel;
-use crate::access::access_rule::{RuleTest, RuleValue};
 use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
 use crate::sdl::record_types::PartialModel;
 use crate::{FieldId, RecordType};
@@ -18,7 +17,7 @@ pub(crate) fn warn_about_rules(
     warn_about_actor_fields(schema, partial_model, access, log);
     for (record, rules) in partial_model.records.iter().zip(&access.types) {
         let definition = schema.get_object(&record.name).and_then(|ty| ty.location());
-        if is_never(&rules.read.test) && !log.has_error_within(definition) {
+        if rules.read.test.is_never() && !log.has_error_within(definition) {
             log.warning(
                 type_span(schema, record),
                 "RULE_UNREADABLE",
@@ -63,13 +62,10 @@ fn warn_about_actor_fields(
 ) {
     let Some(account) = &access.account else { return };
     let record = &partial_model.records[account.record.0];
-    let mut used = Vec::new();
-    for rules in &access.types {
-        let of_fields = rules.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
-        let all =
-            [&rules.read, &rules.create, &rules.update, &rules.delete].into_iter().chain(&rules.update_to);
-        all.chain(of_fields.flatten()).for_each(|rule| actor_fields(&rule.test, &mut used));
-    }
+    let mut paths = Vec::new();
+    access.type_rules().for_each(|rule| rule.test.collect_actor_paths(&mut paths));
+    let mut used: Vec<FieldId> =
+        paths.iter().map(|path| *path.references.first().unwrap_or(&path.field)).collect();
     used.sort_unstable();
     used.dedup();
     for field in used {
@@ -86,44 +82,6 @@ fn warn_about_actor_fields(
         )
         .label("no rule of its own for writing")
         .help("write `@allow(write: …)` on the field");
-    }
-}
-
-/// The fields of the account that a test uses.
-fn actor_fields(test: &RuleTest, found: &mut Vec<FieldId>) {
-    let mut add = |value: &RuleValue| {
-        if let RuleValue::Actor { references, field } = value {
-            found.push(*references.first().unwrap_or(field));
-        }
-    };
-    match test {
-        RuleTest::Compare { left, right, .. } => [left, right].into_iter().for_each(add),
-        RuleTest::IsAbsent(value) | RuleTest::IsTrue(value) => add(value),
-        RuleTest::OneOf { value, choices } => std::iter::once(value).chain(choices).for_each(add),
-        RuleTest::HasItem { list, item } => [list, item].into_iter().for_each(add),
-        RuleTest::All(tests) | RuleTest::Any(tests) => {
-            tests.iter().for_each(|test| actor_fields(test, found))
-        }
-        RuleTest::Not(inner) | RuleTest::Related { test: inner, .. } => actor_fields(inner, found),
-        RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
-    }
-}
-
-/// True if no actor and no record can meet the test, as far as its constants tell.
-fn is_never(test: &RuleTest) -> bool {
-    match test {
-        RuleTest::Constant(value) => !value,
-        RuleTest::Any(tests) => tests.iter().all(is_never),
-        RuleTest::All(tests) => tests.iter().any(is_never),
-        RuleTest::Related { test, .. } => is_never(test),
-        RuleTest::OneOf { choices, .. } => choices.is_empty(),
-        RuleTest::Not(_)
-        | RuleTest::SignedIn
-        | RuleTest::HasRole(_)
-        | RuleTest::Compare { .. }
-        | RuleTest::IsAbsent(_)
-        | RuleTest::IsTrue(_)
-        | RuleTest::HasItem { .. } => false,
     }
 }
 

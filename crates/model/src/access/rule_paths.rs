@@ -6,6 +6,7 @@ use crate::access::rule_mistakes::{check_length, list_misuse, path_span, unknown
 use crate::access::rule_scope::{Resolved, RuleFailure, RulePlace, RuleResolver, WORDS};
 use crate::access::rule_syntax::PathName;
 use crate::access::value_kind::{TypedOperand, TypedValue, ValueKind};
+use crate::naming::names::nearest_name;
 use crate::{Field, FieldId, FieldKind, RecordTypeId, Relation, Scalar, ValueType};
 
 /// What a path stands for.
@@ -50,6 +51,11 @@ impl<'a> RuleResolver<'a> {
     /// The record that a path starts from, and the names after it; `None` for a single word of the language.
     fn start_of<'p>(&self, path: &'p [PathName]) -> Resolved<(Option<PathStart>, &'p [PathName])> {
         let (first, rest) = path.split_first().ok_or(RuleFailure::Elsewhere)?;
+        let is_word = WORDS.contains(&first.name.as_str()) && first.name != "this";
+        if self.variables.is_empty() && !is_word {
+            let is_constant = rest.is_empty() && is_constant_name(&first.name);
+            return if is_constant { Ok((None, path)) } else { Err(self.no_record(first).into()) };
+        }
         let named = self
             .variables
             .iter()
@@ -88,6 +94,20 @@ impl<'a> RuleResolver<'a> {
             _ if named.is_some() => (named.map(|position| record_at(self.first_visible + position)), rest),
             _ => (Some(record_at(self.first_visible)), path),
         })
+    }
+
+    /// The mistake of a field in an expression about the actor alone.
+    fn no_record(&self, name: &PathName) -> RuleError {
+        let message =
+            format!("`{}` is no word of the language, and there is no record to take it from", name.name);
+        let words = WORDS.into_iter().filter(|word| !matches!(*word, "this" | "old"));
+        let near = nearest_name(&name.name, words);
+        RuleError::new(name.span.clone(), "RULE_NAME", message).label("this is about the actor alone").help(
+            match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "use `me`, `signedIn`, `role(…)` or `claim(…)`".to_owned(),
+            },
+        )
     }
 
     pub(super) fn resolve_path(&mut self, path: &[PathName]) -> Resolved<PathMeaning> {

@@ -40,7 +40,45 @@ pub fn resolve_rule(
     resolver.resolve_source(rule)
 }
 
+/// Resolves an expression about the actor alone.
+pub fn resolve_actor_rule(names: RuleNames<'_>, syntax: &SyntaxNode) -> Resolved<RuleTest> {
+    RuleResolver::about_actor(names).resolve_test(syntax)
+}
+
+/// Resolves a value of the actor or of the time of the request.
+pub fn resolve_actor_value(names: RuleNames<'_>, syntax: &SyntaxNode) -> Resolved<(RuleValue, ValueKind)> {
+    let is_value = matches!(syntax.kind, SyntaxKind::Path(_) | SyntaxKind::Claim(_));
+    let mut resolver = RuleResolver::about_actor(names);
+    let typed = if is_value { Some(resolver.resolve_value(syntax)?) } else { None };
+    match typed {
+        Some(TypedValue { value: TypedOperand::Value(value), kind }) => Ok((value, kind)),
+        Some(_) | None => {
+            let help = "write `me`, a path of references from it, `claim('…')`, `now` or `today`";
+            Err(RuleError::new(
+                syntax.span.clone(),
+                "DEFAULT",
+                "this is no value of the actor or of the time",
+            )
+            .label("no such value")
+            .help(help)
+            .into())
+        }
+    }
+}
+
 impl<'a> RuleResolver<'a> {
+    fn about_actor(names: RuleNames<'a>) -> RuleResolver<'a> {
+        RuleResolver {
+            names,
+            variables: Vec::new(),
+            first_visible: 0,
+            expanding: vec![RulePlace::Alone],
+            list_tests: 0,
+            comparisons: 0,
+            allows_old: false,
+        }
+    }
+
     fn resolve_source(&mut self, rule: &RuleSource) -> Resolved<RuleTest> {
         match &rule.rule {
             WrittenRule::Constant(value) => Ok(RuleTest::Constant(*value)),

@@ -17,7 +17,7 @@ use crate::sdl::{
     default_values, generate, graphql_errors, implied_types, merge_extensions, record_types, relations,
     root_fields, schema_checks, syntax_errors,
 };
-use crate::{Model, RootField, SourceFile};
+use crate::{Model, RecordType, RootField, SourceFile};
 
 /// Reads a schema. On success the diagnostics are warnings, such as fields that are not stored.
 pub fn parse_schema(
@@ -50,10 +50,14 @@ pub fn parse_schema(
     let diagnostics = finish_diagnostics(log.diagnostics, files, !parsed.errors.is_empty());
     match valid {
         Some(schema) if diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) => {
+            let PartialModel { mut records, enums, embedded, .. } = partial_model;
+            let schema = match &access {
+                Some(access) => served_schema(schema, &mut records, access),
+                None => schema,
+            };
             let (schema, plain_sdl) = directives::add_atomic_directive(schema);
             let hash = xxhash_rust::xxh3::xxh3_64(plain_sdl.as_bytes());
             let sdl = schema.to_string();
-            let PartialModel { records, enums, embedded, .. } = partial_model;
             let mut model = Model {
                 records,
                 enums,
@@ -71,6 +75,14 @@ pub fn parse_schema(
         }
         _ => Err(diagnostics),
     }
+}
+
+/// The schema as it is served: what rules may hide is nullable.
+fn served_schema(schema: Valid<Schema>, records: &mut [RecordType], access: &AccessModel) -> Valid<Schema> {
+    access::mark_hidden_fields(records, access);
+    let mut schema = schema.into_inner();
+    access::make_nullable(&mut schema, records);
+    Valid::assume_valid(schema)
 }
 
 /// A schema with all that is read of it before it is validated.
@@ -96,10 +108,8 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);
     schema_checks::check_schema(&mut partial_model, &schema, &redeclared, reserved, &mut log);
     default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
-    let access = access::read_access(&schema, &partial_model, &mut log);
-    if let Some(access) = &access {
-        access.mark_hidden_fields(&mut partial_model.records);
-    }
+    let mut access = access::read_access(&schema, &partial_model, &mut log);
+    access::read_actor_fields(&schema, &mut partial_model, &redeclared, access.as_mut(), &mut log);
     ReadSchema { schema, partial_model, root_fields, access, redeclared, log }
 }
 

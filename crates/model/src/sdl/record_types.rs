@@ -361,6 +361,7 @@ impl<'a> RecordTypeReader<'a> {
             display: FieldDisplay::default(),
             rules: directives.rules.clone(),
             default: None,
+            default_from: None,
             value_source: ValueSource::Client,
             description: def.description.as_ref().map(|text| text.to_string()),
             renamed_from: directives.renamed_from.clone(),
@@ -466,6 +467,8 @@ impl<'a> RecordTypeReader<'a> {
         match first.name.as_str() {
             "createdAt" => ValueSource::CreationTime,
             "updatedAt" => ValueSource::UpdateTime,
+            "createdBy" => ValueSource::CreatingAccount,
+            "updatedBy" => ValueSource::UpdatingAccount,
             _ => ValueSource::RecordVersion,
         }
     }
@@ -485,6 +488,7 @@ fn hidden_key(form: KeyForm) -> Field {
         display: FieldDisplay::default(),
         rules: Vec::new(),
         default: None,
+        default_from: None,
         value_source: ValueSource::Client,
         description: None,
         renamed_from: None,

@@ -34,7 +34,7 @@ pub fn example_input(model: &Model, record: &RecordType) -> Option<Json> {
         match example_value(model, field) {
             Some(value) => drop(object.insert(field.input_name.clone(), value)),
             // A list of links may be empty.
-            None if field.required && field.default.is_none() && !field.kind.is_link() => return None,
+            None if field.required && !field.has_default() && !field.kind.is_link() => return None,
             None => {}
         }
     }

@@ -76,7 +76,7 @@ impl ExampleBuilder<'_> {
             };
             match value {
                 Some(value) => body.values[&field.input_name] = value,
-                None if field.required && field.default.is_none() => {
+                None if field.required && !field.has_default() => {
                     body.remarks
                         .push(format!("No valid example value could be generated for {}.", field.input_name));
                 }

@@ -107,7 +107,8 @@ impl ExampleBuilder<'_> {
             let words: Vec<&str> = record.key_in_schema().into_iter().chain(title).collect();
             (!words.is_empty()).then(|| words.join(" "))
         };
-        selection_text(&self.resources.engine, record, &related)
+        let engine = &self.resources.engine;
+        selection_text(engine.model(), engine.access_view().map(AsRef::as_ref), record, &related)
     }
 
     pub fn operation_text(&self, document: &DocumentTemplate<'_>) -> Option<String> {
@@ -115,9 +116,8 @@ impl ExampleBuilder<'_> {
     }
 
     fn home_examples(&self) -> ApiExamples {
-        let is_shown = |collection: &&Collection| {
-            self.resources.engine.may(AccessAction::Read, collection.record)
-        };
+        let is_shown =
+            |collection: &&Collection| self.resources.engine.may(AccessAction::Read, collection.record);
         match self.resources.collections.iter().find(is_shown) {
             Some(Collection { record, path, .. }) => {
                 let title = format!("Three ways to the {}", self.pages.labels_of(*record).plural_noun);

@@ -25,7 +25,7 @@ pub fn is_empty_row(model: &Model, child: &RecordType, list: &NestedCollection, 
             !field.required || is_checkbox || field.kind.is_link() || field.kind.list_item().is_some();
         all_blank &= is_blank;
         all_untouched &= is_blank || default.is_some_and(|default| has_same_texts(node, &default));
-        is_complete &= !is_blank || may_be_blank || field.default.is_some();
+        is_complete &= !is_blank || may_be_blank || field.has_default();
     }
     all_blank || (all_untouched && !is_complete)
 }

@@ -13,7 +13,7 @@ pub fn nested_members(
     context: ValueContext,
 ) -> impl Iterator<Item = (String, Json)> {
     record.fields.iter().filter_map(move |field| {
-        let relation = field.kind.relation()?;
+        let relation = field.kind.relation().filter(|_| !field.is_filled_reference())?;
         let schema = match relation {
             Relation::Reference(_) => {
                 schema_reference(&format!("{}.Reference", model.record(relation.target()).name))
@@ -39,7 +39,7 @@ pub fn nested_members(
 /// The rule that a body has each required reference in one of its two forms.
 pub fn reference_choices(record: &RecordType) -> Vec<Json> {
     let required = record.fields.iter().filter(|field| {
-        field.kind.is_reference() && field.required && field.default.is_none() && field.is_writable()
+        field.kind.is_reference() && field.required && !field.has_default() && field.is_writable()
     });
     let choice = |field: &Field| json!({ "anyOf": [{ "required": [field.input_name] }, { "required": [field.name] }] });
     required.map(choice).collect()
@@ -128,7 +128,7 @@ fn item_schema(model: &Model, record: &RecordType, reference: FieldId) -> Json {
     let nested = nested_members(model, record, ValueContext::Body);
     properties.extend(nested.filter(|(name, _)| *name != record.field(reference).name));
     let is_required = |field: &&Field| {
-        field.required && field.default.is_none() && !field.kind.is_link() && !field.kind.is_reference()
+        field.required && !field.has_default() && !field.kind.is_link() && !field.kind.is_reference()
     };
     let required: Vec<&str> = fields.filter(is_required).map(|field| field.input_name.as_str()).collect();
     let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });

@@ -82,11 +82,13 @@ fn named_schema(field: &Field, context: ValueContext) -> (String, Json) {
 
 /// True if a form that creates a record must have the field.
 pub fn is_required(field: &Field) -> bool {
-    field.is_writable() && field.required && field.default.is_none() && !field.kind.is_link()
+    field.is_writable() && field.required && !field.has_default() && !field.kind.is_link()
 }
 
 fn record_schema(model: &Model, record: &RecordType) -> Json {
-    let required = stored_fields(record).map(|field| field.input_name.as_str()).collect();
+    // What is hidden from an actor in all records is left out.
+    let shown = stored_fields(record).filter(|field| !field.may_be_hidden);
+    let required = shown.map(|field| field.input_name.as_str()).collect();
     let mut schema = object_schema(readable_properties(model, record), required);
     if let Some(description) = &record.description {
         schema["description"] = description.as_str().into();
@@ -107,7 +109,7 @@ fn readable_properties<'m>(
         let relation = field.kind.relation()?;
         let target = schema_reference(&model.record(relation.target()).name);
         let schema = match relation {
-            Relation::Reference(_) if field.required => target,
+            Relation::Reference(_) if field.is_always_shown() => target,
             Relation::Reference(_) => json!({ "anyOf": [target, { "type": "null" }] }),
             Relation::Inverse(_) | Relation::Link(_) => json!({ "type": "array", "items": target }),
         };

@@ -39,9 +39,8 @@ pub fn field_schema(field: &Field, context: ValueContext) -> Json {
     // For links null, absent and an empty list mean the same.
     let is_optional = !field.required || field.kind.is_link();
     match context {
-        ValueContext::Response | ValueContext::Body | ValueContext::Patch if is_optional => {
-            make_nullable(&mut schema)
-        }
+        ValueContext::Response if is_optional || field.may_be_hidden => make_nullable(&mut schema),
+        ValueContext::Body | ValueContext::Patch if is_optional => make_nullable(&mut schema),
         ValueContext::Form if !field.required => make_blankable(&mut schema),
         ValueContext::Response
         | ValueContext::Body

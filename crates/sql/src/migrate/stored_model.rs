@@ -336,7 +336,10 @@ fn column_default(model: &Model, field: &Field) -> ColumnDefault {
     match field.value_source {
         ValueSource::CreationTime => return ColumnDefault::Created,
         ValueSource::UpdateTime => return ColumnDefault::Updated,
-        ValueSource::Client | ValueSource::RecordVersion => {}
+        ValueSource::Client
+        | ValueSource::RecordVersion
+        | ValueSource::CreatingAccount
+        | ValueSource::UpdatingAccount => {}
     }
     match field.default.as_ref().map(|default| coerce::coerce_field(model, field, default)) {
         // A default that breaks a rule is an error in the schema, which its parser reports.

@@ -6,29 +6,25 @@ mod steps;
 
 use std::sync::Arc;
 
+use trefoil_model::RecordTypeId;
 use trefoil_model::error::{PathSegment, Result};
-use trefoil_model::{Model, RecordTypeId};
 
 use crate::operation::NestedWrite;
 use crate::plan::nested::step_planner::StepPlanner;
-use crate::plan::plan_limits::PlanLimits;
+use crate::plan::planning::Planning;
 use crate::plan::selection::PreparedSelection;
-use crate::plan::write_planner::WriteOrigin;
 
 pub use crate::plan::nested::steps::{
     NestedKind, NestedPlan, NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem,
 };
 
 pub(super) fn plan_nested(
-    model: &Model,
-    limits: &PlanLimits,
+    planning: Planning<'_>,
     record: RecordTypeId,
     write: NestedWrite,
     selection: Arc<PreparedSelection>,
-    now: jiff::Timestamp,
-    origin: WriteOrigin,
 ) -> Result<NestedPlan> {
-    let mut planner = StepPlanner::new(model, limits, now, origin);
+    let mut planner = StepPlanner::new(planning);
     let kind = match write {
         NestedWrite::Create(input) => NestedKind::Create(planner.add_root(record, input, Vec::new())),
         NestedWrite::CreateMany(inputs) => {
@@ -42,5 +38,6 @@ pub(super) fn plan_nested(
         }
     };
     let (new_ids, steps) = planner.finish()?;
-    Ok(NestedPlan { record, kind, new_ids, steps, selection: selection.plan(model, limits, record)? })
+    let selection = selection.plan(planning.model, planning.limits, record)?;
+    Ok(NestedPlan { record, kind, new_ids, steps, selection })
 }

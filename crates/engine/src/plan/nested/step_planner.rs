@@ -12,18 +12,19 @@ use crate::plan::nested::steps::{
     NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem, version_checks,
 };
 use crate::plan::plan_limits::PlanLimits;
-use crate::plan::write_planner::{PlannedValues, WriteOrigin, WritePlanner};
+use crate::plan::planning::Planning;
+use crate::plan::write_planner::{PlannedValues, WritePlanner};
+use crate::plan::write_refusal::WriteRefusal;
 
 pub(super) struct StepPlanner<'a> {
+    planning: Planning<'a>,
     model: &'a Model,
-    limits: &'a PlanLimits,
-    now: jiff::Timestamp,
-    origin: WriteOrigin,
     new_ids: Vec<Option<RecordId>>,
     /// Each with its level and its rank among the steps of a level.
     steps: Vec<(usize, StepRank, NestedStep)>,
     record_count: usize,
     violations: Vec<Violation>,
+    refusal: WriteRefusal,
 }
 
 /// Values that others give up are free for those that follow.
@@ -47,26 +48,26 @@ struct PlacedRecord {
 }
 
 impl<'a> StepPlanner<'a> {
-    pub fn new(model: &'a Model, limits: &'a PlanLimits, now: jiff::Timestamp, origin: WriteOrigin) -> Self {
+    pub fn new(planning: Planning<'a>) -> Self {
         StepPlanner {
-            model,
-            limits,
-            now,
-            origin,
+            planning,
+            model: planning.model,
             new_ids: Vec::new(),
             steps: Vec::new(),
             record_count: 0,
             violations: Vec::new(),
+            refusal: WriteRefusal::default(),
         }
     }
 
     /// The ids of the new records that are known, and the steps in order.
     pub fn finish(mut self) -> Result<(Vec<Option<RecordId>>, Vec<NestedStep>)> {
+        self.refusal.check()?;
         if !self.violations.is_empty() {
             self.violations.truncate(coerce::MAX_VIOLATIONS);
             return Err(Error::Invalid(self.violations));
         }
-        check_record_count(self.limits, self.record_count)?;
+        check_record_count(self.planning.limits, self.record_count)?;
         self.steps.sort_by_key(|(level, rank, _)| (*level, *rank));
         let mut steps: Vec<(usize, NestedStep)> = Vec::new();
         for (level, _, step) in self.steps {
@@ -97,7 +98,8 @@ impl<'a> StepPlanner<'a> {
     }
 
     fn is_full(&self) -> bool {
-        self.violations.len() >= coerce::MAX_VIOLATIONS || self.record_count > self.limits.bulk as usize
+        self.violations.len() >= coerce::MAX_VIOLATIONS
+            || self.record_count > self.planning.limits.bulk as usize
     }
 
     /// Adds a new record, which refers to its owner if there is one.
@@ -122,8 +124,8 @@ impl<'a> StepPlanner<'a> {
             keys.push((placed.0, placed.1.key));
         }
         let supplied = keys.iter().map(|(field, _)| *field).chain(self.supplied_links(record, &lists));
-        let planner = WritePlanner::new(self.model, record, self.now).with_supplied(supplied.collect());
-        let planned = planner.plan_create(id, fields, &filled_fields, self.origin);
+        let planner = WritePlanner::new(self.planning, record).with_supplied(supplied.collect());
+        let planned = planner.plan_create(id, fields, &filled_fields);
         let PlannedValues { id, values, links } = self.accept(&path, planned);
         let values = RowValues::new(&self.new_ids, values, keys);
         let action = StepAction::Insert {
@@ -164,7 +166,7 @@ impl<'a> StepPlanner<'a> {
         let supplied: Vec<FieldId> =
             keys.iter().map(|(field, _)| *field).chain(self.supplied_links(record, &lists)).collect();
         let is_supplied = !supplied.is_empty();
-        let planner = WritePlanner::new(self.model, record, self.now).with_supplied(supplied);
+        let planner = WritePlanner::new(self.planning, record).with_supplied(supplied);
         let planned = planner.plan_update(fields, &filled_fields, missing_fields);
         let PlannedValues { values, links, .. } = self.accept(path, planned);
         let is_changed = is_supplied || !values.is_empty() || !links.is_empty();
@@ -289,6 +291,9 @@ impl<'a> StepPlanner<'a> {
         }
         for (member, ids) in [("set", kept), ("connect", connect)] {
             let items = self.id_items(ids, path, member);
+            if items.is_empty() {
+                continue;
+            }
             let values = self.update_timestamps(target, reference);
             let values = RowValues::new(&self.new_ids, values, vec![(reference, owner.key.clone())]);
             let action = StepAction::Change { values, owner: None };
@@ -446,7 +451,7 @@ impl<'a> StepPlanner<'a> {
 
     /// The values that a record gets whenever it is changed.
     fn update_timestamps(&mut self, target: RecordTypeId, reference: FieldId) -> Vec<(FieldId, StoredValue)> {
-        let planner = WritePlanner::new(self.model, target, self.now).with_supplied(vec![reference]);
+        let planner = WritePlanner::new(self.planning, target).with_supplied(vec![reference]);
         let planned = planner.plan_update(Vec::<(FieldId, Value)>::new(), &[], MissingFields::Keep);
         self.accept(&Vec::new(), planned).values
     }
@@ -456,7 +461,9 @@ impl<'a> StepPlanner<'a> {
         match planned {
             Ok(planned) => planned,
             Err(error) => {
-                self.violations.extend(under_path(path, error.violations().to_vec()));
+                let invalid = self.refusal.take(error, path);
+                let violations = invalid.iter().flat_map(|error| error.violations().to_vec());
+                self.violations.extend(under_path(path, violations.collect()));
                 PlannedValues::default()
             }
         }

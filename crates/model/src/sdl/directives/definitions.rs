@@ -69,8 +69,8 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     },
     BuiltinDirective {
         name: "default",
-        sdl: "directive @default(value: _Value) on FIELD_DEFINITION",
-        doc: "The value of the field when none is given.",
+        sdl: "directive @default(value: _Value, from: String) on FIELD_DEFINITION",
+        doc: "The value of the field when none is given, or where it comes from: `\"me.team\"`, `\"claim('org')\"`, `\"now\"`, `\"today\"`.",
     },
     BuiltinDirective {
         name: "index",
@@ -96,6 +96,16 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         name: "updatedAt",
         sdl: "directive @updatedAt on FIELD_DEFINITION",
         doc: "Set to the time of the last change; clients cannot set it.",
+    },
+    BuiltinDirective {
+        name: "createdBy",
+        sdl: "directive @createdBy on FIELD_DEFINITION",
+        doc: "Set to the account of who creates the record; clients cannot set it.",
+    },
+    BuiltinDirective {
+        name: "updatedBy",
+        sdl: "directive @updatedBy on FIELD_DEFINITION",
+        doc: "Set to the account of who last changed the record; clients cannot set it.",
     },
     BuiltinDirective {
         name: "version",

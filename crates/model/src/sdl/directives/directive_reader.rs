@@ -64,7 +64,9 @@ impl<'s> DirectiveReader<'_> {
                 "range" => found.rules.extend(self.read_range(directive)),
                 "pattern" => found.rules.extend(self.read_pattern(directive)),
                 "default" => self.check_default(directive),
-                "createdAt" | "updatedAt" | "version" => found.value_sources.push(directive),
+                "createdAt" | "updatedAt" | "version" | "createdBy" | "updatedBy" => {
+                    found.value_sources.push(directive)
+                }
                 "reference" => found.reference = Some(self.read_reference(directive)),
                 "renamedFrom" => {
                     found.renamed_from = self.text_argument(directive, "name").map(str::to_owned)
@@ -115,13 +117,20 @@ impl<'s> DirectiveReader<'_> {
         texts
     }
 
-    /// Only checks that there is a value; its type is checked once all types are known.
+    /// Only checks that there is one value; its type is checked once all types are known.
     fn check_default(&mut self, directive: &'s Node<Directive>) {
-        if directive_argument(directive, "value").is_none_or(|value| value.is_null()) {
+        let has_value = directive_argument(directive, "value").is_some_and(|value| !value.is_null());
+        let has_source = self.text_argument(directive, "from").is_some();
+        if has_value && has_source {
+            self.log
+                .error(directive.location(), "DEFAULT", "`@default` has a value and says where it comes from")
+                .label("one too many")
+                .help("keep `value` or `from`");
+        } else if !has_value && directive_argument(directive, "from").is_none() {
             self.log
                 .error(directive.location(), "DEFAULT", "`@default` needs a value")
                 .label("no value given")
-                .help("write `@default(value: …)` or remove the directive");
+                .help("write `@default(value: …)`, `@default(from: …)` or remove the directive");
         }
     }
 
@@ -205,9 +214,19 @@ pub(crate) fn expected_kind(directive: &str, kind: &FieldKind) -> Option<&'stati
         "default" => (kind.own_value().is_some(), "fields that store a value"),
         "createdAt" | "updatedAt" => (is_time, "DateTime fields"),
         "version" => (is_whole, "Int and Long fields"),
+        "createdBy" | "updatedBy" => (kind.is_reference(), "references to accounts"),
         _ => (true, ""),
     };
     (!fits).then_some(purpose)
+}
+
+/// The fields that this use of a directive is for, if this kind of field is not one of them.
+pub(crate) fn expected_kind_of_use(directive: &Directive, kind: &FieldKind) -> Option<&'static str> {
+    let is_actor_default = directive.name == "default" && directive_argument(directive, "from").is_some();
+    if is_actor_default && kind.is_reference() {
+        return None;
+    }
+    expected_kind(&directive.name, kind)
 }
 
 pub(crate) fn directive_argument<'a>(directive: &'a Directive, name: &str) -> Option<&'a Node<ast::Value>> {

@@ -5,7 +5,7 @@ use apollo_compiler::ast::{Directive, FieldDefinition};
 use apollo_compiler::schema::ObjectType;
 
 use crate::sdl::diagnostic_log::suggest_or_else;
-use crate::sdl::directives::{FieldDirectives, directive_argument, expected_kind};
+use crate::sdl::directives::{FieldDirectives, directive_argument, expected_kind, expected_kind_of_use};
 use crate::sdl::record_keys::key_of_kind;
 use crate::sdl::record_types::{FieldOwner, RecordTypeReader};
 use crate::{FieldKind, KeyForm, Scalar};
@@ -50,7 +50,11 @@ impl RecordTypeReader<'_> {
                         | "createdAt"
                         | "updatedAt"
                         | "version"
+                        | "createdBy"
+                        | "updatedBy"
                 );
+            let is_of_actor = name == "default" && directive_argument(directive, "from").is_some();
+            let misplaced = misplaced || (owner == FieldOwner::EmbeddedValue && is_of_actor);
             let (message, help) = if misplaced {
                 (
                     format!("`@{name}` is not allowed on {place}, a field of an embedded value"),
@@ -77,7 +81,7 @@ impl RecordTypeReader<'_> {
                 )
             } else if kind.is_id() {
                 continue;
-            } else if let Some(purpose) = expected_kind(name, kind) {
+            } else if let Some(purpose) = expected_kind_of_use(directive, kind) {
                 (
                     format!("`@{name}` is only for {purpose}, but {place} is `{}`", def.ty),
                     better_directive(name, kind),

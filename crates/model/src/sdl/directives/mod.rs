@@ -15,6 +15,6 @@ pub use crate::sdl::directives::definitions::{
 };
 pub(crate) use crate::sdl::directives::definitions::{add_atomic_directive, is_builtin_directive};
 pub(crate) use crate::sdl::directives::directive_reader::{
-    DirectiveReader, FieldDirectives, directive_argument, expected_kind,
+    DirectiveReader, FieldDirectives, directive_argument, expected_kind, expected_kind_of_use,
 };
 pub use crate::sdl::directives::rule_directives::compile_pattern;

@@ -69,7 +69,7 @@ impl FieldTypes<'_> {
                 // A reference may be given as a record instead, or follow from the record around it.
                 false => {
                     let has_choice = self.nested_member(record, field).is_some();
-                    field.required && field.default.is_none() && field.is_stored() && !has_choice
+                    field.required && !field.has_default() && field.is_stored() && !has_choice
                 }
             };
             (field.input_name.clone(), if must_be_given { format!("{ty}!") } else { ty })

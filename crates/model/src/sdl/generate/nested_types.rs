@@ -25,7 +25,7 @@ pub(super) fn is_nested_name(name: &str) -> bool {
 impl FieldTypes<'_> {
     /// The member for related records of a field, beside the one for their ids.
     pub(super) fn nested_member(&self, owner: &RecordType, field: &Field) -> Option<(String, String)> {
-        let relation = field.kind.relation()?;
+        let relation = field.kind.relation().filter(|_| !field.is_filled_reference())?;
         let target = &self.model.records[relation.target().0];
         let name = match relation {
             Relation::Reference(_) => reference_name(target),

@@ -97,6 +97,11 @@ impl ZoneOffsets {
         &self.offsets
     }
 
+    /// The day at a time, in the form of stored dates.
+    pub fn day(&self, now: Timestamp) -> String {
+        self.local_time(Offset::UTC.to_datetime(now)).strftime("%Y-%m-%d").to_string()
+    }
+
     /// The local time at a time in UTC.
     pub fn local_time(&self, utc: civil::DateTime) -> civil::DateTime {
         let Ok(timestamp) = Offset::UTC.to_timestamp(utc) else { return utc };

@@ -1,0 +1,44 @@
+//! [`WriteRefusal`]: what an actor may not give or cannot be filled in for, in one write.
+
+use trefoil_model::error::{Error, PathSegment, Result, Violation};
+
+/// Goes before what is invalid: who may not set a field is not told what it should hold.
+#[derive(Default)]
+pub(super) struct WriteRefusal {
+    /// Something must be filled in from the actor, who is anonymous.
+    needs_credential: bool,
+    violations: Vec<Violation>,
+}
+
+impl WriteRefusal {
+    pub fn need_credential(&mut self) {
+        self.needs_credential = true;
+    }
+
+    pub fn add(&mut self, violation: Violation) {
+        self.violations.push(violation);
+    }
+
+    pub fn check(&mut self) -> Result<()> {
+        if self.needs_credential {
+            return Err(Error::Unauthenticated);
+        }
+        if self.violations.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Forbidden { violations: std::mem::take(&mut self.violations), rule: None })
+    }
+
+    /// Takes over the refusal of a part at this path; gives any other error back.
+    pub fn take(&mut self, error: Error, path: &[PathSegment]) -> Option<Error> {
+        if matches!(error, Error::Unauthenticated) {
+            self.needs_credential = true;
+            return None;
+        }
+        if !matches!(error, Error::Forbidden { .. }) {
+            return Some(error);
+        }
+        self.violations.extend(error.under_path(path).violations().iter().cloned());
+        None
+    }
+}
