@@ -237,9 +237,14 @@ impl ResourceState {
     ) -> Response {
         match resource {
             Some(MatchedResource::Text(text)) => {
-                let request = ClientInfo::request_of(&head.extensions);
-                text.respond(&head.method, &head.headers, request, |view| self.pages.custom_page(head, view))
-                    .await
+                let client = head.extensions.get::<ClientInfo>();
+                let request = client.and_then(|client| client.request.as_ref());
+                let view = |view: &str| self.pages.custom_page(head, view);
+                let check = |position| {
+                    let actor = client.map(ClientInfo::actor).unwrap_or_default();
+                    self.catalog.engine.for_actor(actor).check_text(position)
+                };
+                text.respond(&head.method, &head.headers, request, view, check).await
             }
             Some(MatchedResource::List(list)) => match self.plain_list_page(list, head, &body).await {
                 Some(page) => {

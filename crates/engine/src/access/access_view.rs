@@ -1,11 +1,13 @@
 //! [`AccessView`]: the rules of a schema as they are for one actor.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use trefoil_model::access::{
     AccessAction, AccessModel, AccessRule, AccessVerdict, FieldAccess, RuleTest, TypeAccess,
 };
-use trefoil_model::error::Error;
+use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordTypeId, Relation, SourceLocation, ZoneOffsets};
 
 use crate::access::actor::{Actor, ActorAtTime};
@@ -14,6 +16,8 @@ use crate::access::actor::{Actor, ActorAtTime};
 #[derive(Debug)]
 pub struct AccessView {
     pub actor: Actor,
+    now: Timestamp,
+    zone: Arc<ZoneOffsets>,
     /// By [`RecordTypeId`].
     pub types: Vec<TypeView>,
 }
@@ -78,7 +82,7 @@ impl AccessView {
         access: &AccessModel,
         actor: Actor,
         now: Timestamp,
-        zone: &ZoneOffsets,
+        zone: &Arc<ZoneOffsets>,
     ) -> AccessView {
         let at_time = ActorAtTime { actor: &actor, now, zone };
         let types = model.records.iter().zip(&access.types).map(|(record, rules)| {
@@ -99,7 +103,7 @@ impl AccessView {
             }
         });
         let types = types.collect();
-        AccessView { types, actor }
+        AccessView { actor, now, zone: zone.clone(), types }
     }
 
     pub fn of_type(&self, record: RecordTypeId) -> &TypeView {
@@ -121,6 +125,19 @@ impl AccessView {
             (AccessVerdict::No, _) | (_, AccessVerdict::No) => AccessVerdict::No,
             (AccessVerdict::Yes, AccessVerdict::Yes) => AccessVerdict::Yes,
             (AccessVerdict::Some, _) | (_, AccessVerdict::Some) => AccessVerdict::Some,
+        }
+    }
+
+    /// Refuses unless a rule about the actor alone holds; what has no rule is refused.
+    pub fn require(&self, rule: Option<&AccessRule>) -> Result<()> {
+        let at_time = ActorAtTime { actor: &self.actor, now: self.now, zone: &self.zone };
+        let folded = match rule {
+            Some(rule) => FoldedRule::of(rule, &at_time),
+            None => FoldedRule { test: RuleTest::Constant(false), location: None },
+        };
+        match folded.verdict() {
+            AccessVerdict::Yes => Ok(()),
+            AccessVerdict::No | AccessVerdict::Some => Err(self.refusal(&folded)),
         }
     }
 
