@@ -8,6 +8,7 @@ use trefoil_model::sdl::resource_paths::{RESERVED_PATHS, is_reserved, is_reserve
 
 use crate::endpoint_path;
 use crate::manifest_reader::ManifestReader;
+use crate::manifest_rules::{ManifestRule, read_rule};
 
 /// `[[text]]`: a path that responds with a fixed text or a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct TextEndpoint {
     pub print: Option<String>,
     /// The `Cache-Control` of its responses.
     pub cache: Option<String>,
+    /// Who may see it; everybody without it.
+    pub allow: Option<ManifestRule>,
     pub(crate) span: Range<usize>,
 }
 
@@ -47,6 +50,9 @@ pub struct PlainList {
     pub page: bool,
     /// The `Cache-Control` of its responses.
     pub cache: Option<String>,
+    /// Who may read it, in an application with rules.
+    pub read: Option<ManifestRule>,
+    pub write: Option<ManifestRule>,
     pub(crate) span: Range<usize>,
 }
 
@@ -78,17 +84,18 @@ fn read_text_endpoint(
     table: &DeTable,
     span: Range<usize>,
 ) -> Option<TextEndpoint> {
-    let known = ["path", "method", "methods", "text", "direct", "view", "print", "cache"];
+    let known = ["path", "method", "methods", "text", "direct", "view", "print", "cache", "allow"];
     reader.refuse_unknown_keys(table, "[[text]]", &known);
     let methods = read_methods(reader, table);
     let print = read_line(reader, table, "print");
     let cache = read_cache_control(reader, table);
+    let allow = read_rule(reader, table, "allow");
     let (path, span) = read_path(reader, table, span, "[[text]]")?;
     if is_reserved(&path) {
         report_reserved_path(reader, &span, &path);
     }
     let reply = read_reply(reader, table, &path, &span);
-    Some(TextEndpoint { path, methods, reply, print, cache, span })
+    Some(TextEndpoint { path, methods, reply, print, cache, allow, span })
 }
 
 pub(crate) fn read_plain_lists(reader: &mut ManifestReader, root: &DeTable) -> Vec<PlainList> {
@@ -97,9 +104,10 @@ pub(crate) fn read_plain_lists(reader: &mut ManifestReader, root: &DeTable) -> V
 }
 
 fn read_plain_list(reader: &mut ManifestReader, table: &DeTable, span: Range<usize>) -> Option<PlainList> {
-    reader.refuse_unknown_keys(table, "[[list]]", &["path", "page", "cache"]);
+    reader.refuse_unknown_keys(table, "[[list]]", &["path", "page", "cache", "read", "write"]);
     let page = reader.boolean(table, "page").unwrap_or(false);
     let cache = read_cache_control(reader, table);
+    let (read, write) = (read_rule(reader, table, "read"), read_rule(reader, table, "write"));
     let (path, span) = read_path(reader, table, span, "[[list]]")?;
     if path.ends_with('/') && path != "/" {
         reader.report(&span, "the path of a list must not end with /");
@@ -107,7 +115,7 @@ fn read_plain_list(reader: &mut ManifestReader, table: &DeTable, span: Range<usi
     if is_reserved_below(&path) {
         report_reserved_path(reader, &span, &path);
     }
-    Some(PlainList { path, page, cache, span })
+    Some(PlainList { path, page, cache, read, write, span })
 }
 
 fn report_reserved_path(reader: &mut ManifestReader, span: &Range<usize>, path: &str) {

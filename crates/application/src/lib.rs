@@ -12,6 +12,7 @@ mod manifest;
 mod endpoint_path;
 mod endpoints;
 mod manifest_reader;
+mod manifest_rules;
 pub mod resource_settings;
 
 // `seed/*.json`.
@@ -30,6 +31,7 @@ use crate::manifest_reader::MANIFEST_FILE;
 
 pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoint};
 pub use crate::manifest::Manifest;
+pub use crate::manifest_rules::ManifestRule;
 pub use crate::resource_settings::{DefaultFormat, ResourceSettings, TextList};
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
 
@@ -98,8 +100,7 @@ impl App {
 
     /// What `trefoil.toml` says that does not fit the schema.
     pub fn schema_mismatches(&self, model: &Model) -> Vec<Diagnostic> {
-        let file = self.other_files.iter().find(|file| file.name == MANIFEST_FILE);
-        let text = file.map_or("", |file| file.text.as_str());
+        let text = self.manifest_text();
         let resources = self.manifest.resources.iter();
         let mut mistakes: Vec<Diagnostic> =
             resources.filter_map(|resource| resource.schema_mismatch(text, model)).collect();
@@ -109,6 +110,16 @@ impl App {
             mistakes.push(Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", message));
         }
         mistakes
+    }
+
+    /// Adds the rules of `trefoil.toml` to those of the schema; the mistakes in them.
+    pub fn add_rules(&self, model: &mut Model) -> Vec<Diagnostic> {
+        manifest_rules::add_rules(&self.manifest, self.manifest_text(), model)
+    }
+
+    fn manifest_text(&self) -> &str {
+        let file = self.other_files.iter().find(|file| file.name == MANIFEST_FILE);
+        file.map_or("", |file| file.text.as_str())
     }
 
     /// The settings from flags, the environment and `trefoil.toml`, or one line per mistake.

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, RootKind, Value};
 
 use crate::abstract_operation::AbstractOperation;
 use crate::access::{AccessView, Actor, Authority, RuleCache};
@@ -133,6 +133,26 @@ impl Engine {
             // A key that a client sends has no line break.
             Some(identity) => IdempotencyKey { key: format!("{}\n{}", identity.name, key.key), ..key },
             None => key,
+        }
+    }
+
+    /// Refuses if the rule of an operation with a registered resolver does not let the actor call it.
+    pub fn check_call(&self, kind: RootKind, name: &str) -> Result<()> {
+        let (Some(view), Some(access)) = (self.access_view(), &self.model().access) else { return Ok(()) };
+        let roots = &self.model().root_fields;
+        let position = roots.iter().position(|root| root.root_kind == kind && root.name == name);
+        match position.and_then(|position| access.calls.get(&position)) {
+            Some(rule) => view.require_rule(Some(rule)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses if the rule of the text endpoint at this position of `trefoil.toml` does not let the actor see it.
+    pub fn check_text(&self, position: usize) -> Result<()> {
+        let (Some(view), Some(access)) = (self.access_view(), &self.model().access) else { return Ok(()) };
+        match access.texts.get(&position) {
+            Some(rule) => view.require_rule(Some(rule)),
+            None => Ok(()),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use trefoil_model::AccessModel;
 use trefoil_model::error::{Error, Result};
+
+use crate::access::AccessView;
 
 /// An operation on one list. In a plan its texts are validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +82,21 @@ impl PlainListAction {
             | PlainListAction::Remove { .. } => None,
         }
     }
+}
+
+/// Refuses what the rules of the list do not let the actor do.
+pub(crate) fn check_access(
+    operation: &PlainListOperation,
+    access: &AccessModel,
+    view: &AccessView,
+) -> Result<()> {
+    let rules = access.lists.get(&*operation.list);
+    let rule = if operation.action.is_write() {
+        rules.and_then(|rules| rules.write.as_ref())
+    } else {
+        rules.and_then(|rules| rules.read.as_ref())
+    };
+    view.require_rule(rule)
 }
 
 /// Refuses blank texts and U+0000.

@@ -169,7 +169,7 @@ impl<'m> FakeRecords<'m> {
         for (position, field) in ty.fields.iter().enumerate().filter(|(_, field)| field.is_writable()) {
             let random = random.derive(&field.name);
             // Unique values also differ between runs with the same seed.
-            let random = if field.unique { random.derive_number(id.unsigned_abs()) } else { random };
+            let random = if field.is_distinct() { random.derive_number(id.unsigned_abs()) } else { random };
             let value = match field.kind.relation() {
                 Some(Relation::Reference(reference)) => {
                     self.reference_value(record, reference.target, field, number, random)
@@ -203,7 +203,7 @@ impl<'m> FakeRecords<'m> {
             (false, true) => self.count,
             (false, false) => 0,
         };
-        let picked = match (field.unique, u64::try_from(max)) {
+        let picked = match (field.is_distinct(), u64::try_from(max)) {
             (_, Ok(0) | Err(_)) => return None,
             (true, Ok(_)) if number <= max => number,
             (true, Ok(_)) => return None,
@@ -234,7 +234,7 @@ impl<'m> FakeRecords<'m> {
         random: SeededRandom,
     ) -> Result<Option<Value>> {
         let is_optional = !field.required || field.has_default();
-        if is_optional && !field.unique && random.derive("missing").below(12) == 0 {
+        if is_optional && !field.is_distinct() && random.derive("missing").below(12) == 0 {
             return Ok(None);
         }
         let value = self.valid_value(owner, field, id, random);
@@ -274,7 +274,7 @@ impl<'m> FakeRecords<'m> {
             ValueType::Scalar(scalar) => scalar_value(owner, field, *scalar, id, random),
             ValueType::Enum(name) => {
                 let values = &self.model.enums.get(name)?.values;
-                let position = usize::try_from(id).ok().filter(|_| field.unique && !values.is_empty());
+                let position = usize::try_from(id).ok().filter(|_| field.is_distinct() && !values.is_empty());
                 match position {
                     // Unique values are used in turn.
                     Some(id) => Some(json!(values[id % values.len()])),
@@ -417,7 +417,7 @@ fn scalar_value(
     let number_within = |usual: (i64, i64)| {
         let (min, max) = number_limits(field, usual);
         let choices = max.abs_diff(min).saturating_add(1);
-        if field.unique {
+        if field.is_distinct() {
             min.saturating_add(id - 1)
         } else {
             min.saturating_add((random.below(choices)) as i64)
@@ -425,7 +425,9 @@ fn scalar_value(
     };
     Some(match scalar {
         Scalar::String | Scalar::Id => json!(text_value(owner, field, id, random)?),
-        Scalar::Email => json!(plausible_text::email(owner.person_random(random), random, id, field.unique)),
+        Scalar::Email => {
+            json!(plausible_text::email(owner.person_random(random), random, id, field.is_distinct()))
+        }
         Scalar::Url => json!(plausible_text::url(random, id)),
         Scalar::Int => json!(number_within(typical_range(&field.name))),
         Scalar::Long => json!(number_within(typical_range(&field.name)).to_string()),
@@ -440,12 +442,12 @@ fn scalar_value(
                 (number_within(typical_range(&field.name)), random.derive("cents").below(100));
             json!(if whole < 0 { whole.to_string() } else { format!("{whole}.{cents:02}") })
         }
-        Scalar::Boolean if field.unique => json!(id % 2 == 1),
+        Scalar::Boolean if field.is_distinct() => json!(id % 2 == 1),
         Scalar::Boolean => json!(random.below(2) == 1),
-        Scalar::Date => json!(plausible_text::date(owner.day(&field.name, random), id, field.unique)),
+        Scalar::Date => json!(plausible_text::date(owner.day(&field.name, random), id, field.is_distinct())),
         Scalar::DateTime => {
             let day = owner.day(&field.name, random);
-            json!(plausible_text::date_time(day, random, id, field.unique))
+            json!(plausible_text::date_time(day, random, id, field.is_distinct()))
         }
         Scalar::Uuid => {
             let (high, low) = (random.derive("high").0, random.derive("low").0);
@@ -473,7 +475,7 @@ fn text_value(owner: FakeOwner<'_>, field: &Field, id: i64, random: SeededRandom
         FieldRule::Pattern { pattern, .. } => Some(pattern),
         FieldRule::NotBlank | FieldRule::Length { .. } | FieldRule::Range { .. } | FieldRule::Email => None,
     });
-    let is_unique = field.unique || field.kind.is_id();
+    let is_unique = field.is_distinct() || field.kind.is_id();
     let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
     let (min, max) = length_limits(field);
     if let Some(pattern) = pattern {

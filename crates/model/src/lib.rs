@@ -125,7 +125,10 @@ pub struct Field {
     pub kind: FieldKind,
     /// Non-null in the schema.
     pub required: bool,
+    /// No two records have the same value.
     pub unique: bool,
+    /// `@unique(within:)`: no two records with the same record in this reference have the same value.
+    pub unique_within: Option<FieldId>,
     /// Texts that differ only in the case of ASCII letters are equal: `@unique(ignoreCase: true)`.
     pub ignores_case: bool,
     /// `@search`: the field is in the full-text index of its type, and an occurrence of a word counts this much.
@@ -433,6 +436,11 @@ impl Field {
     /// True for a reference that the server fills.
     pub fn is_filled_reference(&self) -> bool {
         self.kind.is_reference() && !self.is_writable()
+    }
+
+    /// True if a value of one record may be refused to another.
+    pub fn is_distinct(&self) -> bool {
+        self.unique || self.unique_within.is_some()
     }
 
     /// True if a new record needs no value for it, because there is one where none is given.

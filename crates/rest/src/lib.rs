@@ -77,8 +77,8 @@ pub struct RestState {
 impl RestState {
     pub fn new(app: &App, streams: StreamSettings) -> RestState {
         let mut text_paths: HashMap<String, TextPath> = HashMap::new();
-        for endpoint in &app.manifest.text_endpoints {
-            text_paths.entry(endpoint.path.clone()).or_default().add(endpoint);
+        for (position, endpoint) in app.manifest.text_endpoints.iter().enumerate() {
+            text_paths.entry(endpoint.path.clone()).or_default().add(position, endpoint);
         }
         RestState { streams, text_paths, manifest: app.manifest.clone(), openapi: OnceLock::new() }
     }

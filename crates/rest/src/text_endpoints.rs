@@ -9,9 +9,10 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use trefoil_application::{AllowedMethods, EndpointReply, TextEndpoint};
-use trefoil_http::errors::problem::{ErrorFormat, method_not_allowed};
+use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
 use trefoil_http::etags;
 use trefoil_http::response_headers::{self, RequestId};
+use trefoil_model::error::Error;
 
 pub const TEXT_PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
@@ -28,6 +29,8 @@ struct PreparedReply {
     methods: AllowedMethods,
     content: ReplyContent,
     printed_line: Option<String>,
+    /// Its position in `trefoil.toml`, if not everybody may see it.
+    guarded: Option<usize>,
 }
 
 enum ReplyContent {
@@ -42,25 +45,33 @@ struct PreparedText {
 }
 
 impl TextPath {
-    pub fn add(&mut self, endpoint: &TextEndpoint) {
+    /// `position` is that in `trefoil.toml`.
+    pub fn add(&mut self, position: usize, endpoint: &TextEndpoint) {
         let cache = endpoint.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok());
         let content = match &endpoint.reply {
             EndpointReply::Text(text) => ReplyContent::Text(PreparedText::new(text, cache)),
             EndpointReply::View(name) => ReplyContent::View { name: name.clone(), cache },
         };
         let (methods, printed_line) = (endpoint.methods.clone(), endpoint.print.clone());
-        self.replies.push(PreparedReply { methods, content, printed_line });
+        let guarded = endpoint.allow.as_ref().map(|_| position);
+        self.replies.push(PreparedReply { methods, content, printed_line, guarded });
     }
 
-    /// The response to a request; `view` renders the view of a name.
+    /// The response to a request; `view` renders the view of a name, `check` refuses who may not see the endpoint at a
+    /// position.
     pub async fn respond(
         &self,
         method: &Method,
         headers: &HeaderMap,
         request: Option<&RequestId>,
         view: impl Fn(&str) -> Response,
+        check: impl Fn(usize) -> Result<(), Error>,
     ) -> Response {
-        let mut response = match self.reply_for(method) {
+        let reply = self.reply_for(method);
+        if let Some(Err(error)) = reply.and_then(|reply| reply.guarded).map(check) {
+            return Problem::from(error).with_format(ErrorFormat::Text).into_response();
+        }
+        let mut response = match reply {
             Some(reply) => reply.respond(method, headers, request, view).await,
             None if method == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
             None => {
@@ -77,9 +88,10 @@ impl TextPath {
         response
     }
 
-    /// The same without waiting: for a text with no line to print.
+    /// The same without waiting: for a text for everybody, with no line to print.
     pub fn respond_immediately(&self, method: &Method, headers: &HeaderMap) -> Option<Response> {
-        let reply = self.reply_for(method).filter(|reply| reply.printed_line.is_none())?;
+        let reply =
+            self.reply_for(method).filter(|reply| reply.printed_line.is_none() && reply.guarded.is_none())?;
         match &reply.content {
             ReplyContent::Text(text) if method != Method::OPTIONS => Some(text.respond(method, headers)),
             ReplyContent::Text(_) | ReplyContent::View { .. } => None,

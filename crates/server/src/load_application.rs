@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trefoil_application::App;
 use trefoil_engine::arguments::warnings::argument_warnings;
 use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
+use trefoil_model::access::AccessRule;
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::{Model, ReservedPath, RootKind, parse_schema};
 
@@ -38,7 +39,8 @@ fn load_with_ids(
     if !global_ids {
         model.drop_global_ids();
     }
-    let mistakes = app.schema_mismatches(&model);
+    let mut mistakes = app.schema_mismatches(&model);
+    mistakes.extend(app.add_rules(&mut model));
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
@@ -47,6 +49,10 @@ fn load_with_ids(
         return Err(unknown);
     }
     let bindings = binding::bind_root_fields(&model, registry);
+    let misplaced = misplaced_calls(&model, &bindings);
+    if !misplaced.is_empty() {
+        return Err(misplaced);
+    }
     let mut found = argument_warnings(&model, &bindings);
     found.extend(binding::page_warnings(&model, &bindings, registry));
     warnings.extend(model.locate_warnings(found));
@@ -73,6 +79,27 @@ fn unknown_resolvers(model: &Model, registry: &ResolverRegistry) -> Vec<Diagnost
         diagnostic
     };
     names.iter().map(report).collect()
+}
+
+/// `@allow(call:)` on operations that the store answers: they follow the rules of the types.
+fn misplaced_calls(model: &Model, bindings: &[ResolverBinding]) -> Vec<Diagnostic> {
+    let calls = model.access.iter().flat_map(|access| &access.calls);
+    let report = |(position, rule): (&usize, &AccessRule)| {
+        let record = match &bindings[*position] {
+            ResolverBinding::Builtin(builtin) => &model.record(builtin.record).name,
+            ResolverBinding::Abstract(operation) => &operation.type_name,
+            ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => return None,
+        };
+        let name = &model.root_fields[*position].name;
+        let message =
+            format!("`@allow(call: …)` is for registered resolvers, and the store answers `{name}`");
+        let mut diagnostic = Diagnostic::new(Severity::Error, "DIRECTIVE_PLACE", message);
+        diagnostic.file.clone_from(&rule.location.file);
+        (diagnostic.line, diagnostic.column) = (rule.location.line, rule.location.column);
+        diagnostic.help(format!("write the rule at `{record}`: it holds on every face"));
+        Some(diagnostic)
+    };
+    calls.filter_map(report).collect()
 }
 
 /// The paths of text endpoints and plain lists.

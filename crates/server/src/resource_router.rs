@@ -260,10 +260,9 @@ impl ResourceState {
         match resource {
             Some(MatchedResource::Text(text)) => {
                 let request = ClientInfo::request_of(&head.extensions);
-                text.respond(&head.method, &head.headers, request, |view| {
-                    self.pages.of_actor(resources).custom_page(head, view)
-                })
-                .await
+                let view = |view: &str| self.pages.of_actor(resources).custom_page(head, view);
+                let check = |position| resources.engine.check_text(position);
+                text.respond(&head.method, &head.headers, request, view, check).await
             }
             Some(MatchedResource::List(list)) => {
                 match self.plain_list_page(resources, list, head, &body).await {

@@ -15,7 +15,7 @@ use trefoil_model::{
     Field, FieldId, Model, RecordTypeId, Relation, SourceLocation, StoredValue, ZoneOffsets,
 };
 
-use crate::access::actor::{ActorFactsView, ActorIdentity};
+use crate::access::actor::{ActorFactsView, ActorIdentity, KnownActor};
 use crate::operation::ReferencePath;
 
 /// The rules as they are for one actor at the time of a request.
@@ -202,9 +202,25 @@ impl AccessView {
         }
     }
 
+    /// Refuses unless a rule about the actor alone holds; what has no rule is refused.
+    pub fn require_rule(&self, rule: Option<&AccessRule>) -> Result<()> {
+        let identity = self.identity.as_deref();
+        let facts = KnownActor { identity, now: &self.now, today: &self.today };
+        match rule.map(|rule| rule.test.verdict(&facts)) {
+            Some(AccessVerdict::Yes) => Ok(()),
+            Some(AccessVerdict::No | AccessVerdict::Some) | None => {
+                let location = rule.map(|rule| rule.location.clone());
+                Err(self.refusal_at(location))
+            }
+        }
+    }
+
     /// The error for what the actor may never do; without a rule, because none allows it.
     pub fn refusal(&self, rule: Option<&FoldedRule>) -> Error {
-        let location = rule.and_then(|rule| rule.location.clone());
+        self.refusal_at(rule.and_then(|rule| rule.location.clone()))
+    }
+
+    fn refusal_at(&self, location: Option<SourceLocation>) -> Error {
         match &self.identity {
             None => Error::Unauthenticated,
             Some(_) => Error::Forbidden { violations: Vec::new(), rule: location.map(Box::new) },

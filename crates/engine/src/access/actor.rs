@@ -124,3 +124,34 @@ impl ActorFacts for ActorFactsView<'_> {
         }
     }
 }
+
+/// The same with claims and times, for rules that are about the actor alone.
+pub(super) struct KnownActor<'a> {
+    pub identity: Option<&'a ActorIdentity>,
+    pub now: &'a StoredValue,
+    pub today: &'a StoredValue,
+}
+
+impl ActorFacts for KnownActor<'_> {
+    fn is_signed_in(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    fn has_role(&self, role: &str) -> bool {
+        self.identity.is_some_and(|identity| identity.has_role(role))
+    }
+
+    fn value(&self, value: &RuleValue) -> ActorFact {
+        match value {
+            RuleValue::Claim(path) => {
+                let claim = self.identity.and_then(|identity| identity.claim_value(path));
+                claim.map_or(ActorFact::Absent, ActorFact::Known)
+            }
+            RuleValue::Now => ActorFact::Known(self.now.clone()),
+            RuleValue::Today => ActorFact::Known(self.today.clone()),
+            RuleValue::Actor { .. } | RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => {
+                ActorFactsView { identity: self.identity }.value(value)
+            }
+        }
+    }
+}

@@ -84,7 +84,7 @@ fn unset_fields(
 
 /// The value for a field, if one is safe to assume. A field with rules is never filled.
 fn fill_value(field: &Field) -> Option<FillValue> {
-    if !field.rules.is_empty() || field.unique {
+    if !field.rules.is_empty() || field.is_distinct() {
         return None;
     }
     match field.kind.own_value()? {

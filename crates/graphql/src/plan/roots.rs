@@ -69,6 +69,15 @@ pub enum RootAction {
     Missing(String),
 }
 
+/// The root type whose fields an operation selects.
+pub fn root_kind(kind: OperationType) -> RootKind {
+    match kind {
+        OperationType::Query => RootKind::Query,
+        OperationType::Mutation => RootKind::Mutation,
+        OperationType::Subscription => RootKind::Subscription,
+    }
+}
+
 /// A root field that a built-in operation answers.
 pub struct BuiltinRootField {
     pub builtin: Arc<BuiltinOperation>,
@@ -205,11 +214,7 @@ impl<'a> OperationPlanner<'a> {
         first: &Field,
         group: &FieldGroup<'a>,
     ) -> RootAction {
-        let kind = match kind {
-            OperationType::Query => RootKind::Query,
-            OperationType::Mutation => RootKind::Mutation,
-            OperationType::Subscription => RootKind::Subscription,
-        };
+        let kind = root_kind(kind);
         let roots = &self.engine.model().root_fields;
         let position = roots.iter().position(|root| root.root_kind == kind && root.name == name);
         let Some(binding) = position.map(|position| self.engine.bindings()[position].clone()) else {

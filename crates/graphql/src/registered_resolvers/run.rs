@@ -23,7 +23,7 @@ use crate::execute::pending_root::PendingRoot;
 use crate::execute::response::ResponseBuilder;
 use crate::plan::groups::related_count;
 use crate::plan::input::FieldArguments;
-use crate::plan::roots::{RootAction, RootShape};
+use crate::plan::roots::{RootAction, RootShape, root_kind};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
 use crate::registered_resolvers::deferred::{DeferredValue, ObjectBatch, PendingObject};
 use crate::registered_resolvers::rows::RootRowCollector;
@@ -112,7 +112,12 @@ impl<'a> ResolverExecution<'a> {
         else {
             return None;
         };
-        let resolved = self.call_resolver(resolver, Value::Null, arguments).await;
+        let OperationExecution { engine, plan, .. } = self.execution;
+        let name = &plan.roots[position].label.name;
+        let resolved = match engine.check_call(root_kind(plan.kind), name) {
+            Ok(()) => self.call_resolver(resolver, Value::Null, arguments).await,
+            Err(error) => Err(error),
+        };
         self.complete_values(slot, vec![resolved]).await.pop()
     }
 

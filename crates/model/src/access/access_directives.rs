@@ -1,6 +1,6 @@
 //! Reads `@allow`, `@account` and `@rule`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use apollo_compiler::ast::{self, Directive};
@@ -10,23 +10,27 @@ use crate::access::access_model::{AccessModel, AccessRule, AccountType, FieldAcc
 use crate::access::access_rule::{AccessAction, RuleTest};
 use crate::access::access_warnings;
 use crate::access::rule_parser::parse_rule;
-use crate::access::rule_resolver::resolve_rule;
-use crate::access::rule_scope::{RuleFailure, RuleNames, RulePlace, WORDS};
+use crate::access::rule_resolver::{resolve_actor_rule, resolve_rule};
+use crate::access::rule_scope::{Resolved, RuleFailure, RuleNames, RulePlace, WORDS};
 use crate::access::rule_sources::{AllowArguments, RuleSource, RuleSources, WrittenRule};
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::sdl::directives::directive_argument;
 use crate::sdl::record_types::PartialModel;
-use crate::{Field, FieldId, RecordType, RecordTypeId, ValueType};
+use crate::sdl::root_fields::root_types;
+use crate::{Field, FieldId, RecordType, RecordTypeId, RootField, ValueType};
 
 /// The arguments of `@allow` on a type or the schema.
 const TYPE_ARGUMENTS: [&str; 7] = ["read", "create", "update", "updateTo", "delete", "write", "all"];
 /// The arguments of `@allow` on a field.
 const FIELD_ARGUMENTS: [&str; 4] = ["read", "create", "update", "write"];
+/// The argument of `@allow` on an operation.
+const CALL_ARGUMENTS: [&str; 1] = ["call"];
 
 /// The rules of a schema; `None` if it has none, so that everything is allowed.
 pub(crate) fn read_access(
     schema: &Schema,
     partial_model: &PartialModel,
+    root_fields: &[RootField],
     log: &mut DiagnosticLog,
 ) -> Option<AccessModel> {
     let records = &partial_model.records;
@@ -38,11 +42,14 @@ pub(crate) fn read_access(
         ["allow", "account", "rule"].iter().any(|name| ty.directives.has(name))
             || ty.fields.values().any(|field| is_used(&field.directives))
     });
-    if !on_schema && !on_types {
+    let calls: Vec<(usize, &Node<Directive>)> = call_directives(schema, root_fields).collect();
+    if !on_schema && !on_types && calls.is_empty() {
         return None;
     }
-    let mut reader = AccessReader { schema, partial_model, log, sources: RuleSources::default() };
+    let (sources, calls_read) = (RuleSources::default(), Vec::new());
+    let mut reader = AccessReader { schema, partial_model, log, sources, calls: calls_read };
     reader.read_sources();
+    reader.read_calls(calls);
     Some(reader.read_model())
 }
 
@@ -51,6 +58,21 @@ struct AccessReader<'a> {
     partial_model: &'a PartialModel,
     log: &'a mut DiagnosticLog,
     sources: RuleSources,
+    /// Of operations, by their position.
+    calls: Vec<(usize, Rc<RuleSource>)>,
+}
+
+/// `@allow` on operations, by their position.
+fn call_directives<'s>(
+    schema: &'s Schema,
+    root_fields: &[RootField],
+) -> impl Iterator<Item = (usize, &'s Node<Directive>)> {
+    let types = root_types(schema);
+    root_fields.iter().enumerate().filter_map(move |(position, root)| {
+        let (_, name) = types.iter().find(|(kind, _)| *kind == root.root_kind)?;
+        let declared = schema.get_object(name)?.fields.get(root.name.as_str())?;
+        Some((position, declared.directives.get("allow")?))
+    })
 }
 
 impl<'a> AccessReader<'a> {
@@ -99,6 +121,13 @@ impl<'a> AccessReader<'a> {
         }
     }
 
+    fn read_calls(&mut self, directives: Vec<(usize, &'a Node<Directive>)>) {
+        for (position, directive) in directives {
+            let arguments = self.read_allow(directive, &CALL_ARGUMENTS);
+            self.calls.extend(arguments.0.get("call").map(|rule| (position, rule.clone())));
+        }
+    }
+
     fn read_allow(&mut self, directive: &Node<Directive>, arguments: &[&'static str]) -> AllowArguments {
         let mut allowed = AllowArguments::default();
         for argument in &directive.arguments {
@@ -109,7 +138,10 @@ impl<'a> AccessReader<'a> {
                     }
                 }
                 // What no `@allow` has is reported with all unknown arguments.
-                None if !TYPE_ARGUMENTS.contains(&argument.name.as_str()) => {}
+                None if !TYPE_ARGUMENTS
+                    .iter()
+                    .chain(&CALL_ARGUMENTS)
+                    .any(|known| argument.name == **known) => {}
                 None => {
                     let message = format!("`@allow` has no argument `{}` here", argument.name);
                     let known = format!("it has {}", arguments.join(", "));
@@ -125,7 +157,14 @@ impl<'a> AccessReader<'a> {
             self.log
                 .error(directive.location(), "DIRECTIVE_ARGUMENT", "`@allow` says nothing")
                 .label("no action is named")
-                .help("write `@allow(read: true)`, or an expression such as `@allow(read: \"owner == me\")`");
+                .help(match arguments {
+                    ["call"] => {
+                        "write `@allow(call: true)`, or an expression such as `@allow(call: \"signedIn\")`"
+                    }
+                    _ => {
+                        "write `@allow(read: true)`, or an expression such as `@allow(read: \"owner == me\")`"
+                    }
+                });
         }
         allowed
     }
@@ -197,10 +236,13 @@ impl<'a> AccessReader<'a> {
         for (position, record) in partial_model.records.iter().enumerate() {
             types.push(resolver.type_access(RecordTypeId(position), record));
         }
+        let calls =
+            self.calls.iter().map(|(position, source)| (*position, resolver.actor_rule(source))).collect();
         let account = account.map(|found| resolver.account_type(found));
         let found_roles = std::mem::take(&mut resolver.roles);
         let roles = roles.unwrap_or_else(|| found_roles.into_iter().collect());
-        let model = AccessModel { account, types, roles, default_paths: Vec::new() };
+        let (lists, texts) = (BTreeMap::new(), BTreeMap::new());
+        let model = AccessModel { account, types, roles, default_paths: Vec::new(), calls, lists, texts };
         access_warnings::warn_about_rules(self.schema, partial_model, &model, self.log);
         model
     }
@@ -305,9 +347,14 @@ impl ModelResolver<'_, '_> {
 
     /// The test of a rule; one with a mistake allows nothing.
     fn resolve(&mut self, record: RecordTypeId, source: &RuleSource, place: RulePlace) -> RuleTest {
-        match resolve_rule(self.names, record, source, place) {
+        let resolved = resolve_rule(self.names, record, source, place);
+        self.accepted(resolved, source)
+    }
+
+    fn accepted(&mut self, resolved: Resolved<RuleTest>, source: &RuleSource) -> RuleTest {
+        match resolved {
             Ok(test) => {
-                collect_roles(&test, &mut self.roles);
+                test.collect_roles(&mut self.roles);
                 test
             }
             Err(RuleFailure::Mistake(error)) => {
@@ -316,6 +363,15 @@ impl ModelResolver<'_, '_> {
             }
             Err(RuleFailure::Elsewhere) => RuleTest::Constant(false),
         }
+    }
+
+    fn actor_rule(&mut self, source: &RuleSource) -> AccessRule {
+        let resolved = match &source.rule {
+            WrittenRule::Constant(value) => Ok(RuleTest::Constant(*value)),
+            WrittenRule::Expression(syntax) => resolve_actor_rule(self.names, syntax),
+        };
+        let test = self.accepted(resolved, source);
+        AccessRule { test, location: self.log.location(source.literal) }
     }
 
     fn type_access(&mut self, id: RecordTypeId, record: &RecordType) -> TypeAccess {
@@ -360,23 +416,5 @@ impl ModelResolver<'_, '_> {
         let manage =
             manage.map_or(RuleTest::Constant(false), |rule| self.resolve(record, &rule, RulePlace::Alone));
         AccountType { record, login, roles, usable, manage, has_sign_up }
-    }
-}
-
-fn collect_roles(test: &RuleTest, roles: &mut BTreeSet<String>) {
-    match test {
-        RuleTest::HasRole(names) => roles.extend(names.iter().cloned()),
-        RuleTest::All(tests) | RuleTest::Any(tests) => {
-            tests.iter().for_each(|test| collect_roles(test, roles))
-        }
-        RuleTest::Not(inner) => collect_roles(inner, roles),
-        RuleTest::Related { test, .. } => collect_roles(test, roles),
-        RuleTest::Constant(_)
-        | RuleTest::SignedIn
-        | RuleTest::Compare { .. }
-        | RuleTest::IsAbsent(_)
-        | RuleTest::IsTrue(_)
-        | RuleTest::OneOf { .. }
-        | RuleTest::HasItem { .. } => {}
     }
 }

@@ -1,4 +1,6 @@
-//! The rules of a schema.
+//! The rules of an application.
+
+use std::collections::BTreeMap;
 
 use crate::access::access_rule::{AccessAction, ActorPath, RuleTest};
 use crate::field_kind::{FieldId, RecordTypeId};
@@ -14,6 +16,19 @@ pub struct AccessModel {
     pub roles: Vec<String>,
     /// Those of `@default(from:)`.
     pub default_paths: Vec<ActorPath>,
+    /// `@allow(call:)` of operations with a registered resolver, by position in [`crate::Model::root_fields`].
+    pub calls: BTreeMap<usize, AccessRule>,
+    /// The rules of plain lists, by name. What a list has no rule for is refused.
+    pub lists: BTreeMap<String, ListAccess>,
+    /// `allow` of text endpoints, by position in `trefoil.toml`. Those without it are public.
+    pub texts: BTreeMap<usize, AccessRule>,
+}
+
+/// The rules of a plain list, about the actor alone.
+#[derive(Debug, Default)]
+pub struct ListAccess {
+    pub read: Option<AccessRule>,
+    pub write: Option<AccessRule>,
 }
 
 impl AccessModel {
@@ -26,10 +41,18 @@ impl AccessModel {
         })
     }
 
+    /// The rules about the actor alone: those of operations, plain lists and text endpoints.
+    pub fn actor_rules(&self) -> impl Iterator<Item = &AccessRule> {
+        let lists = self.lists.values().flat_map(|rules| rules.read.iter().chain(&rules.write));
+        self.calls.values().chain(lists).chain(self.texts.values())
+    }
+
     /// Every value of the actor's account that rules and defaults use, once: what is loaded with an account.
     pub fn actor_paths(&self) -> Vec<ActorPath> {
         let mut paths = self.default_paths.clone();
-        self.type_rules().for_each(|rule| rule.test.collect_actor_paths(&mut paths));
+        self.type_rules()
+            .chain(self.actor_rules())
+            .for_each(|rule| rule.test.collect_actor_paths(&mut paths));
         if let Some(account) = &self.account {
             [&account.usable, &account.manage]
                 .into_iter()

@@ -1,5 +1,7 @@
 //! Rules with their names looked up: tests of an actor and a record.
 
+use std::collections::BTreeSet;
+
 use crate::comparison_op::ComparisonOp;
 use crate::field_kind::FieldId;
 use crate::values::value::StoredValue;
@@ -147,6 +149,24 @@ impl RuleTest {
             }
             RuleTest::Not(inner) | RuleTest::Related { test: inner, .. } => inner.collect_actor_paths(found),
             RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
+        }
+    }
+
+    /// Adds the roles that the test names.
+    pub fn collect_roles(&self, roles: &mut BTreeSet<String>) {
+        match self {
+            RuleTest::HasRole(names) => roles.extend(names.iter().cloned()),
+            RuleTest::All(tests) | RuleTest::Any(tests) => {
+                tests.iter().for_each(|test| test.collect_roles(roles));
+            }
+            RuleTest::Not(inner) | RuleTest::Related { test: inner, .. } => inner.collect_roles(roles),
+            RuleTest::Constant(_)
+            | RuleTest::SignedIn
+            | RuleTest::Compare { .. }
+            | RuleTest::IsAbsent(_)
+            | RuleTest::IsTrue(_)
+            | RuleTest::OneOf { .. }
+            | RuleTest::HasItem { .. } => {}
         }
     }
 

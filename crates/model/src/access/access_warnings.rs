@@ -63,7 +63,10 @@ fn warn_about_actor_fields(
     let Some(account) = &access.account else { return };
     let record = &partial_model.records[account.record.0];
     let mut paths = Vec::new();
-    access.type_rules().for_each(|rule| rule.test.collect_actor_paths(&mut paths));
+    access
+        .type_rules()
+        .chain(access.actor_rules())
+        .for_each(|rule| rule.test.collect_actor_paths(&mut paths));
     let mut used: Vec<FieldId> =
         paths.iter().map(|path| *path.references.first().unwrap_or(&path.field)).collect();
     used.sort_unstable();

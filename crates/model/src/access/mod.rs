@@ -23,17 +23,21 @@ mod access_model;
 mod access_rule;
 mod access_warnings;
 mod actor_fields;
+mod actor_rule;
 mod hidden_fields;
 mod rule_literal;
 
 // The rules for one actor.
+mod rule_constants;
 mod rule_folding;
 
 pub(crate) use crate::access::access_directives::read_access;
-pub use crate::access::access_model::{AccessModel, AccessRule, AccountType, FieldAccess, TypeAccess};
+pub use crate::access::access_model::{
+    AccessModel, AccessRule, AccountType, FieldAccess, ListAccess, TypeAccess,
+};
 pub use crate::access::access_rule::{AccessAction, ActorPath, RecordPath, RuleTest, RuleValue};
 pub(crate) use crate::access::actor_fields::read_actor_fields;
 pub(crate) use crate::access::hidden_fields::{make_nullable, mark_hidden_fields};
-pub(crate) use crate::access::rule_error::RuleError;
+pub use crate::access::rule_error::RuleError;
 pub use crate::access::rule_folding::{AccessVerdict, ActorFact, ActorFacts};
 pub(crate) use crate::access::rule_literal::source_range;

@@ -1,8 +1,8 @@
 //! Decides the parts of a rule that are about the actor alone.
 
-use crate::StoredValue;
 use crate::access::access_rule::{RuleTest, RuleValue};
-use crate::comparison_op::ComparisonOp;
+use crate::access::rule_constants;
+use crate::{ComparisonOp, StoredValue};
 
 /// What is known of an actor.
 pub trait ActorFacts {
@@ -55,7 +55,7 @@ impl RuleTest {
             RuleTest::Compare { left, op, right } => {
                 match (folded_value(left, actor), folded_value(right, actor)) {
                     (Some(RuleValue::Literal(left)), Some(RuleValue::Literal(right))) => {
-                        RuleTest::Constant(are_compared(&left, *op, &right))
+                        RuleTest::Constant(rule_constants::compares(&left, *op, &right))
                     }
                     (Some(left), Some(right)) => RuleTest::Compare { left, op: *op, right },
                     (None, _) | (_, None) => RuleTest::Constant(false),
@@ -76,15 +76,16 @@ impl RuleTest {
                     choices.iter().filter_map(|choice| folded_value(choice, actor)).collect();
                 match folded_value(value, actor) {
                     Some(_) if choices.is_empty() => RuleTest::Constant(false),
-                    Some(RuleValue::Literal(value)) if choices.iter().all(is_literal) => {
-                        RuleTest::Constant(choices.contains(&RuleValue::Literal(value)))
-                    }
+                    Some(RuleValue::Literal(value)) => one_of_known(&value, choices),
                     Some(value) => RuleTest::OneOf { value, choices },
                     None => RuleTest::Constant(false),
                 }
             }
             RuleTest::HasItem { list, item } => {
                 match (folded_value(list, actor), folded_value(item, actor)) {
+                    (Some(RuleValue::Literal(list)), Some(RuleValue::Literal(item))) => {
+                        RuleTest::Constant(rule_constants::has_item(&list, &item))
+                    }
                     (Some(list), Some(item)) => RuleTest::HasItem { list, item },
                     (None, _) | (_, None) => RuleTest::Constant(false),
                 }
@@ -100,26 +101,26 @@ impl RuleTest {
     }
 }
 
-fn is_literal(value: &RuleValue) -> bool {
-    matches!(value, RuleValue::Literal(_))
-}
-
-/// Compares two values of the same type. Numbers of exact digits are texts, which tell more than their order.
-fn are_compared(left: &StoredValue, op: ComparisonOp, right: &StoredValue) -> bool {
-    let order = match (left, right) {
-        (StoredValue::Int(left), StoredValue::Int(right)) => Some(left.cmp(right)),
-        (StoredValue::Real(left), StoredValue::Real(right)) => left.partial_cmp(right),
-        (StoredValue::Text(left), StoredValue::Text(right)) => Some(left.cmp(right)),
-        (StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) | StoredValue::Text(_), _) => None,
+/// Of the choices that are known, one decides or none has an effect.
+fn one_of_known(value: &StoredValue, choices: Vec<RuleValue>) -> RuleTest {
+    let is_same = |choice: &RuleValue| match choice {
+        RuleValue::Literal(choice) => rule_constants::compares(value, ComparisonOp::Eq, choice),
+        RuleValue::Field { .. }
+        | RuleValue::Actor { .. }
+        | RuleValue::Claim(_)
+        | RuleValue::Now
+        | RuleValue::Today
+        | RuleValue::Old(_) => false,
     };
-    order.is_some_and(|order| match op {
-        ComparisonOp::Eq => order.is_eq(),
-        ComparisonOp::Ne => order.is_ne(),
-        ComparisonOp::Lt => order.is_lt(),
-        ComparisonOp::Lte => order.is_le(),
-        ComparisonOp::Gt => order.is_gt(),
-        ComparisonOp::Gte => order.is_ge(),
-    })
+    if choices.iter().any(is_same) {
+        return RuleTest::Constant(true);
+    }
+    let unknown: Vec<RuleValue> =
+        choices.into_iter().filter(|choice| !matches!(choice, RuleValue::Literal(_))).collect();
+    if unknown.is_empty() {
+        return RuleTest::Constant(false);
+    }
+    RuleTest::OneOf { value: RuleValue::Literal(value.clone()), choices: unknown }
 }
 
 /// `decided` is the constant that decides the whole; the opposite one has no effect.

@@ -108,7 +108,7 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);
     schema_checks::check_schema(&mut partial_model, &schema, &redeclared, reserved, &mut log);
     default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
-    let mut access = access::read_access(&schema, &partial_model, &mut log);
+    let mut access = access::read_access(&schema, &partial_model, &root_fields, &mut log);
     access::read_actor_fields(&schema, &mut partial_model, &redeclared, access.as_mut(), &mut log);
     ReadSchema { schema, partial_model, root_fields, access, redeclared, log }
 }

@@ -1,6 +1,7 @@
 //! Finds the key of each object type. A type with a key is a record type; its records are stored.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, Type};
@@ -9,11 +10,11 @@ use apollo_compiler::schema::ObjectType;
 use crate::aggregate_wrapper::is_group_type;
 use crate::change_wrapper::changed_type;
 use crate::list_wrapper::is_page_with_id;
-use crate::naming::names::{is_key_name, snake_words};
+use crate::naming::names::{self, is_key_name, snake_words};
 use crate::naming::operation_verbs::{NamedVerb, TypeNoun, read_operation_name, type_words};
 use crate::sdl::directives::directive_argument;
 use crate::sdl::root_fields::root_types;
-use crate::{KeyForm, KeySource, RootKind, Scalar};
+use crate::{Field, FieldDisplay, FieldKind, KeyForm, KeySource, RootKind, Scalar, ValueSource};
 
 /// The key of a record type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -298,4 +299,29 @@ fn is_stored_by_operations(ty: &ObjectType, named: &HashSet<&str>) -> bool {
         && !is_result_name(&ty.name)
         && !ty.fields.contains_key("id")
         && ty.fields.values().any(|field| has_value(field))
+}
+
+/// The key of records whose type has none.
+pub(crate) fn hidden_key(form: KeyForm) -> Field {
+    Field {
+        name: "id".to_owned(),
+        input_name: "id".to_owned(),
+        column: names::KEY_COLUMN.to_owned(),
+        kind: FieldKind::Id(form),
+        required: true,
+        unique: false,
+        unique_within: None,
+        ignores_case: false,
+        search_weight: None,
+        display: FieldDisplay::default(),
+        rules: Vec::new(),
+        default: None,
+        default_from: None,
+        value_source: ValueSource::Client,
+        description: None,
+        renamed_from: None,
+        arguments: Vec::new(),
+        may_be_hidden: false,
+        name_words: OnceLock::new(),
+    }
 }

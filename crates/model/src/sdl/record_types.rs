@@ -14,7 +14,7 @@ use crate::list_wrapper::{is_page_with_id, related_record};
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
 use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive};
-use crate::sdl::record_keys::{DeclaredKey, declared_keys, is_embedded};
+use crate::sdl::record_keys::{DeclaredKey, declared_keys, hidden_key, is_embedded};
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
@@ -356,6 +356,7 @@ impl<'a> RecordTypeReader<'a> {
             kind: FieldKind::Unstored,
             required: def.ty.is_non_null(),
             unique: false,
+            unique_within: None,
             ignores_case: false,
             search_weight: None,
             display: FieldDisplay::default(),
@@ -471,29 +472,5 @@ impl<'a> RecordTypeReader<'a> {
             "updatedBy" => ValueSource::UpdatingAccount,
             _ => ValueSource::RecordVersion,
         }
-    }
-}
-
-/// The key of records whose type has none.
-fn hidden_key(form: KeyForm) -> Field {
-    Field {
-        name: "id".to_owned(),
-        input_name: "id".to_owned(),
-        column: names::KEY_COLUMN.to_owned(),
-        kind: FieldKind::Id(form),
-        required: true,
-        unique: false,
-        ignores_case: false,
-        search_weight: None,
-        display: FieldDisplay::default(),
-        rules: Vec::new(),
-        default: None,
-        default_from: None,
-        value_source: ValueSource::Client,
-        description: None,
-        renamed_from: None,
-        arguments: Vec::new(),
-        may_be_hidden: false,
-        name_words: OnceLock::new(),
     }
 }

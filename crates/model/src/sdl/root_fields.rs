@@ -47,7 +47,8 @@ fn read_root_field(
     def: &FieldDefinition,
 ) -> RootField {
     let directives = DirectiveReader { log, redeclared }.read_field(&def.directives);
-    for directive in directives.directives.iter().filter(|directive| directive.name != "resolver") {
+    let may_stand = |name: &str| matches!(name, "resolver" | "allow");
+    for directive in directives.directives.iter().filter(|directive| !may_stand(&directive.name)) {
         log.error(
             directive.location(),
             "DIRECTIVE_PLACE",

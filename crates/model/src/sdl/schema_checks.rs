@@ -31,6 +31,7 @@ pub(crate) fn check_schema(
     for i in 0..partial_model.records.len() {
         take_declared_key_names(&mut partial_model.records[i]);
         check_columns(&mut partial_model.records[i], schema, log);
+        read_unique_within(&mut partial_model.records[i], schema, redeclared, log);
         partial_model.records[i].indexes = read_indexes(&partial_model.records[i], schema, redeclared, log);
     }
     add_reference_words(&mut partial_model.records);
@@ -320,6 +321,50 @@ fn read_indexes(
         indexes.push(fields);
     }
     indexes
+}
+
+/// Reads `@unique(within:)`, which names another field.
+fn read_unique_within(
+    record: &mut RecordType,
+    schema: &Schema,
+    redeclared: &HashSet<String>,
+    log: &mut DiagnosticLog,
+) {
+    let Some(ty) = schema.get_object(&record.name).filter(|_| !redeclared.contains("unique")) else { return };
+    for position in 0..record.fields.len() {
+        let field = &record.fields[position];
+        let declared = ty.fields.get(field.name.as_str());
+        let Some(directive) = declared.and_then(|declared| declared.directives.get("unique")) else {
+            continue;
+        };
+        let mut reader = DirectiveReader { log, redeclared };
+        let Some(name) = reader.text_argument(directive, "within") else { continue };
+        let ignores_case = reader.flag_argument(directive, "ignoreCase") == Some(true);
+        // What stores no single value is reported with all directives that do not fit their field.
+        if field.kind.is_id() || !field.kind.is_comparable() {
+            continue;
+        }
+        let is_reference = |id: &FieldId| record.field(*id).kind.is_reference() && id.0 != position;
+        match record.find_input_field(name).filter(is_reference) {
+            Some(within) => {
+                let field = &mut record.fields[position];
+                field.unique_within = Some(within);
+                field.ignores_case = ignores_case && field.kind.is_text();
+            }
+            None => {
+                let references = record.fields.iter().filter(|other| other.kind.is_reference());
+                let known: Vec<&str> = references.map(|other| other.name.as_str()).collect();
+                let otherwise = || format!("name a reference of `{}`", record.name);
+                let help = suggest_or_else(name, known, otherwise);
+                let span =
+                    directives::directive_argument(directive, "within").and_then(|value| value.location());
+                let message = format!(
+                    "`within` of `@unique` must name another field that is a reference, not `{name}`"
+                );
+                log.error(span, "DIRECTIVE_ARGUMENT", message).label("no reference").help(help);
+            }
+        }
+    }
 }
 
 /// The field that an index names, by its own name or as `userId`.

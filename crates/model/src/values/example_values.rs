@@ -43,7 +43,7 @@ pub fn example_input(model: &Model, record: &RecordType) -> Option<Json> {
 
 /// A body that changes one field.
 pub fn example_patch(model: &Model, fields: &[Field]) -> Option<Json> {
-    let mut candidates = fields.iter().filter(|field| field.is_writable() && !field.unique);
+    let mut candidates = fields.iter().filter(|field| field.is_writable() && !field.is_distinct());
     candidates.find_map(|field| Some(json!({ &field.input_name: example_value(model, field)? })))
 }
 

@@ -84,8 +84,9 @@ pub fn create_link_sql(dialect: &DdlDialect, model: &StoredModel, link: &LinkTab
 }
 
 pub fn index_definition(dialect: &DdlDialect, table: &StoredTable, index: &StoredIndex) -> ObjectDefinition {
+    let columns = index.columns.iter().enumerate();
     let terms: Vec<_> =
-        index.columns.iter().map(|column| index_term(dialect, table, index, column)).collect();
+        columns.map(|(position, column)| index_term(dialect, table, index, position, column)).collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
     let sql = format!(
         "CREATE {unique}INDEX {} ON {} ({})",
@@ -96,9 +97,16 @@ pub fn index_definition(dialect: &DdlDialect, table: &StoredTable, index: &Store
     ObjectDefinition { name: index.name.clone(), sql }
 }
 
-pub fn index_term(dialect: &DdlDialect, table: &StoredTable, index: &StoredIndex, column: &str) -> String {
+/// The term of an index for one of its columns, which may still have another name in the table.
+pub fn index_term(
+    dialect: &DdlDialect,
+    table: &StoredTable,
+    index: &StoredIndex,
+    position: usize,
+    column: &str,
+) -> String {
     let name = quote_name(column);
-    if index.ignores_case {
+    if index.ignores_case && position + 1 == index.columns.len() {
         return (dialect.case_key)(&name);
     }
     table.column(column).map_or_else(|| name.clone(), |found| (dialect.equality_key)(&found.form, &name))

@@ -65,12 +65,11 @@ pub enum ChangeDetail<'a> {
     ChangedOnDelete {
         new: &'a StoredColumn,
     },
-    /// `old` and `new` are the first column of the index; `old` is `None` if the column is new.
+    /// The columns of the index as they are and as they will be; the first is `None` if the column is new.
     NewIndex {
         table: &'a StoredTable,
         index: &'a StoredIndex,
-        old: Option<&'a StoredColumn>,
-        new: Option<&'a StoredColumn>,
+        columns: Vec<(Option<&'a StoredColumn>, Option<&'a StoredColumn>)>,
     },
     RemovedIndex {
         index: &'a StoredIndex,
@@ -203,14 +202,10 @@ fn diff_indexes<'a>(pair: &TablePair<'a>) -> Vec<ChangeDetail<'a>> {
     let removed = pair.old.indexes.iter().filter(|old| {
         pair.new.indexes.iter().all(|new| !same(old, new)) && !old.columns.iter().any(is_removed_column)
     });
-    let added = added.map(|index| {
-        let single = index.columns.first().map_or("", String::as_str);
-        ChangeDetail::NewIndex {
-            table: pair.old,
-            index,
-            old: old_column(single),
-            new: pair.new.column(single),
-        }
+    let added = added.map(|index| ChangeDetail::NewIndex {
+        table: pair.old,
+        index,
+        columns: index.columns.iter().map(|name| (old_column(name), pair.new.column(name))).collect(),
     });
     added.chain(removed.map(|index| ChangeDetail::RemovedIndex { index })).collect()
 }

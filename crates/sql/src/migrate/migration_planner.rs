@@ -83,9 +83,7 @@ impl MigrationPlanner<'_> {
                 None => "the default was removed; records keep their values".to_owned(),
             }),
             ChangeDetail::ChangedOnDelete { new } => safe(phrases::describe_on_delete(&new.form).to_owned()),
-            ChangeDetail::NewIndex { table, index, old, new } => {
-                self.plan_new_index(table, index, *old, *new)?
-            }
+            ChangeDetail::NewIndex { table, index, columns } => self.plan_new_index(table, index, columns)?,
             ChangeDetail::RemovedIndex { index } => {
                 safe(format!("{} dropped", phrases::describe_index(index)))
             }
@@ -202,18 +200,10 @@ impl MigrationPlanner<'_> {
         &self,
         table: &StoredTable,
         index: &StoredIndex,
-        old: Option<&StoredColumn>,
-        new: Option<&StoredColumn>,
+        columns: &[(Option<&StoredColumn>, Option<&StoredColumn>)],
     ) -> Result<(String, StepSafety), MigrateError> {
         let intro = format!("new {}", phrases::describe_index(index));
-        let duplicates = match (old, new) {
-            _ if !index.unique => 0,
-            (Some(old), _) => self.duplicate_count(table, index, old)?,
-            (None, Some(new)) if phrases::describe_default(&new.default).is_some() => {
-                self.row_count(&table.table)? - 1
-            }
-            (None, Some(_) | None) => 0,
-        };
+        let duplicates = if index.unique { self.duplicate_count(table, index, columns)? } else { 0 };
         if duplicates <= 0 {
             return Ok((intro, StepSafety::Safe));
         }
@@ -270,17 +260,33 @@ impl MigrationPlanner<'_> {
         ))
     }
 
-    /// The number of records that would have to change for every value to be unique.
+    /// The number of records that would have to change for every value to be unique. A new column has its default in all
+    /// of them, or nothing in any, which is as good as different values.
     fn duplicate_count(
         &self,
         table: &StoredTable,
         index: &StoredIndex,
-        column: &StoredColumn,
+        columns: &[(Option<&StoredColumn>, Option<&StoredColumn>)],
     ) -> Result<i64, MigrateError> {
-        let term = create_statements::index_term(self.database.ddl_dialect(), table, index, &column.column);
+        let (mut terms, mut present) = (Vec::new(), Vec::new());
+        for (position, column) in columns.iter().enumerate() {
+            match column {
+                (Some(old), _) => {
+                    let dialect = self.database.ddl_dialect();
+                    terms.push(create_statements::index_term(dialect, table, index, position, &old.column));
+                    present.push(format!("{} IS NOT NULL", quote_name(&old.column)));
+                }
+                (None, Some(new)) if phrases::describe_default(&new.default).is_some() => {}
+                (None, Some(_) | None) => return Ok(0),
+            }
+        }
+        if terms.is_empty() {
+            return Ok(self.row_count(&table.table)? - 1);
+        }
+        let (table, terms, present) = (quote_name(&table.table), terms.join(", "), present.join(" AND "));
         self.query_count(&format!(
-            "SELECT count({term}) - count(DISTINCT {term}) FROM {}",
-            quote_name(&table.table)
+            "SELECT CAST(sum(n - 1) AS bigint) FROM \
+             (SELECT count(*) AS n FROM {table} WHERE {present} GROUP BY {terms}) AS repeated"
         ))
     }
 

@@ -129,7 +129,7 @@ pub struct StoredIndex {
     pub name: String,
     pub columns: Vec<String>,
     pub unique: bool,
-    /// Texts that differ only in case are equal.
+    /// Texts in the last column that differ only in case are equal.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ignores_case: bool,
 }
@@ -354,14 +354,18 @@ fn column_default(model: &Model, field: &Field) -> ColumnDefault {
 fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex> {
     let column = |field: &FieldId| record.field(*field).column.clone();
     let stored = || record.fields.iter().filter(|field| field.is_stored());
-    let unique = stored().filter(|field| field.unique && !field.kind.is_id());
+    let unique = stored().filter(|field| field.is_distinct() && !field.kind.is_id());
     let references = stored().filter(|field| field.kind.is_reference());
+    let columns_of = |field: &Field| {
+        let within = field.unique_within.map(|within| record.field(within).column.clone());
+        within.into_iter().chain([field.column.clone()]).collect::<Vec<String>>()
+    };
     let required = unique
-        .map(|field| (vec![field.column.clone()], true))
+        .map(|field| (columns_of(field), true))
         .chain(references.map(|field| (vec![field.column.clone()], false)))
         .chain(record.indexes.iter().map(|fields| (fields.iter().map(column).collect(), false)));
     let ignoring_case: Vec<Vec<String>> =
-        stored().filter(|field| field.ignores_case).map(|field| vec![field.column.clone()]).collect();
+        stored().filter(|field| field.ignores_case).map(columns_of).collect();
     let mut list: Vec<StoredIndex> = Vec::new();
     for (columns, unique) in required {
         if list.iter().all(|index| index.columns != columns) {

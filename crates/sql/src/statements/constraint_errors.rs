@@ -141,12 +141,17 @@ fn unique_probes<'a>(
 ) -> Vec<ProbeQuery<'a>> {
     let WriteParts { kind, id, values, .. } = parts;
     let is_many = kind == WriteKind::UpdateMany;
-    let mut queries = Vec::new();
-    for (position, field) in owner.fields.iter().enumerate() {
+    let mut queries = distinct_probes(dialect, owner, parts, (table, columns));
+    // The columns of an index over two fields say nothing about either alone.
+    let is_of_pair = !queries.is_empty() && queries.iter().all(|query| query.sql.is_none());
+    for (position, field) in owner.fields.iter().enumerate().filter(|_| !is_of_pair) {
         let value = values.iter().find(|(field_id, _)| field.unique && *field_id == FieldId(position));
         let message = format!("{} is already taken", display_label(&field.name));
         let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
-        let is_named = table == owner.table && field.is_stored() && columns.contains(&field.column);
+        let is_named = table == owner.table
+            && field.is_stored()
+            && columns.contains(&field.column)
+            && !is_half_of_pair(owner, FieldId(position));
         match value {
             // Of several records that get the value, none may have it yet.
             Some((_, value)) if !is_named || is_many => {
@@ -164,10 +169,67 @@ fn unique_probes<'a>(
     queries
 }
 
+/// True for a reference that an index on an expression contains besides: PostgreSQL names this column alone.
+fn is_half_of_pair(owner: &RecordType, reference: FieldId) -> bool {
+    let has_pair = |field: &Field| field.ignores_case && field.unique_within == Some(reference);
+    !owner.field(reference).unique && owner.fields.iter().any(has_pair)
+}
+
+/// The same for values that are unique with a reference. A part of the pair that the write does not give is that of the
+/// record as it was.
+fn distinct_probes<'a>(
+    dialect: Dialect,
+    owner: &'a RecordType,
+    parts: WriteParts<'a>,
+    (table, columns): (&str, &[String]),
+) -> Vec<ProbeQuery<'a>> {
+    let WriteParts { kind, id, values, .. } = parts;
+    let mut queries = Vec::new();
+    for (position, field) in owner.fields.iter().enumerate() {
+        let Some(within) = field.unique_within else { continue };
+        let reference = owner.field(within);
+        let (label, noun) = (display_label(&field.name), display_label(&reference.name).to_lowercase());
+        let message = format!("{label} is already taken within the same {noun}");
+        let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
+        let is_named = table == owner.table
+            && columns.len() == 2
+            && [&reference.column, &field.column].into_iter().all(|column| columns.contains(column));
+        if is_named {
+            return vec![ProbeQuery { sql: None, parameters: Vec::new(), meaning }];
+        }
+        let given = |wanted: FieldId| values.iter().find(|(id, _)| *id == wanted).map(|(_, value)| value);
+        let pair = [given(within), given(FieldId(position))];
+        if kind == WriteKind::UpdateMany || pair.iter().all(Option::is_none) {
+            continue;
+        }
+        let name = dialect.quote_name(&owner.table);
+        let own_id = dialect.parameter_mark(1);
+        let mut parameters = vec![SqlParameter::Cell(id.map_or(CellValue::Null, RecordId::as_cell))];
+        let mut equal = Vec::new();
+        for (part, value) in [reference, field].into_iter().zip(pair) {
+            let column = dialect.quote_name(&part.column);
+            let other = match value {
+                Some(value) => {
+                    parameters.push(SqlParameter::Cell(value.as_cell()));
+                    dialect.parameter_mark(parameters.len())
+                }
+                None => format!("(SELECT {column} FROM {name} WHERE \"id\" = {own_id})"),
+            };
+            let comparison = ValueComparison::for_field(part);
+            let [column, other] = [&column, &other].map(|value| dialect.equality_key(comparison, value));
+            equal.push(format!("{column} = {other}"));
+        }
+        let other = dialect.null_safe_different("\"id\"", &own_id);
+        let sql = Some(format!("SELECT 1 FROM {name} WHERE {} AND {other} LIMIT 1", equal.join(" AND ")));
+        queries.push(ProbeQuery { sql, parameters, meaning });
+    }
+    queries
+}
+
 /// The violation of an update that gives several records the same unique value: no other record has it.
 fn repeated_value(owner: &RecordType, parts: WriteParts<'_>, columns: &[String]) -> Option<Violation> {
     let values = parts.values.iter().filter(|_| parts.kind == WriteKind::UpdateMany);
-    let unique = values.map(|(field, _)| owner.field(*field)).filter(|field| field.unique);
+    let unique = values.map(|(field, _)| owner.field(*field)).filter(|field| field.is_distinct());
     let field = unique.min_by_key(|field| !columns.contains(&field.column))?;
     let message = format!("{} must differ between the records that match", display_label(&field.name));
     Some(Violation::new(&field.input_name, "UNIQUE", message))

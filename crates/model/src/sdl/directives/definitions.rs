@@ -44,8 +44,8 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     },
     BuiltinDirective {
         name: "unique",
-        sdl: "directive @unique(ignoreCase: Boolean = false) on FIELD_DEFINITION",
-        doc: "No two records may have the same value, or one that differs only in case.",
+        sdl: "directive @unique(ignoreCase: Boolean = false, within: String) on FIELD_DEFINITION",
+        doc: "No two records may have the same value, or one that differs only in case; with `within`, no two that refer to the same record there.",
     },
     BuiltinDirective {
         name: "length",
@@ -124,7 +124,7 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     },
     BuiltinDirective {
         name: "allow",
-        sdl: "directive @allow(read: _Rule, create: _Rule, update: _Rule, updateTo: _Rule, delete: _Rule, write: _Rule, all: _Rule) on SCHEMA | OBJECT | FIELD_DEFINITION",
+        sdl: "directive @allow(read: _Rule, create: _Rule, update: _Rule, updateTo: _Rule, delete: _Rule, write: _Rule, all: _Rule, call: _Rule) on SCHEMA | OBJECT | FIELD_DEFINITION",
         doc: "Who may do what: true, false or an expression such as `\"owner == me\"`. What no rule allows is refused.",
     },
     BuiltinDirective {

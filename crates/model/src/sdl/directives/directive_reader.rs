@@ -54,7 +54,7 @@ impl<'s> DirectiveReader<'_> {
                 "notBlank" => found.rules.push(FieldRule::NotBlank),
                 "email" => found.rules.push(FieldRule::Email),
                 "unique" => {
-                    found.unique = true;
+                    found.unique = directive_argument(directive, "within").is_none();
                     let ignores_case = self.flag_argument(directive, "ignoreCase") == Some(true);
                     found.ignores_case = ignores_case.then_some(directive);
                 }

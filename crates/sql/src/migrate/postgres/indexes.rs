@@ -371,7 +371,10 @@ impl TableIndex {
         if !self.ignores_case {
             return sql(&columns.join(", "));
         }
-        let terms: Vec<String> = columns.iter().map(|column| (POSTGRES_DDL.case_key)(column)).collect();
+        let mut terms = columns;
+        if let Some(last) = terms.last_mut() {
+            *last = (POSTGRES_DDL.case_key)(last);
+        }
         let comment = quote_text(&format!("{IGNORE_CASE_COMMENT}{}", self.columns.join(",")));
         format!("{}; COMMENT ON INDEX {name} IS {comment}", sql(&terms.join(", ")))
     }

@@ -1,0 +1,103 @@
+//! The rules in `trefoil.toml`: `read` and `write` of a list, `allow` of a text.
+
+use std::ops::Range;
+
+use toml::de::DeTable;
+
+use trefoil_model::access::{AccessRule, ListAccess, RuleError};
+use trefoil_model::diagnostic::line_and_column;
+use trefoil_model::{Diagnostic, Model, SourceLocation};
+
+use crate::manifest::Manifest;
+use crate::manifest_reader::{MANIFEST_FILE, ManifestReader};
+
+/// An expression about the actor alone, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestRule {
+    pub text: String,
+    /// Of the value with its quotes.
+    span: Range<usize>,
+}
+
+pub(crate) fn read_rule(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<ManifestRule> {
+    let value = table.get(key)?;
+    let text = match (value.as_ref().as_bool(), value.as_ref().as_str()) {
+        (Some(constant), _) => constant.to_string(),
+        (None, Some(text)) => text.to_owned(),
+        (None, None) => {
+            return reader.report_wrong_type(value, key, "true, false or an expression in quotes");
+        }
+    };
+    Some(ManifestRule { text, span: value.span() })
+}
+
+/// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest.
+pub(crate) fn add_rules(manifest: &Manifest, text: &str, model: &mut Model) -> Vec<Diagnostic> {
+    let mut reader = RuleReader { text, model, mistakes: Vec::new() };
+    for list in &manifest.plain_lists {
+        let read = list.read.as_ref().and_then(|rule| reader.read(rule));
+        let write = list.write.as_ref().and_then(|rule| reader.read(rule));
+        if let Some(access) = &mut reader.model.access {
+            access.lists.insert(list.name().to_owned(), ListAccess { read, write });
+        }
+    }
+    for (position, endpoint) in manifest.text_endpoints.iter().enumerate() {
+        let Some(rule) = endpoint.allow.as_ref().and_then(|rule| reader.read(rule)) else { continue };
+        if let Some(access) = &mut reader.model.access {
+            access.texts.insert(position, rule);
+        }
+    }
+    reader.mistakes
+}
+
+struct RuleReader<'a> {
+    text: &'a str,
+    model: &'a mut Model,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl RuleReader<'_> {
+    fn read(&mut self, rule: &ManifestRule) -> Option<AccessRule> {
+        if self.model.access.is_none() {
+            let message = "this rule protects nothing: everybody may do everything in this application";
+            let mistake = self.mistake("MANIFEST", message.to_owned(), rule.span.clone());
+            mistake
+                .label("without effect")
+                .help("write rules in the schema with `@allow`, or remove this one");
+            return None;
+        }
+        match self.model.read_actor_rule(&rule.text) {
+            Ok(test) => {
+                let (line, column) = line_and_column(self.text, rule.span.start);
+                let location = SourceLocation { file: MANIFEST_FILE.to_owned(), line, column };
+                Some(AccessRule { test, location })
+            }
+            Err(RuleError { span, code, message, label, help }) => {
+                let span = rule.part(self.text, span);
+                let mistake = self.mistake(code, message, span);
+                mistake.label(label).help = help;
+                None
+            }
+        }
+    }
+
+    fn mistake(&mut self, code: &'static str, message: String, span: Range<usize>) -> &mut Diagnostic {
+        let mistake = Diagnostic::in_file(MANIFEST_FILE, code, message);
+        self.mistakes.push(mistake.with_span(MANIFEST_FILE, self.text, span));
+        self.mistakes.last_mut().expect("just pushed")
+    }
+}
+
+impl ManifestRule {
+    /// Where a part of the rule is in the manifest. In a text with escapes it is not looked for: the whole is underlined.
+    fn part(&self, manifest: &str, part: Range<usize>) -> Range<usize> {
+        let written = manifest.get(self.span.clone()).unwrap_or_default();
+        match written.find(&self.text) {
+            Some(start) => {
+                let start = self.span.start + start;
+                start + part.start..start + part.end
+            }
+            None => self.span.clone(),
+        }
+    }
+}

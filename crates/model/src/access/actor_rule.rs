@@ -1,0 +1,45 @@
+//! Rules about the actor alone that are written outside of the schema.
+
+use std::collections::BTreeSet;
+
+use crate::Model;
+use crate::ValueType;
+use crate::access::access_rule::RuleTest;
+use crate::access::rule_error::RuleError;
+use crate::access::rule_parser::parse_rule;
+use crate::access::rule_resolver::resolve_actor_rule;
+use crate::access::rule_scope::{RuleFailure, RuleNames};
+use crate::access::rule_sources::RuleSources;
+
+impl Model {
+    /// The test of a rule about the actor alone, such as `role(EDITOR)`. The roles that it names are known from then on.
+    pub fn read_actor_rule(&mut self, text: &str) -> Result<RuleTest, RuleError> {
+        let syntax = parse_rule(text)?;
+        let sources = RuleSources::default();
+        let account = self.access.as_ref().and_then(|access| access.account.as_ref());
+        let role_type = account.and_then(|account| {
+            let field = self.record(account.record).field(account.roles?);
+            field.kind.value_type().map(ValueType::innermost)
+        });
+        let declared = role_type.and_then(|ty| self.enums.get(ty.enum_name()?));
+        let names = RuleNames {
+            records: &self.records,
+            enums: &self.enums,
+            embedded: &self.embedded,
+            sources: &sources,
+            account: account.map(|account| account.record),
+            roles: declared.map(|roles| roles.values.as_slice()),
+        };
+        let has_declared = declared.is_some();
+        let test = resolve_actor_rule(names, &syntax).map_err(|failure| match failure {
+            RuleFailure::Mistake(error) => error,
+            RuleFailure::Elsewhere => RuleError::syntax(0..text.len(), "this rule has no meaning"),
+        })?;
+        if let Some(access) = self.access.as_mut().filter(|_| !has_declared) {
+            let mut roles: BTreeSet<String> = access.roles.drain(..).collect();
+            test.collect_roles(&mut roles);
+            access.roles.extend(roles);
+        }
+        Ok(test)
+    }
+}
