@@ -1,3 +1,18 @@
 //! Rules: who may do what, compared with an interpreter of rules that shares no code with the server.
+//!
+//! `shape`, `making` and `stock` make a schema with rules and records, `actors` who asks. `judge` says what each sees and
+//! may do, and `stage` asks the server. `world` reads.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "a test that meets what it does not know panics")]
+
+mod actors;
+mod asking;
 mod examples;
+mod judge;
+mod making;
+mod rule_tree;
+mod seeds;
+mod shape;
+mod stage;
+mod stock;
+mod world;
