@@ -162,7 +162,7 @@ fn field_id(record: &RecordType, name: &str) -> FieldId {
 
 impl AccessShape {
     /// What rules ask of the account.
-    fn actor_paths(&self) -> Vec<Operand> {
+    pub fn actor_paths(&self) -> Vec<Operand> {
         let mut found: Vec<Operand> = Vec::new();
         let mut open: Vec<&super::rule_tree::RuleTree> = Vec::new();
         let of = |rules: &super::shape::ShapeRules| rules.0.len();

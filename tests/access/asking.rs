@@ -15,7 +15,6 @@ pub struct ReadMaker<'r> {
 /// A request, and whether its answer tells where the next page begins.
 #[derive(Clone, Debug)]
 pub struct ReadRequest {
-    pub of: usize,
     pub document: String,
     /// The name of a connection, whose pages are followed with the variable `after`.
     pub connection: Option<String>,
@@ -72,7 +71,7 @@ impl ReadMaker<'_> {
             }
         };
         let head = if connection.is_some() { "query($cursor: String) " } else { "" };
-        ReadRequest { of, document: format!("{head}{{ {body} }}"), connection }
+        ReadRequest { document: format!("{head}{{ {body} }}"), connection }
     }
 
     fn list_arguments(&mut self, of: usize, depth: usize) -> Vec<String> {

@@ -105,19 +105,6 @@ impl RuleTree {
             | RuleTree::Named(..) => Vec::new(),
         }
     }
-
-    /// Simpler rules, of which one may still be wrong.
-    pub fn smaller(&self) -> Vec<RuleTree> {
-        let mut found: Vec<RuleTree> = match self {
-            RuleTree::All(inner) | RuleTree::Any(inner) => inner.clone(),
-            RuleTree::Not(inner) => vec![(**inner).clone()],
-            _ => Vec::new(),
-        };
-        if !matches!(self, RuleTree::Constant(_)) {
-            found.extend([RuleTree::Constant(true), RuleTree::Constant(false)]);
-        }
-        found
-    }
 }
 
 impl RuleText<'_> {

@@ -220,7 +220,14 @@ impl AccessShape {
                 let mark = if is_required { "!" } else { "" };
                 let rules =
                     if is_protected { field.rules.directive(self, position) } else { String::new() };
-                let _ = writeln!(text, "  {}: {}{rules}", field.name, self.type_text(field.content, mark));
+                let arguments = match field.content.target().filter(|_| field.content.is_list()) {
+                    Some(target) => {
+                        format!("(where: {}Where, orderBy: [String!], first: Int)", self.types[target].name)
+                    }
+                    None => String::new(),
+                };
+                let type_text = self.type_text(field.content, mark);
+                let _ = writeln!(text, "  {}{arguments}: {type_text}{rules}", field.name);
             }
             text += "}\n";
         }

@@ -53,7 +53,9 @@ impl AccessStage {
                 DatabaseLocation::Postgres(PostgresUrl::parse(&postgres::database()).map_err(|why| why.to_string())?)
             }
         };
-        let config = Config { database, database_connections: 2, ..Config::default() };
+        let mut config = Config { database, database_connections: 2, ..Config::default() };
+        // Documents are estimated by the records that there are, which an actor's world has fewer of.
+        (config.limits.cost, config.limits.depth) = (100_000_000, 100);
         let opened = open_engine(&app, &config, &ResolverRegistry::default()).await;
         let (_, engine) = opened.map_err(|error| error.to_string())?;
         Ok(AccessStage { engine, config, _folder: folder })
@@ -63,7 +65,7 @@ impl AccessStage {
     fn as_actor(&self, asker: &Asker) -> (GraphqlState, RequestContext) {
         match asker {
             Asker::Actor(actor) => {
-                let state = GraphqlState::new(self.engine.for_actor(actor.clone()), &self.config);
+                let state = GraphqlState::new(self.engine.for_actor(actor), &self.config);
                 (state, RequestContext { actor: actor.clone(), ..RequestContext::default() })
             }
             Asker::Operator => {
@@ -131,7 +133,11 @@ pub fn request(document: &str, variables: &Value) -> GraphqlRequest<'static> {
 
 pub fn answer_text(reply: GraphqlReply) -> String {
     match reply {
-        GraphqlReply::Executed(executed) => String::from_utf8(executed.body).expect("UTF-8"),
+        GraphqlReply::Executed(executed) => {
+            // What only the log is told, and whoever mends it needs.
+            executed.causes.iter().for_each(|cause| eprintln!("a cause: {cause:?}"));
+            String::from_utf8(executed.body).expect("UTF-8")
+        }
         GraphqlReply::Rejected(failures) => {
             let codes = failures.into_iter().map(|failure| format!("{}: {}", failure.code, failure.message));
             format!("rejected: {}", codes.collect::<Vec<_>>().join("; "))
