@@ -6,10 +6,12 @@ use super::shape::{AccessShape, Content, Kind, ROLES, ShapeField};
 use super::stock::{self, Cell};
 use crate::power::chance::Chance;
 
-/// Makes requests that name nothing which the actor may never read.
+/// Makes requests.
 pub struct ReadMaker<'r> {
     pub judge: RuleJudge<'r>,
     pub chance: &'r mut Chance,
+    /// Names also what the actor may never read.
+    pub names_all: bool,
 }
 
 /// A request, and whether its answer tells where the next page begins.
@@ -28,7 +30,9 @@ impl ReadMaker<'_> {
     /// The fields that the actor may name.
     fn fields(&self, of: usize) -> Vec<(usize, ShapeField)> {
         let fields = self.shape().types[of].fields.iter().cloned().enumerate();
-        fields.filter(|(at, _)| self.judge.field_verdict(of, *at, Deed::Read) != Verdict::No).collect()
+        let is_named =
+            |at: usize| self.names_all || self.judge.field_verdict(of, at, Deed::Read) != Verdict::No;
+        fields.filter(|(at, _)| is_named(*at)).collect()
     }
 
     pub fn request(&mut self, of: usize) -> ReadRequest {

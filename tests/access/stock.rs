@@ -1,7 +1,7 @@
 //! Records of a schema, with many nulls and equal values; as JSON for seeds, and read back from it.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -117,6 +117,36 @@ impl AccessStock {
         }
         stock.fill_other_sides(shape);
         stock
+    }
+
+    /// The same records with a text of its own in each place: whoever reads it has read that place.
+    pub fn marked(mut self) -> AccessStock {
+        for (of, rows) in self.rows.iter_mut().enumerate() {
+            for (id, row) in rows.iter_mut() {
+                for (at, cell) in row.iter_mut().enumerate() {
+                    let mark = format!("mark{of}x{id}x{at}end");
+                    match cell {
+                        // Logins stay: requests are made with them.
+                        Cell::Text(text) if !text.starts_with("login") => *text = mark,
+                        Cell::Texts(texts) => texts.iter_mut().for_each(|text| *text = mark.clone()),
+                        Cell::Spot(Some(city), _) => *city = mark,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// The marks of [`AccessStock::marked`] that are in it.
+    pub fn marks(&self) -> BTreeSet<String> {
+        let cells = self.rows.iter().flat_map(BTreeMap::values).flatten();
+        let texts = cells.flat_map(|cell| match cell {
+            Cell::Text(text) | Cell::Spot(Some(text), _) => vec![text.clone()],
+            Cell::Texts(texts) => texts.clone(),
+            _ => Vec::new(),
+        });
+        texts.filter(|text| text.starts_with("mark")).collect()
     }
 
     /// Inverse lists and the other directions of links follow from what records hold.
