@@ -12,7 +12,7 @@ use super::making::RuleWeight;
 use super::rule_tree::{Deed, Operand};
 use super::seeds::{self, Trial};
 use super::shape::{AccessShape, Content};
-use super::stage::{AccessStage, Asker, On, answer_text, request};
+use super::stage::{AccessStage, Asker, On};
 use super::stock::{AccessRow, AccessStock};
 use crate::power::chance::Chance;
 
@@ -43,8 +43,7 @@ fn changes_reach_those_who_may_read_them() {
         let mut chance = Chance::new(seed);
         let shape = AccessShape::random(&mut chance, RuleWeight::Reading);
         let stock = AccessStock::random(&mut chance, &shape);
-        let stage = AccessStage::new(on, &shape, &shape.protected_sdl(), &stock).await;
-        let stage = stage.map_err(|why| format!("{why}\n{}", shape.protected_sdl()))?;
+        let stage = AccessStage::protected(on, &shape, &stock).await?;
         let wrong = follow(&mut chance, &shape, &stage).await;
         wrong.map_err(|why| format!("{on:?}: {why}\n{}", shape.protected_sdl()))
     });
@@ -61,7 +60,7 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
     }
     let mut told = Vec::new();
     for of in 0..shape.types.len() {
-        told.push(subscribe(stage, &Asker::Operator, &operators_document(shape, of), None).await?);
+        told.push(stage.subscribe(&Asker::Operator, &operators_document(shape, of), None).await?);
     }
     let feed = stage.engine.feed();
     let begin = feed.last_change_number().await.map_err(|error| error.to_string())?;
@@ -138,7 +137,7 @@ async fn listener(
     let judge = RuleJudge { shape, stock, actor, old: None };
     let asker = Asker::Actor(actor.for_engine(shape, stock, stage.engine.model()));
     let document = document(shape, of, &shown_fields(&judge, of));
-    let begun = subscribe(stage, &asker, &document, last).await;
+    let begun = stage.subscribe(&asker, &document, last).await;
     if judge.verdict(of, Deed::Read) != Verdict::No {
         return begun.map(|subscription| Some(Listener { actor: actor.clone(), of, subscription }));
     }
@@ -148,17 +147,6 @@ async fn listener(
         Err(why) => Err(format!("{actor:?}: {document} is refused with {why} instead of {code}")),
         Ok(_) => Err(format!("{actor:?}: {document} is not refused with {code}")),
     }
-}
-
-async fn subscribe(
-    stage: &AccessStage,
-    asker: &Asker,
-    document: &str,
-    last: Option<&str>,
-) -> Result<Subscription, String> {
-    let (service, context) = stage.service(asker);
-    let begun = service.subscribe(request(document, &json!({})), context, last).await;
-    begun.map_err(|reply| format!("{document}: {}", answer_text(reply)))
 }
 
 /// The record's own fields that the actor may name.

@@ -27,8 +27,7 @@ fn hidden_values_are_in_no_answer() {
         let mut chance = Chance::new(seed);
         let shape = AccessShape::random(&mut chance, RuleWeight::Writing);
         let stock = AccessStock::random(&mut chance, &shape).marked();
-        let stage = AccessStage::new(on, &shape, &shape.protected_sdl(), &stock).await;
-        let stage = stage.map_err(|why| format!("{why}\n{}", shape.protected_sdl()))?;
+        let stage = AccessStage::protected(on, &shape, &stock).await?;
         for actor in TestActor::eight(&mut chance, &shape, &stock) {
             // Writes of others have changed who sees what.
             let stock = stage.stock(&shape).await;

@@ -1,13 +1,16 @@
 //! An application with rules in this process: asked as an actor or as the operator, over GraphQL.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use trefoil_application::App;
 use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
-use trefoil_engine::{Actor, Engine, ResolverRegistry};
+use trefoil_engine::{Actor, Engine, ResolverRegistry, binding};
+use trefoil_graphql::subscribe::Subscription;
 use trefoil_graphql::{GraphqlReply, GraphqlRequest, GraphqlService, GraphqlState, RequestContext};
+use trefoil_model::{SourceFile, parse_schema};
 use trefoil_server::lifecycle::open_engine;
 
 use super::shape::AccessShape;
@@ -24,7 +27,10 @@ pub enum On {
 /// A schema on a store of its own.
 pub struct AccessStage {
     pub engine: Engine,
-    pub config: Config,
+    /// Of all actors: what one is answered must not depend on who was answered before.
+    face: GraphqlService,
+    /// The same records under the schema without rules.
+    operators_face: GraphqlService,
     /// The schema and the seed; gone with the stage.
     _folder: TempDir,
 }
@@ -38,14 +44,21 @@ pub enum Asker {
 }
 
 impl AccessStage {
-    /// A stage with these records in a new store.
-    pub async fn new(on: On, shape: &AccessShape, sdl: &str, stock: &AccessStock) -> Result<AccessStage, String> {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        write_application(folder.path(), sdl, &stock.seeds(shape)).map_err(|error| error.to_string())?;
-        AccessStage::of_folder(on, folder).await
+    /// The schema with its rules and these records in a new store.
+    pub async fn protected(on: On, shape: &AccessShape, stock: &AccessStock) -> Result<AccessStage, String> {
+        let stage = AccessStage::new(on, shape, &shape.protected_sdl(), stock).await;
+        stage.map_err(|why| format!("the protected one: {why}\n{}", shape.protected_sdl()))
     }
 
-    async fn of_folder(on: On, folder: TempDir) -> Result<AccessStage, String> {
+    /// The same without rules, for everybody.
+    pub async fn open(on: On, shape: &AccessShape, stock: &AccessStock) -> Result<AccessStage, String> {
+        let stage = AccessStage::new(on, shape, &shape.open_sdl(), stock).await;
+        stage.map_err(|why| format!("the open one: {why}\n{}", shape.open_sdl()))
+    }
+
+    async fn new(on: On, shape: &AccessShape, sdl: &str, stock: &AccessStock) -> Result<AccessStage, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        write_application(folder.path(), sdl, &stock.seeds(shape)).map_err(|error| error.to_string())?;
         let app = App::load(folder.path()).map_err(|found| format!("{found:#?}"))?;
         let database = match on {
             On::Sqlite => DatabaseLocation::Memory,
@@ -58,27 +71,25 @@ impl AccessStage {
         (config.limits.cost, config.limits.depth) = (100_000_000, 100);
         let opened = open_engine(&app, &config, &ResolverRegistry::default()).await;
         let (_, engine) = opened.map_err(|error| error.to_string())?;
-        Ok(AccessStage { engine, config, _folder: folder })
+        let face = |engine: Engine| GraphqlService::new(GraphqlState::new(engine, &config), &config);
+        let operator = without_rules(&engine, &shape.open_sdl())?;
+        Ok(AccessStage { face: face(engine.clone()), operators_face: face(operator), engine, _folder: folder })
     }
 
     /// The one place where a request gets its actor.
-    fn as_actor(&self, asker: &Asker) -> (GraphqlState, RequestContext) {
+    fn as_actor(&self, asker: &Asker) -> (&GraphqlService, RequestContext) {
         match asker {
             Asker::Actor(actor) => {
-                let state = GraphqlState::new(self.engine.for_actor(actor), &self.config);
-                (state, RequestContext { actor: actor.clone(), ..RequestContext::default() })
+                (&self.face, RequestContext { actor: actor.clone(), ..RequestContext::default() })
             }
-            Asker::Operator => {
-                let state = GraphqlState::new(self.engine.as_operator(), &self.config);
-                (state, RequestContext::default())
-            }
+            Asker::Operator => (&self.operators_face, RequestContext::default()),
         }
     }
 
     /// The answer, as it is sent.
     pub async fn ask(&self, asker: &Asker, document: &str, variables: &Value) -> String {
-        let (state, context) = self.as_actor(asker);
-        answer_text(state.execute_request(request(document, variables), context).await)
+        let (face, context) = self.as_actor(asker);
+        answer_text(face.state().execute_request(request(document, variables), context).await)
     }
 
     pub async fn ask_json(&self, asker: &Asker, document: &str, variables: &Value) -> Value {
@@ -86,10 +97,16 @@ impl AccessStage {
         serde_json::from_str(&text).unwrap_or(Value::String(text))
     }
 
-    /// A face for subscriptions.
-    pub fn service(&self, asker: &Asker) -> (GraphqlService, RequestContext) {
-        let (state, context) = self.as_actor(asker);
-        (GraphqlService::new(state, &self.config), context)
+    /// A subscription, from the event after `last` on.
+    pub async fn subscribe(
+        &self,
+        asker: &Asker,
+        document: &str,
+        last: Option<&str>,
+    ) -> Result<Subscription, String> {
+        let (face, context) = self.as_actor(asker);
+        let begun = face.subscribe(request(document, &json!({})), context, last).await;
+        begun.map_err(|reply| format!("{document}: {}", answer_text(reply)))
     }
 
     /// All records as they are.
@@ -112,6 +129,15 @@ impl AccessStage {
     }
 }
 
+/// Another engine on the same store, whose schema has no rules.
+fn without_rules(engine: &Engine, open_sdl: &str) -> Result<Engine, String> {
+    let file = SourceFile { name: "graphql/open.graphqls".into(), text: open_sdl.into() };
+    let (model, _) = parse_schema(&[file], &[]).map_err(|mistakes| format!("{mistakes:#?}"))?;
+    let (model, registry) = (Arc::new(model), ResolverRegistry::default());
+    let bindings = binding::bind_root_fields(&model, &registry);
+    Ok(Engine::new(model, bindings, registry, engine.feed().clone(), engine.limits().clone()))
+}
+
 /// Schema and seed as a folder.
 pub fn write_application(folder: &Path, sdl: &str, seeds: &[(&'static str, String)]) -> std::io::Result<()> {
     std::fs::create_dir_all(folder.join("graphql"))?;
@@ -123,7 +149,7 @@ pub fn write_application(folder: &Path, sdl: &str, seeds: &[(&'static str, Strin
     Ok(())
 }
 
-pub fn request(document: &str, variables: &Value) -> GraphqlRequest<'static> {
+fn request(document: &str, variables: &Value) -> GraphqlRequest<'static> {
     let variables = match trefoil_model::Value::from(variables.clone()) {
         trefoil_model::Value::Object(variables) => variables,
         other => panic!("{other:?} are no variables"),
@@ -131,7 +157,7 @@ pub fn request(document: &str, variables: &Value) -> GraphqlRequest<'static> {
     GraphqlRequest { query: document.to_owned().into(), operation_name: None, variables }
 }
 
-pub fn answer_text(reply: GraphqlReply) -> String {
+fn answer_text(reply: GraphqlReply) -> String {
     match reply {
         GraphqlReply::Executed(executed) => {
             // What only the log is told, and whoever mends it needs.

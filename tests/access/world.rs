@@ -53,8 +53,7 @@ impl WorldCase {
         let on = if seed % 2 == 0 { On::Postgres } else { On::Sqlite };
         let shape = AccessShape::random(chance, RuleWeight::Reading);
         let stock = AccessStock::random(chance, &shape);
-        let stage = AccessStage::new(on, &shape, &shape.protected_sdl(), &stock).await;
-        let stage = stage.map_err(|why| format!("the protected one: {why}\n{}", shape.protected_sdl()))?;
+        let stage = AccessStage::protected(on, &shape, &stock).await?;
         Ok(WorldCase { on, shape, stock, stage })
     }
 
@@ -65,8 +64,7 @@ impl WorldCase {
     async fn try_requests(&self, chance: &mut Chance, actor: &TestActor) -> Result<(), String> {
         let judge = RuleJudge { shape: &self.shape, stock: &self.stock, actor, old: None };
         let world = judge.world();
-        let open = AccessStage::new(On::Sqlite, &self.shape, &self.shape.open_sdl(), &world).await;
-        let open = open.map_err(|why| format!("the open one: {why}\n{}", self.shape.open_sdl()))?;
+        let open = AccessStage::open(On::Sqlite, &self.shape, &world).await?;
         let asker = self.asker(actor);
         for of in 0..self.shape.types.len() {
             if judge.verdict(of, Deed::Read) == Verdict::No {

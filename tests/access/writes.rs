@@ -23,8 +23,7 @@ fn writes_are_judged_as_the_interpreter_does() {
         let mut chance = Chance::new(seed);
         let shape = AccessShape::random(&mut chance, RuleWeight::Writing);
         let stock = AccessStock::random(&mut chance, &shape);
-        let stage = AccessStage::new(on, &shape, &shape.protected_sdl(), &stock).await;
-        let stage = stage.map_err(|why| format!("{why}\n{}", shape.protected_sdl()))?;
+        let stage = AccessStage::protected(on, &shape, &stock).await?;
         let actors = TestActor::eight(&mut chance, &shape, &stock);
         let mut stock = stage.stock(&shape).await;
         for _ in 0..WRITES {
