@@ -1,6 +1,7 @@
 //! The integration tests, as one binary; `tests/cases` is another.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+mod access;
 mod answers;
 mod changes;
 mod child_forms;

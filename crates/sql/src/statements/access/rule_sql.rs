@@ -202,8 +202,8 @@ impl<'m> RuleWriter<'m> {
             let field = writer.model.record(owner).field(*field);
             let column = format!("{alias}.{}", writer.dialect.quote_name(&field.column));
             match writer.member(field, members) {
-                Some((_, names)) if !names.is_empty() => {
-                    writer.dialect.json_member(&column, &names, field.kind.value_type())
+                Some((member, names)) if !names.is_empty() => {
+                    writer.dialect.json_member(&column, &names, member.kind.value_type())
                 }
                 Some(_) | None => column,
             }
