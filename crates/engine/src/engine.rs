@@ -269,7 +269,6 @@ impl Engine {
         }
         sink.checkpoint();
         if let [(position, plan)] = plans.as_slice()
-            && self.access_view().is_none_or(|view| ImageRow::is_open_to(view, &plan.action))
             && let Some(row) = ImageRow::from_action(self.model(), &plan.action)
         {
             sink.row(*position, &row);

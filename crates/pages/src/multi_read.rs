@@ -52,7 +52,9 @@ fn row_layout(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         Operation::Aggregate { query, .. } => (Arc::default(), query.cell_count()),
         // One text per row.
         Operation::PlainList(_) => (Arc::default(), 1),
-        Operation::UpdateMany { .. } | Operation::DeleteMany { .. } => (Arc::default(), 0),
+        Operation::UpdateMany { .. } | Operation::DeleteMany { .. } | Operation::SeeImages { .. } => {
+            (Arc::default(), 0)
+        }
     }
 }
 

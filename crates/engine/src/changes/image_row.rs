@@ -1,10 +1,8 @@
 //! A changed record read from its image alone, without asking the store.
 
-use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::naming::names;
 use trefoil_model::{CellValue, Model, RecordType, StoredValue};
 
-use crate::access::AccessView;
 use crate::changes::record_image::image_cell;
 use crate::plan::{PlanAction, PlannedChild, PlannedSelection};
 use crate::row::Row;
@@ -22,15 +20,6 @@ impl<'a> ImageRow<'a> {
         let record = model.record(*record);
         let is_complete = selection.children.iter().all(|child| selects_only_id(model, record, child));
         is_complete.then_some(ImageRow { record, image, selection })
-    }
-
-    /// Whether the image may be shown as it is: no rule depends on the record, and no selected field is hidden.
-    pub fn is_open_to(view: &AccessView, action: &PlanAction) -> bool {
-        let PlanAction::ReadImage { record, selection, .. } = action else { return true };
-        let children = selection.children.iter().map(|child| child.field);
-        let mut fields = selection.columns.iter().copied().chain(children);
-        view.verdict(AccessAction::Read, *record) == AccessVerdict::Yes
-            && fields.all(|field| view.field_verdict(*record, field) == AccessVerdict::Yes)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finds the changes that a filter matches. What it says of related records the store judges: in one read for a batch of
 //! changes, whatever the number of filters that say the same.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result};
@@ -31,9 +32,13 @@ impl Engine {
         &self,
         filter: &ChangeFilter,
         batch: &'b ChangeBatch,
-    ) -> Result<Vec<&'b RecordChange>> {
-        let mut judged: Vec<(&RecordChange, Option<bool>)> =
-            batch.changes.iter().map(|change| (change, filter.matches(change, None))).collect();
+    ) -> Result<Vec<Cow<'b, RecordChange>>> {
+        let seen = self.seen_changes(filter.record, batch).await?;
+        let judge = |change: Cow<'b, RecordChange>| {
+            let matches = filter.matches(&change, None);
+            (change, matches)
+        };
+        let mut judged: Vec<(Cow<'b, RecordChange>, Option<bool>)> = seen.into_iter().map(judge).collect();
         let is_open = judged.iter().any(|(_, matches)| matches.is_none());
         if let Some(tests) = filter.relation_tests.as_ref().filter(|_| is_open) {
             let related = self.relation_matches(tests, batch).await?;

@@ -19,6 +19,7 @@ pub(crate) mod relation_tests;
 mod image_predicate;
 pub(crate) mod image_row;
 pub mod record_image;
+mod seen_changes;
 
 use trefoil_model::{CellValue, Field, RecordId, RecordType, ValueSource};
 
@@ -30,6 +31,7 @@ pub(crate) use crate::changes::image_row::ImageRow;
 pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};
 pub(crate) use crate::changes::relation_tests::{RelationMatches, RelationTestMap, RelationTests};
 pub use crate::changes::retry_backoff::RetryBackoff;
+pub use crate::changes::seen_changes::{ImageList, seen_columns};
 pub use crate::changes::shared_computation::{
     ComputationFuture, ComputationItem, MemorySize, SharedComputation, SharedResult,
 };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use trefoil_model::{FieldId, RecordId, RecordTypeId, Value};
 
-use crate::changes::RecordImage;
+use crate::changes::{ImageList, RecordImage};
 use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 
@@ -110,6 +110,11 @@ pub enum Operation {
         image: RecordImage,
         selection: Arc<PreparedSelection>,
     },
+    /// The images that the actor sees: each row begins with the position of one.
+    SeeImages {
+        record: RecordTypeId,
+        list: ImageList,
+    },
     /// Groups of records; each row is one.
     Aggregate {
         record: RecordTypeId,
@@ -154,6 +159,7 @@ impl Operation {
             | Operation::Delete { .. }
             | Operation::Nested { .. }
             | Operation::ReadImage { .. }
+            | Operation::SeeImages { .. }
             | Operation::PlainList(_)) => other,
         }
     }
@@ -172,6 +178,7 @@ impl Operation {
             | Operation::DeleteMany { .. }
             | Operation::Nested { .. }
             | Operation::ReadImage { .. }
+            | Operation::SeeImages { .. }
             | Operation::Aggregate { .. }
             | Operation::PlainList(_) => None,
         }

@@ -17,6 +17,7 @@ use crate::operation::{
 pub(super) fn check_operation(model: &Model, view: &AccessView, operation: &Operation) -> Result<()> {
     let mut check = AccessCheck::new(model, view);
     match operation {
+        Operation::SeeImages { record, .. } => view.require(AccessAction::Read, *record)?,
         Operation::Get { record, selection, .. } | Operation::ReadImage { record, selection, .. } => {
             view.require(AccessAction::Read, *record)?;
             check.selection(*record, selection);

@@ -25,7 +25,7 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 
 use crate::access::{AccessView, Authority};
-use crate::changes::RecordImage;
+use crate::changes::{ImageList, RecordImage};
 use crate::operation::{Condition, MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::listing::plan_listing;
@@ -127,6 +127,10 @@ pub enum PlanAction {
         image: RecordImage,
         selection: Arc<PlannedSelection>,
     },
+    SeeImages {
+        record: RecordTypeId,
+        list: ImageList,
+    },
     Aggregate(PlannedAggregate),
     PlainList(PlainListOperation),
 }
@@ -197,6 +201,7 @@ impl Plan {
             PlanAction::Get { .. }
             | PlanAction::List { .. }
             | PlanAction::ReadImage { .. }
+            | PlanAction::SeeImages { .. }
             | PlanAction::Aggregate(_) => false,
             PlanAction::Create { .. }
             | PlanAction::CreateMany(_)
@@ -312,6 +317,7 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
         Operation::ReadImage { record, image, selection } => {
             PlanAction::ReadImage { record, image, selection: selection.plan(model, limits, record)? }
         }
+        Operation::SeeImages { record, list } => PlanAction::SeeImages { record, list },
         Operation::Aggregate { record, query } => {
             PlanAction::Aggregate(aggregate::plan_aggregate(model, record, &query, limits)?)
         }

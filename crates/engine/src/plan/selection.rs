@@ -50,7 +50,7 @@ impl Deref for PreparedSelection {
 }
 
 /// A validated [`Selection`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PlannedSelection {
     pub columns: Vec<FieldId>,
     pub children: Vec<PlannedChild>,

@@ -74,6 +74,7 @@ impl PendingRoot {
                 | Operation::DeleteMany { .. }
                 | Operation::Nested { .. }
                 | Operation::ReadImage { .. }
+                | Operation::SeeImages { .. }
                 | Operation::PlainList(_),
             )
             | Err(_) => {}

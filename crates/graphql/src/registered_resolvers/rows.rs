@@ -36,7 +36,12 @@ impl RootRowCollector {
                     | Operation::ReadImage { selection, .. },
                 ) => (selection.clone(), 0),
                 Ok(Operation::Aggregate { query, .. }) => (Arc::default(), query.cell_count()),
-                Ok(Operation::UpdateMany { .. } | Operation::DeleteMany { .. } | Operation::PlainList(_))
+                Ok(
+                    Operation::UpdateMany { .. }
+                    | Operation::DeleteMany { .. }
+                    | Operation::SeeImages { .. }
+                    | Operation::PlainList(_),
+                )
                 | Err(_) => (Arc::default(), 0),
             };
             OperationRows { selection, cursor_cells, rows: Vec::new(), outcome: None, failed_early: false }

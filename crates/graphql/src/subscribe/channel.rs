@@ -1,5 +1,6 @@
 //! The channel of all subscribers with the same request under one schema: each event is found and encoded once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -143,7 +144,7 @@ impl SubscriptionChannel {
             deadline.get_or_insert_with(|| Instant::now() + MAX_SILENCE);
             until = range.until;
             for change in self.matching_changes(&range).await? {
-                let event = self.encode_event(change).await?;
+                let event = self.encode_event(&change).await?;
                 bytes += event.estimated_bytes();
                 events.push(Arc::new(event));
                 if bytes > MAX_BATCH_BYTES {
@@ -162,7 +163,7 @@ impl SubscriptionChannel {
     }
 
     /// The changes of a batch that the filter matches. Retries while the store is unavailable, so that none is lost.
-    async fn matching_changes<'b>(&self, batch: &'b ChangeBatch) -> Result<Vec<&'b RecordChange>> {
+    async fn matching_changes<'b>(&self, batch: &'b ChangeBatch) -> Result<Vec<Cow<'b, RecordChange>>> {
         let limit = self.registry.filter_timeout;
         let mut backoff = RetryBackoff::new("related records for the filter of a subscription");
         loop {

@@ -36,6 +36,12 @@ pub const KEY_COLUMN: &str = "id";
 /// The version column of every record table.
 pub const VERSION_COLUMN: &str = "_version";
 
+/// The name of a column with the key of the record that a reference leads to, or that a list belongs to, in what an
+/// actor sees. No column of a table is called so.
+pub fn key_column(name: &str) -> String {
+    format!("{name}:key")
+}
+
 /// System columns that every PostgreSQL table has.
 const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 

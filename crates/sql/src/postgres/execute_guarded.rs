@@ -111,6 +111,7 @@ pub async fn execute_guarded(
             | PlanAction::Get { .. }
             | PlanAction::List { .. }
             | PlanAction::ReadImage { .. }
+            | PlanAction::SeeImages { .. }
             | PlanAction::Aggregate(_)
             | PlanAction::PlainList(_),
             _,

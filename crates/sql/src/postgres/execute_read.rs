@@ -10,8 +10,10 @@ use trefoil_model::{CellValue, RecordId, StoredValue};
 use crate::postgres::error::PostgresError;
 use crate::postgres::plain_lists;
 use crate::postgres::session::{PostgresRow, PostgresSession, RowVisitor, read_cell};
+use crate::statements::access::image_list::images_as_json;
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::Program;
+use crate::statements::dialect::Dialect;
 use crate::statements::groups::aggregate_parameters::root_parameters;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
@@ -42,6 +44,12 @@ pub async fn execute_read(
                 .await?
                 .visit_rows(visit);
             Ok(Outcome::Found)
+        }
+        (PlanAction::SeeImages { list, .. }, Program::Get(level)) => {
+            let selection = PlannedSelection::default();
+            let parameter = SqlParameter::Owned(StoredValue::Text(images_as_json(Dialect::Postgres, list)));
+            read_rows(session, level, &selection, &[parameter], None, visit).await?;
+            Ok(Outcome::Listed { has_more: false, total: None })
         }
         (PlanAction::Aggregate(aggregate), Program::Aggregate(level)) => {
             read_groups(session, level, aggregate, visit).await

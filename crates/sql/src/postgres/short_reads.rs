@@ -31,6 +31,7 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
         | PlanAction::Upsert { .. }
         | PlanAction::Nested(_)
         | PlanAction::ReadImage { .. }
+        | PlanAction::SeeImages { .. }
         | PlanAction::Aggregate(_) => false,
     }
 }

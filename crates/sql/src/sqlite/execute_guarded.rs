@@ -112,6 +112,7 @@ pub fn execute_guarded(
             | PlanAction::Get { .. }
             | PlanAction::List { .. }
             | PlanAction::ReadImage { .. }
+            | PlanAction::SeeImages { .. }
             | PlanAction::Aggregate(_)
             | PlanAction::PlainList(_),
             _,

@@ -8,8 +8,10 @@ use trefoil_model::{CellValue, RecordId, StoredValue};
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
 use crate::sqlite::session::{SqliteRow, SqliteSession, read_cell};
+use crate::statements::access::image_list::images_as_json;
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::compile::Program;
+use crate::statements::dialect::Dialect;
 use crate::statements::groups::aggregate_parameters::root_parameters;
 use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
@@ -38,6 +40,12 @@ pub fn execute_read(
         }
         (PlanAction::List { listing, selection, .. }, Program::List { level, count }) => {
             read_list(session, level, count.as_ref(), listing, selection, visit)
+        }
+        (PlanAction::SeeImages { list, .. }, Program::Get(level)) => {
+            let selection = PlannedSelection::default();
+            let parameter = SqlParameter::Owned(StoredValue::Text(images_as_json(Dialect::Sqlite, list)));
+            read_rows(session, level, &selection, &[parameter], None, visit)?;
+            Ok(Outcome::Listed { has_more: false, total: None })
         }
         (PlanAction::Aggregate(aggregate), Program::Aggregate(level)) => {
             read_groups(session, level, aggregate, visit)

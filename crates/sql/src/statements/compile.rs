@@ -145,6 +145,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         PlanAction::Get { record, selection, .. } | PlanAction::ReadImage { record, selection, .. } => {
             Program::Get(selects.record_by_id(*record, selection)?)
         }
+        PlanAction::SeeImages { record, .. } => Program::Get(selects.seen_images(*record)),
         PlanAction::List { record, listing, selection } => Program::List {
             level: selects.record_list(*record, listing, selection)?,
             count: selects.count_statement(*record, listing),
@@ -324,6 +325,11 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
         // The program depends on the selection alone. Its shape names the record type.
         PlanAction::Get { selection, .. } | PlanAction::ReadImage { selection, .. } => {
             return Cow::Borrowed(&selection.statement_shape);
+        }
+        PlanAction::SeeImages { record, .. } => {
+            let mut shape = StatementShape::of_kind(11, &StatementShape::default());
+            shape.push_number(record.0);
+            shape
         }
         PlanAction::List { listing, selection, .. } => {
             let mut shape = StatementShape::of_kind(1, &selection.statement_shape);

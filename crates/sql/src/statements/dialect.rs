@@ -138,8 +138,13 @@ impl Dialect {
         let value = format!("{from}{column}");
         let field =
             owner.fields.iter().find(|field| field.is_stored() && self.quote_name(&field.column) == column);
-        // The key of a list's owner.
-        let field = field.or_else(|| column.ends_with(":key\"").then(|| owner.field(owner.id_field())));
+        // The key of the record that a reference leads to, or of a list's owner.
+        let key = || {
+            let name = column.strip_suffix(":key\"")?.strip_prefix('"')?;
+            let reference = owner.fields.iter().find(|field| field.is_stored() && field.column == name);
+            Some(reference.unwrap_or_else(|| owner.field(owner.id_field())))
+        };
+        let field = field.or_else(key);
         self.read_value(field.map_or(ColumnReading::Plain, ColumnReading::for_field), value)
     }
 

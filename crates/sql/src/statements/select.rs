@@ -4,6 +4,7 @@
 //! come first. In the SQL, `t` is the record's table, `l` a link table, `p` a parent, and `o` the record's table
 //! again where `t` occurs only in a subquery that selects ids. The tables of sort keys are `s1` and so on.
 
+use trefoil_engine::changes::seen_columns;
 use trefoil_engine::cursor::{CursorKey, CursorPosition};
 use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{AccessView, CountMode};
@@ -180,6 +181,22 @@ impl SelectBuilder<'_> {
             &self.model.record(link.target).table,
         );
         LinkStatements { remove: self.statement(narrowed), ..links }
+    }
+
+    /// The images that the actor sees; their list is the only parameter.
+    pub fn seen_images(self, record: RecordTypeId) -> SelectLevel {
+        let views = RecordViews { dialect: self.dialect, model: self.model, view: self.view };
+        SelectLevel {
+            statement: views.seen_images(record),
+            is_guarded: self.is_guarded(),
+            columns: Vec::new(),
+            column_names: Vec::new(),
+            width: seen_columns(self.model.record(record)).len() + 1,
+            parent_key: 0,
+            branches: Vec::new(),
+            search_guard: None,
+            groups: None,
+        }
     }
 
     pub(crate) fn is_guarded(self) -> bool {

@@ -49,7 +49,9 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
             (Some(*record), Some(id), *expected_version)
         }
         PlanAction::Get { record, id, .. } => (Some(*record), Some(id), None),
-        PlanAction::List { record, .. } | PlanAction::ReadImage { record, .. } => (Some(*record), None, None),
+        PlanAction::List { record, .. }
+        | PlanAction::ReadImage { record, .. }
+        | PlanAction::SeeImages { record, .. } => (Some(*record), None, None),
         PlanAction::UpdateMany { record, .. }
         | PlanAction::DeleteMany { record, .. }
         | PlanAction::Upsert { record, .. } => (Some(*record), None, None),
@@ -71,6 +73,7 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         | PlanAction::List { .. }
         | PlanAction::Delete { .. }
         | PlanAction::ReadImage { .. }
+        | PlanAction::SeeImages { .. }
         | PlanAction::Aggregate(_)
         | PlanAction::PlainList(_) => (&[][..], &[][..]),
     };
@@ -83,6 +86,7 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         PlanAction::Get { .. }
         | PlanAction::List { .. }
         | PlanAction::ReadImage { .. }
+        | PlanAction::SeeImages { .. }
         | PlanAction::Aggregate(_)
         | PlanAction::CreateMany(_)
         | PlanAction::Upsert { .. }

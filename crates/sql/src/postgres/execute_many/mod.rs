@@ -120,6 +120,7 @@ pub async fn execute_unchecked(
             PlanAction::Get { .. }
             | PlanAction::List { .. }
             | PlanAction::ReadImage { .. }
+            | PlanAction::SeeImages { .. }
             | PlanAction::Aggregate(_)
             | PlanAction::Create { .. }
             | PlanAction::Update { .. }

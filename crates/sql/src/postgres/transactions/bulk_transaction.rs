@@ -303,6 +303,7 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
         | PlanAction::Upsert { .. }
         | PlanAction::Nested(_)
         | PlanAction::ReadImage { .. }
+        | PlanAction::SeeImages { .. }
         | PlanAction::Aggregate(_) => None,
     });
     let (list, first) = appends.next()??;

@@ -108,6 +108,7 @@ pub fn execute_unchecked(
             PlanAction::Get { .. }
             | PlanAction::List { .. }
             | PlanAction::ReadImage { .. }
+            | PlanAction::SeeImages { .. }
             | PlanAction::Aggregate(_)
             | PlanAction::Create { .. }
             | PlanAction::Update { .. }

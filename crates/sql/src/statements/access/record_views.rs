@@ -5,11 +5,11 @@
 //! else. Both databases merge them into the statement, and use the indexes of the tables.
 
 use trefoil_engine::AccessView;
+use trefoil_engine::changes::seen_columns;
 use trefoil_model::access::RuleTest;
-use trefoil_model::naming::names::VERSION_COLUMN;
+use trefoil_model::naming::names::{VERSION_COLUMN, key_column};
 use trefoil_model::{Field, FieldId, Model, RecordTypeId};
 
-use crate::statements::access::key_column;
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::rule_parameters::{RuleName, RuleParameters};
 use crate::statements::access::rule_sql::{RuleScope, RuleWriter};
@@ -26,13 +26,59 @@ pub struct RecordViews<'m> {
     pub view: Option<&'m AccessView>,
 }
 
+/// A statement whose only parameter has the images of records of one type, instead of their table.
+#[derive(Clone, Copy)]
+struct ImageSource<'s> {
+    record: RecordTypeId,
+    sql: &'s str,
+}
+
+/// The position of an image in its list.
+pub const POSITION: &str = "#";
+
 impl RecordViews<'_> {
+    /// Selects the images that the actor sees. The parameter is a list of them as JSON.
+    pub fn seen_images(self, record: RecordTypeId) -> ReadStatement {
+        let owner = self.model.record(record);
+        let quoted = |name: &String| self.dialect.quote_name(name);
+        let columns: Vec<String> = seen_columns(owner).iter().map(quoted).collect();
+        let position = match self.dialect {
+            Dialect::Sqlite => format!("t.\"{POSITION}\""),
+            Dialect::Postgres => format!("t.\"{POSITION}\" - 1"),
+        };
+        let table = self.dialect.quote_name(&owner.table);
+        let read = self.dialect.read_columns(owner, "t.", &columns);
+        let source = match self.dialect {
+            Dialect::Sqlite => {
+                let stored = owner.fields.iter().filter(|field| field.is_stored());
+                let names = stored.map(|field| field.column.as_str()).chain([VERSION_COLUMN]);
+                let columns = names.map(|name| format!("json_extract(value, '$.\"{name}\"') AS \"{name}\""));
+                let columns = columns.collect::<Vec<_>>().join(", ");
+                format!("(SELECT key AS \"{POSITION}\", {columns} FROM json_each(?1))")
+            }
+            Dialect::Postgres => format!(
+                "(SELECT x.*, x.ordinality AS \"{POSITION}\" FROM json_populate_recordset(CAST(NULL AS {table}), \
+                 CAST($1 AS json)) WITH ORDINALITY AS x)"
+            ),
+        };
+        let sql = format!("SELECT {position}, {read} FROM {table} AS t");
+        self.statement_over(sql, Some(ImageSource { record, sql: &source }))
+    }
+
     /// The statement with the views of all records that it names.
     pub fn statement(self, sql: String) -> ReadStatement {
         if self.model.access.is_none() {
             return ReadStatement::plain(sql);
         }
-        let mut writer = RuleWriter::new(self.dialect, self.model, last_parameter(self.dialect, &sql));
+        self.statement_over(sql, None)
+    }
+
+    fn statement_over(self, sql: String, images: Option<ImageSource<'_>>) -> ReadStatement {
+        let own_parameters = match images {
+            Some(_) => 1,
+            None => last_parameter(self.dialect, &sql),
+        };
+        let mut writer = RuleWriter::new(self.dialect, self.model, own_parameters);
         let mut rules = Vec::new();
         let mut views: Vec<(String, String)> = Vec::new();
         for (position, record) in self.model.records.iter().enumerate() {
@@ -40,7 +86,7 @@ impl RecordViews<'_> {
             if !sql.contains(&name) {
                 continue;
             }
-            if let Some(view) = self.view_of(RecordTypeId(position), &mut writer, &mut rules) {
+            if let Some(view) = self.view_of(RecordTypeId(position), images, &mut writer, &mut rules) {
                 views.push((record.table.clone(), view));
             }
         }
@@ -78,9 +124,11 @@ impl RecordViews<'_> {
     fn view_of(
         self,
         record: RecordTypeId,
+        images: Option<ImageSource<'_>>,
         writer: &mut RuleWriter<'_>,
         rules: &mut Vec<RuleParameters>,
     ) -> Option<String> {
+        let images = images.filter(|images| images.record == record);
         let owner = self.model.record(record);
         let mut columns = Vec::with_capacity(owner.fields.len() + 1);
         let is_narrowed = owner.fields.iter().any(|field| field.may_be_hidden);
@@ -89,16 +137,18 @@ impl RecordViews<'_> {
                 self.add_columns(record, FieldId(position), field, writer, rules, &mut columns);
             }
             columns.push(format!("{ROW}.{}", self.dialect.quote_name(VERSION_COLUMN)));
+            columns.extend(images.map(|_| format!("{ROW}.\"{POSITION}\"")));
         } else {
             columns.push(format!("{ROW}.*"));
         }
         let scope = || RuleScope { record, alias: ROW.to_owned() };
         let term = self.rule_term(RuleName::Read(record), scope(), writer, rules);
-        if term.is_none() && !is_narrowed {
+        if term.is_none() && !is_narrowed && images.is_none() {
             return None;
         }
         let clause = term.map(|term| format!(" WHERE {term}")).unwrap_or_default();
-        Some(format!("SELECT {} FROM {} AS {ROW}{clause}", columns.join(", "), writer.table(record)))
+        let table = images.map_or_else(|| writer.table(record), |images| images.sql.to_owned());
+        Some(format!("SELECT {} FROM {table} AS {ROW}{clause}", columns.join(", ")))
     }
 
     fn add_columns(

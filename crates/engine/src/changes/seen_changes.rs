@@ -1,0 +1,138 @@
+//! The changes of a batch as an actor sees them: those of records in sight, with the values that are shown.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use trefoil_model::access::AccessVerdict;
+use trefoil_model::error::{Error, Result};
+use trefoil_model::naming::names::{VERSION_COLUMN, key_column};
+use trefoil_model::{CellValue, Field, FieldId, RecordType, RecordTypeId, Scalar, StoredValue, ValueType};
+
+use crate::access::AccessView;
+use crate::changes::{CHANGED_COLUMNS, ChangeBatch, RecordChange, RecordImage, image_cell};
+use crate::engine::{Engine, EngineRequest};
+use crate::operation::{Operation, Outcome};
+use crate::row::{Row, RowSink};
+
+/// Images of records, to be read as an actor sees them.
+#[derive(Debug, Clone)]
+pub struct ImageList {
+    pub images: Arc<[RecordImage]>,
+    /// The columns whose texts are JSON.
+    pub json_columns: Arc<[String]>,
+}
+
+/// The columns of a record as the rows of an [`ImageList`] have them, after the position of the image.
+pub fn seen_columns(record: &RecordType) -> Vec<String> {
+    let mut columns = Vec::with_capacity(record.fields.len() + 1);
+    for field in &record.fields {
+        if field.is_stored() {
+            columns.push(field.column.clone());
+        }
+        if field.may_be_hidden && field.kind.is_reference() {
+            columns.push(key_column(&field.column));
+        } else if field.may_be_hidden && field.kind.relation().is_some() {
+            columns.push(key_column(&field.name));
+        }
+    }
+    columns.push(VERSION_COLUMN.to_owned());
+    columns
+}
+
+impl Engine {
+    /// The changes of records of this type, as the actor sees them.
+    pub async fn seen_changes<'b>(
+        &self,
+        record: RecordTypeId,
+        batch: &'b ChangeBatch,
+    ) -> Result<Vec<Cow<'b, RecordChange>>> {
+        let owner = self.model().record(record);
+        let changes = batch.changes.iter().filter(|change| change.type_name == owner.name);
+        let view = self.access_view().filter(|view| !sees_everything(view, owner, record));
+        let Some(view) = view else { return Ok(changes.map(Cow::Borrowed).collect()) };
+        let changes: Vec<&RecordChange> = changes.collect();
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let images = changes.iter().map(|change| change.image.clone()).collect();
+        let json_columns =
+            owner.fields.iter().filter(|field| is_json(field)).map(|field| field.column.clone());
+        let json_columns = json_columns.collect();
+        let operation = Operation::SeeImages { record, list: ImageList { images, json_columns } };
+        let sink = Box::new(ImageSink { columns: seen_columns(owner), seen: Vec::new(), failure: None });
+        let finished = self.run(vec![Ok(operation)], EngineRequest::new(sink)).await?;
+        let sink = finished.into_sink::<ImageSink>()?;
+        if let Some(error) = sink.failure {
+            return Err(error);
+        }
+        let mut seen = sink.seen;
+        seen.sort_by_key(|(position, _)| *position);
+        let changes = seen.into_iter().filter_map(|(position, mut image)| {
+            let change = *changes.get(position)?;
+            if let CellValue::Text(columns) = image_cell(&change.image, CHANGED_COLUMNS) {
+                let columns = open_columns(view, owner, record, columns);
+                image.push((CHANGED_COLUMNS.to_owned(), columns));
+            }
+            Some(Cow::Owned(RecordChange { image: Arc::new(image), ..change.clone() }))
+        });
+        Ok(changes.collect())
+    }
+}
+
+fn is_json(field: &Field) -> bool {
+    match field.kind.value_type() {
+        Some(ValueType::List(_) | ValueType::Embedded(_)) => true,
+        Some(value_type) => value_type.scalar() == Some(Scalar::Json),
+        None => false,
+    }
+}
+
+/// True if the actor sees every value of every record.
+fn sees_everything(view: &AccessView, owner: &RecordType, record: RecordTypeId) -> bool {
+    let is_open = |field: usize| view.field_verdict(record, FieldId(field)) == AccessVerdict::Yes;
+    view.of_type(record).read.verdict() == AccessVerdict::Yes && (0..owner.fields.len()).all(is_open)
+}
+
+/// Which columns changed, without those that a rule may hide: that they changed would tell of their values.
+fn open_columns(view: &AccessView, owner: &RecordType, record: RecordTypeId, columns: &str) -> StoredValue {
+    let columns: Vec<String> = serde_json::from_str(columns).unwrap_or_default();
+    let is_open = |column: &String| {
+        let position = owner.fields.iter().position(|field| field.is_stored() && field.column == *column);
+        position.is_none_or(|field| view.field_verdict(record, FieldId(field)) == AccessVerdict::Yes)
+    };
+    let open: Vec<String> = columns.into_iter().filter(is_open).collect();
+    StoredValue::Text(serde_json::Value::from(open).to_string())
+}
+
+/// Collects images by their position.
+struct ImageSink {
+    columns: Vec<String>,
+    seen: Vec<(usize, Vec<(String, StoredValue)>)>,
+    failure: Option<Error>,
+}
+
+impl RowSink for ImageSink {
+    fn row(&mut self, _plan: usize, row: &dyn Row) {
+        let Some(position) = row.cell(0).to_i64().and_then(|position| usize::try_from(position).ok()) else {
+            return;
+        };
+        let cells = self.columns.iter().enumerate();
+        let image = cells.map(|(i, column)| (column.clone(), row.cell(i + 1).to_stored())).collect();
+        self.seen.push((position, image));
+    }
+
+    fn finish_plan(&mut self, _plan: usize, outcome: Result<Outcome>) {
+        if let Err(error) = outcome {
+            self.failure.get_or_insert(error);
+        }
+    }
+
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn reset(&mut self) {
+        self.seen.clear();
+        self.failure = None;
+    }
+}
