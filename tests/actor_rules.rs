@@ -117,14 +117,14 @@ async fn calls_are_refused_field_by_field() {
         "{nobody}"
     );
     assert_eq!(codes(&nobody), ["day UNAUTHENTICATED", "secret UNAUTHENTICATED"]);
-    let other = asked(engine.for_actor(editor("other")), query).await;
+    let other = asked(engine.for_actor(&editor("other")), query).await;
     assert_eq!(
         other["data"],
         json!({ "posts": [], "day": "said", "secret": null, "open": "said" }),
         "{other}"
     );
     assert_eq!(codes(&other), ["secret FORBIDDEN"]);
-    let own = asked(engine.for_actor(editor("main")), query).await;
+    let own = asked(engine.for_actor(&editor("main")), query).await;
     assert_eq!(own["data"]["secret"], "said", "{own}");
     assert!(own["errors"].is_null(), "{own}");
 }
@@ -174,7 +174,7 @@ async fn list_code(engine: &Engine, list: &str, value: Option<&str>) -> String {
 #[tokio::test]
 async fn lists_have_rules_of_their_own() {
     let nobody = engine().await;
-    let (editor, operator) = (nobody.for_actor(editor("main")), nobody.as_operator());
+    let (editor, operator) = (nobody.for_actor(&editor("main")), nobody.as_operator());
     for (engine, list, value, expected) in [
         (&nobody, "items", None, "ok"),
         (&nobody, "items", Some("a"), "UNAUTHENTICATED"),
@@ -194,7 +194,7 @@ async fn lists_have_rules_of_their_own() {
 #[tokio::test]
 async fn texts_are_public_unless_they_say_otherwise() {
     let nobody = engine().await;
-    let editor = nobody.for_actor(editor("main"));
+    let editor = nobody.for_actor(&editor("main"));
     assert!(nobody.check_text(0).is_ok() && editor.check_text(0).is_ok() && editor.check_text(1).is_ok());
     assert_eq!(nobody.check_text(1).unwrap_err().code(), "UNAUTHENTICATED");
 }

@@ -62,9 +62,12 @@ impl TestActor {
         };
         let session = |account| TestActor { kind: ActorKind::Session, account, ..TestActor::anonymous() };
         let mut actors = vec![TestActor::anonymous(), session(first), session(second), session(third)];
-        for (kind, account) in
-            [(ActorKind::Key, None), (ActorKind::Key, second), (ActorKind::Token, None), (ActorKind::Token, fourth)]
-        {
+        for (kind, account) in [
+            (ActorKind::Key, None),
+            (ActorKind::Key, second),
+            (ActorKind::Token, None),
+            (ActorKind::Token, fourth),
+        ] {
             let claims = if kind == ActorKind::Token { claims(chance) } else { Vec::new() };
             actors.push(TestActor { kind, account, roles: roles(chance), claims });
         }
@@ -76,7 +79,8 @@ impl TestActor {
         let mut actor = self.clone();
         if actor.kind == ActorKind::Session {
             let row = actor.account.and_then(|account| stock.rows[shape.account].get(&account));
-            let position = shape.types[shape.account].fields.iter().position(|field| field.content == Content::Roles);
+            let position =
+                shape.types[shape.account].fields.iter().position(|field| field.content == Content::Roles);
             actor.roles = match row.zip(position).map(|(row, position)| &row[position]) {
                 Some(Cell::Word(role)) => vec![role.clone()],
                 Some(Cell::Words(roles)) => roles.clone(),
@@ -129,7 +133,12 @@ impl TestActor {
 }
 
 /// A value of the account as the engine keeps it, with the way to it.
-fn actor_value(shape: &AccessShape, model: &Model, operand: &Operand, cell: &Cell) -> (ActorPath, StoredValue) {
+fn actor_value(
+    shape: &AccessShape,
+    model: &Model,
+    operand: &Operand,
+    cell: &Cell,
+) -> (ActorPath, StoredValue) {
     let Operand::Me(references, field) = operand else { panic!("{operand:?} is not of the actor") };
     // `me.team` is the reference itself, not the key of what it leads to.
     let (references, field) = match (field, references.split_last()) {

@@ -54,7 +54,11 @@ impl ReadMaker<'_> {
             4 | 5 => {
                 let (forward, size) = (self.chance.percent(75), 1 + self.chance.below(4));
                 let mut arguments = self.list_arguments(of, depth);
-                let place = if forward { format!("first: {size}, after: $cursor") } else { format!("last: {size}, before: $cursor") };
+                let place = if forward {
+                    format!("first: {size}, after: $cursor")
+                } else {
+                    format!("last: {size}, before: $cursor")
+                };
                 arguments.push(place);
                 connection = Some(format!("{plural}Connection"));
                 format!(
@@ -68,7 +72,11 @@ impl ReadMaker<'_> {
                 let mut arguments = self.list_arguments(of, 2);
                 match self.chance.below(3) {
                     0 => arguments.push(format!("first: {}", 1 + self.chance.below(5))),
-                    1 => arguments.push(format!("page: {}, size: {}", 1 + self.chance.below(3), 1 + self.chance.below(4))),
+                    1 => arguments.push(format!(
+                        "page: {}, size: {}",
+                        1 + self.chance.below(3),
+                        1 + self.chance.below(4)
+                    )),
                     _ => {}
                 }
                 format!("{plural}{} {{ {} }}", in_parentheses(&arguments), self.selection(of, depth))
@@ -85,7 +93,10 @@ impl ReadMaker<'_> {
         }
         if self.chance.percent(60) {
             let keys = self.order(of);
-            arguments.push(format!("orderBy: [{}]", keys.iter().map(|key| format!("\"{key}\"")).collect::<Vec<_>>().join(", ")));
+            arguments.push(format!(
+                "orderBy: [{}]",
+                keys.iter().map(|key| format!("\"{key}\"")).collect::<Vec<_>>().join(", ")
+            ));
         }
         arguments
     }
@@ -104,23 +115,25 @@ impl ReadMaker<'_> {
                     parts.push(format!("{name} {{ {} }}", self.selection(target, depth - 1)));
                 }
                 Content::Reference { .. } => parts.push(format!("{name} {{ id }}")),
-                Content::Inverse { target, .. } | Content::Link { target, .. } => match self.chance.below(4) {
-                    0 => {
-                        let conditions = format!("where: {}", self.conditions(target, 1));
-                        let given = if self.chance.percent(60) { vec![conditions] } else { Vec::new() };
-                        parts.push(format!("{name}Count{}", in_parentheses(&given)));
-                    }
-                    1 => parts.push(self.groups(target, &format!("{name}Aggregate"))),
-                    _ if depth > 0 => {
-                        let mut arguments = self.list_arguments(target, 1);
-                        if self.chance.percent(30) {
-                            arguments.push(format!("first: {}", 1 + self.chance.below(3)));
+                Content::Inverse { target, .. } | Content::Link { target, .. } => {
+                    match self.chance.below(4) {
+                        0 => {
+                            let conditions = format!("where: {}", self.conditions(target, 1));
+                            let given = if self.chance.percent(60) { vec![conditions] } else { Vec::new() };
+                            parts.push(format!("{name}Count{}", in_parentheses(&given)));
                         }
-                        let inner = self.selection(target, depth - 1);
-                        parts.push(format!("{name}{} {{ {inner} }}", in_parentheses(&arguments)));
+                        1 => parts.push(self.groups(target, &format!("{name}Aggregate"))),
+                        _ if depth > 0 => {
+                            let mut arguments = self.list_arguments(target, 1);
+                            if self.chance.percent(30) {
+                                arguments.push(format!("first: {}", 1 + self.chance.below(3)));
+                            }
+                            let inner = self.selection(target, depth - 1);
+                            parts.push(format!("{name}{} {{ {inner} }}", in_parentheses(&arguments)));
+                        }
+                        _ => parts.push(format!("{name} {{ id }}")),
                     }
-                    _ => parts.push(format!("{name} {{ id }}")),
-                },
+                }
             }
         }
         parts.join(" ")
@@ -136,7 +149,10 @@ impl ReadMaker<'_> {
         for _ in 0..self.chance.below(3) {
             keys.extend(self.way_to_value(of, true).filter(|key| !keys.contains(key)));
         }
-        arguments.push(format!("groupBy: [{}]", keys.iter().map(|key| format!("\"{key}\"")).collect::<Vec<_>>().join(", ")));
+        arguments.push(format!(
+            "groupBy: [{}]",
+            keys.iter().map(|key| format!("\"{key}\"")).collect::<Vec<_>>().join(", ")
+        ));
         if self.chance.percent(20) {
             arguments.push(format!("having: {{ count_gte: {} }}", 1 + self.chance.below(3)));
         }
@@ -208,7 +224,8 @@ impl ReadMaker<'_> {
                 members.push(member);
             }
         }
-        let members: Vec<String> = members.into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let members: Vec<String> =
+            members.into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
         format!("{{{}}}", members.join(", "))
     }
 
@@ -225,7 +242,11 @@ impl ReadMaker<'_> {
         let fields = self.fields(of);
         if self.chance.percent(10) || fields.is_empty() {
             let id = 1 + self.chance.below(8);
-            return if self.chance.percent(50) { (own("id"), format!("\"{id}\"")) } else { (own("id_in"), format!("[1, {id}]")) };
+            return if self.chance.percent(50) {
+                (own("id"), format!("\"{id}\""))
+            } else {
+                (own("id_in"), format!("[1, {id}]"))
+            };
         }
         let (_, field) = self.chance.pick(&fields).cloned().expect("some");
         let name = field.name.clone();
@@ -265,8 +286,12 @@ impl ReadMaker<'_> {
                 let ending = if self.chance.percent(50) { "_in" } else { "_notIn" };
                 (format!("{name}{ending}"), format!("[{value}, {other}]"))
             }
-            3 | 4 if kind.is_ordered() => plain(self.chance.pick(&["_lt", "_lte", "_gt", "_gte"]).expect("some")),
-            5 if kind == Kind::Text => plain(self.chance.pick(&["_contains", "_startsWith", "_ci"]).expect("some")),
+            3 | 4 if kind.is_ordered() => {
+                plain(self.chance.pick(&["_lt", "_lte", "_gt", "_gte"]).expect("some"))
+            }
+            5 if kind == Kind::Text => {
+                plain(self.chance.pick(&["_contains", "_startsWith", "_ci"]).expect("some"))
+            }
             _ => plain(""),
         }
     }
@@ -366,4 +391,3 @@ pub fn literal(cell: &Cell) -> String {
 fn in_parentheses(arguments: &[String]) -> String {
     if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) }
 }
-

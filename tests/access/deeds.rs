@@ -71,9 +71,11 @@ impl WriteMaker<'_> {
             true => 900,
             false => self.some_id(of),
         };
-        let deed = RecordDeed { deed: Deed::Update, of, id: Some(id), given: self.changes(of, id), inside: None };
+        let deed =
+            RecordDeed { deed: Deed::Update, of, id: Some(id), given: self.changes(of, id), inside: None };
         let name = self.shape.types[of].name;
-        let document = format!("mutation {{ update{name}(id: {id}, input: {}) {{ id }} }}", self.input(&deed));
+        let document =
+            format!("mutation {{ update{name}(id: {id}, input: {}) {{ id }} }}", self.input(&deed));
         WriteRequest { document, deeds: vec![deed], is_of_many: false }
     }
 
@@ -97,7 +99,13 @@ impl WriteMaker<'_> {
             return WriteRequest { document, deeds, is_of_many: true };
         }
         let given = self.changes(of, ids[0]);
-        let deed = |id: &i64| RecordDeed { deed: Deed::Update, of, id: Some(*id), given: given.clone(), inside: None };
+        let deed = |id: &i64| RecordDeed {
+            deed: Deed::Update,
+            of,
+            id: Some(*id),
+            given: given.clone(),
+            inside: None,
+        };
         let deeds: Vec<RecordDeed> = ids.iter().map(deed).collect();
         let input = self.input(&deeds[0]);
         let document = format!("mutation {{ update{title}(where: {{id_in: [{list}]}}, input: {input}) }}");
@@ -151,8 +159,9 @@ impl WriteMaker<'_> {
     /// Other values for one to three fields of a record.
     fn changes(&mut self, of: usize, id: i64) -> Vec<(usize, Cell)> {
         let mut given: Vec<(usize, Cell)> = Vec::new();
-        let fields: Vec<usize> =
-            (0..self.shape.types[of].fields.len()).filter(|at| is_settable(&self.shape.types[of].fields[*at])).collect();
+        let fields: Vec<usize> = (0..self.shape.types[of].fields.len())
+            .filter(|at| is_settable(&self.shape.types[of].fields[*at]))
+            .collect();
         for _ in 0..1 + self.chance.below(3) {
             let Some(at) = self.chance.pick(&fields).copied() else { break };
             let field = &self.shape.types[of].fields[at];
@@ -196,7 +205,12 @@ impl RecordDeed {
     }
 
     /// The record as it would be.
-    pub fn row_after(&self, judge: &RuleJudge<'_>, before: Option<&AccessRow>, outer: Option<i64>) -> AccessRow {
+    pub fn row_after(
+        &self,
+        judge: &RuleJudge<'_>,
+        before: Option<&AccessRow>,
+        outer: Option<i64>,
+    ) -> AccessRow {
         let fields = &judge.shape.types[self.of].fields;
         let mut row = match before {
             Some(row) => row.clone(),

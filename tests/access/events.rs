@@ -76,8 +76,12 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
         let batch = feed.changes_after(position).await.map_err(|error| error.to_string())?;
         position = batch.until.max(position);
         for change in &batch.changes {
-            let Some(of) = shape.types.iter().position(|owner| *owner.name == *change.type_name) else { continue };
-            let event = next(&mut told[of]).await.ok_or_else(|| format!("the operator hears of no change after {}", write.document))?;
+            let Some(of) = shape.types.iter().position(|owner| *owner.name == *change.type_name) else {
+                continue;
+            };
+            let event = next(&mut told[of])
+                .await
+                .ok_or_else(|| format!("the operator hears of no change after {}", write.document))?;
             let change = seen_change(shape, of, event);
             for listener in listeners.iter_mut().filter(|listener| listener.of == of) {
                 listener.check(shape, &stock, &change).await?;
@@ -86,7 +90,8 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
         }
     }
     for listener in &mut listeners {
-        if let Ok(step) = tokio::time::timeout(Duration::from_millis(30), listener.subscription.next()).await {
+        if let Ok(step) = tokio::time::timeout(Duration::from_millis(30), listener.subscription.next()).await
+        {
             return Err(format!("{:?} is told more than the changes: {}", listener.actor, step_text(&step)));
         }
     }
@@ -106,7 +111,12 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
 
 impl Listener {
     /// Takes the next event if this change is one for the actor.
-    async fn check(&mut self, shape: &AccessShape, stock: &AccessStock, change: &SeenChange) -> Result<(), String> {
+    async fn check(
+        &mut self,
+        shape: &AccessShape,
+        stock: &AccessStock,
+        change: &SeenChange,
+    ) -> Result<(), String> {
         let mut then = stock.clone();
         then.rows[change.of].insert(change.id, change.row.clone());
         let judge = RuleJudge { shape, stock: &then, actor: &self.actor, old: None };
@@ -171,7 +181,10 @@ fn document(shape: &AccessShape, of: usize, fields: &[usize]) -> String {
 
 fn operators_document(shape: &AccessShape, of: usize) -> String {
     let name = shape.types[of].name.to_lowercase();
-    format!("subscription {{ {name}Changed {{ kind id {name} {{ {} }} }} }}", AccessStock::selection(shape, of))
+    format!(
+        "subscription {{ {name}Changed {{ kind id {name} {{ {} }} }} }}",
+        AccessStock::selection(shape, of)
+    )
 }
 
 fn seen_change(shape: &AccessShape, of: usize, event: Value) -> SeenChange {
@@ -192,7 +205,9 @@ fn expected_event(judge: &RuleJudge<'_>, change: &SeenChange) -> Value {
         let target = field.content.target().filter(|_| field.content.is_reference());
         let is_in_sight = target.is_none_or(|target| {
             let id = own[field.name.as_str()]["id"].as_str().and_then(|id| id.parse().ok());
-            id.is_some_and(|id| judge.stock.rows[target].contains_key(&id) && judge.allows(target, id, Deed::Read))
+            id.is_some_and(|id| {
+                judge.stock.rows[target].contains_key(&id) && judge.allows(target, id, Deed::Read)
+            })
         });
         let is_shown = is_in_sight && judge.allows_field(change.of, change.id, at, Deed::Read);
         let value = if is_shown { own[field.name.as_str()].clone() } else { Value::Null };

@@ -61,7 +61,8 @@ impl<'w> RuleJudge<'w> {
             if !self.allows_field(of, id, position, Deed::Read) {
                 return Cell::Null;
             }
-            let is_seen = |id: &i64| field.content.target().is_some_and(|of| self.allows(of, *id, Deed::Read));
+            let is_seen =
+                |id: &i64| field.content.target().is_some_and(|of| self.allows(of, *id, Deed::Read));
             match cell {
                 Cell::One(id) if !is_seen(id) => Cell::Null,
                 Cell::Many(ids) => Cell::Many(ids.iter().filter(|id| is_seen(id)).copied().collect()),
@@ -87,10 +88,12 @@ impl<'w> RuleJudge<'w> {
             RuleTree::Flag(operand) => self.value(operand, scope) == Cell::Flag(true),
             RuleTree::In(item, choices) => {
                 let item = self.value(item, scope);
-                let is_it = |choice: &Operand| self.value(choice, scope).compare(&item) == Some(Ordering::Equal);
+                let is_it =
+                    |choice: &Operand| self.value(choice, scope).compare(&item) == Some(Ordering::Equal);
                 choices.iter().any(is_it)
             }
-            RuleTree::Has(item, way, field) => match (self.value(item, scope), self.cell(scope, way, *field)) {
+            RuleTree::Has(item, way, field) => match (self.value(item, scope), self.cell(scope, way, *field))
+            {
                 (Cell::Text(text), Some(Cell::Texts(texts))) => texts.contains(&text),
                 _ => false,
             },
@@ -103,9 +106,9 @@ impl<'w> RuleJudge<'w> {
             RuleTree::Can(deed, way) => {
                 self.record(scope, way).is_some_and(|(of, id)| self.allows(of, id, *deed))
             }
-            RuleTree::Named(way, rule) => self.record(scope, way).is_some_and(|(of, id)| {
-                self.holds(&self.shape.types[of].named[*rule].1, &[(of, id)])
-            }),
+            RuleTree::Named(way, rule) => self
+                .record(scope, way)
+                .is_some_and(|(of, id)| self.holds(&self.shape.types[of].named[*rule].1, &[(of, id)])),
         }
     }
 
@@ -195,9 +198,11 @@ impl<'w> RuleJudge<'w> {
                 let of = at(way);
                 known_elsewhere(way, verdict(self.known(&self.shape.types[of].named[*named].1, &[of])))
             }
-            RuleTree::Compare(..) | RuleTree::Null(..) | RuleTree::Flag(_) | RuleTree::In(..) | RuleTree::Has(..) => {
-                self.known_comparison(rule)
-            }
+            RuleTree::Compare(..)
+            | RuleTree::Null(..)
+            | RuleTree::Flag(_)
+            | RuleTree::In(..)
+            | RuleTree::Has(..) => self.known_comparison(rule),
         }
     }
 

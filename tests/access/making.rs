@@ -7,7 +7,8 @@ use super::shape::{AccessShape, Content, Kind, ROLES, ShapeField, ShapeRules, Sh
 use super::stock;
 use crate::power::chance::Chance;
 
-const TYPES: [(&str, &str); 4] = [("Alder", "alders"), ("Birch", "birches"), ("Cedar", "cedars"), ("Elm", "elms")];
+const TYPES: [(&str, &str); 4] =
+    [("Alder", "alders"), ("Birch", "birches"), ("Cedar", "cedars"), ("Elm", "elms")];
 const LINKS: [&str; 2] = ["marks", "topics"];
 const BACK_LINKS: [&str; 2] = ["owners", "holders"];
 const KINDS: [Kind; 6] = [Kind::Text, Kind::Int, Kind::Flag, Kind::Decimal, Kind::Moment, Kind::Color];
@@ -63,7 +64,8 @@ impl AccessShape {
             }
             // A text and a Boolean are there always: what lists are searched for, and the simplest rule.
             let first = [Kind::Text, Kind::Flag].into_iter();
-            let others = (0..1 + chance.below(4)).map(|_| *chance.pick(&KINDS).expect("some")).collect::<Vec<_>>();
+            let others =
+                (0..1 + chance.below(4)).map(|_| *chance.pick(&KINDS).expect("some")).collect::<Vec<_>>();
             for (number, kind) in first.chain(others).enumerate() {
                 let name = format!("{}{number}", kind.type_name().to_lowercase());
                 fields.push(ShapeField::new(name, Content::Value(kind), chance.percent(25)));
@@ -124,7 +126,8 @@ struct RuleMaker<'m> {
 impl RuleMaker<'_> {
     fn add_rules(&mut self, weight: RuleWeight) {
         if self.chance.percent(40) {
-            let deed = *self.chance.pick(&[Deed::Read, Deed::Update, Deed::Create, Deed::Delete]).expect("some");
+            let deed =
+                *self.chance.pick(&[Deed::Read, Deed::Update, Deed::Create, Deed::Delete]).expect("some");
             let role = (*self.chance.pick(&ROLES).expect("some")).to_owned();
             let role = ROLES.into_iter().find(|own| *own == role).expect("a role");
             self.shape.everywhere.0.push((deed, RuleTree::Role(vec![role])));
@@ -187,7 +190,13 @@ impl RuleMaker<'_> {
                 let is_read = deed == Deed::Read;
                 // The roles of accounts must have rules for writing.
                 let is_needed = content == Content::Roles && !is_read;
-                let percent = if is_read { 25 } else if weight == RuleWeight::Writing { 15 } else { 0 };
+                let percent = if is_read {
+                    25
+                } else if weight == RuleWeight::Writing {
+                    15
+                } else {
+                    0
+                };
                 // What nobody may give cannot be required.
                 let is_givable = !(deed == Deed::Create && self.shape.types[of].fields[at].required);
                 let is_login = content == Content::Login && is_read && !IS_HIDDEN_NULLABLE;
@@ -229,7 +238,8 @@ impl RuleMaker<'_> {
         let test = match self.chance.below(14) {
             0 => Some(RuleTree::SignedIn),
             1 => {
-                let roles: Vec<&'static str> = ROLES.into_iter().filter(|_| self.chance.percent(40)).collect();
+                let roles: Vec<&'static str> =
+                    ROLES.into_iter().filter(|_| self.chance.percent(40)).collect();
                 Some(RuleTree::Role(if roles.is_empty() { vec![ROLES[0]] } else { roles }))
             }
             2 | 3 => self.about_me(types),
@@ -280,7 +290,9 @@ impl RuleMaker<'_> {
                 Content::Login if fits(Kind::Text) => found.push((at, None, Kind::Text)),
                 Content::Spot => {
                     let members = [("city", Kind::Text), ("zip", Kind::Int)].into_iter();
-                    found.extend(members.filter(|(_, kind)| fits(*kind)).map(|(name, kind)| (at, Some(name), kind)));
+                    found.extend(
+                        members.filter(|(_, kind)| fits(*kind)).map(|(name, kind)| (at, Some(name), kind)),
+                    );
                 }
                 _ => {}
             }
@@ -416,4 +428,3 @@ impl RuleMaker<'_> {
         })
     }
 }
-

@@ -92,7 +92,9 @@ impl RuleTree {
     pub fn operands(&self) -> Vec<&Operand> {
         match self {
             RuleTree::Compare(left, _, right) => vec![left, right],
-            RuleTree::Null(operand, _) | RuleTree::Flag(operand) | RuleTree::Has(operand, ..) => vec![operand],
+            RuleTree::Null(operand, _) | RuleTree::Flag(operand) | RuleTree::Has(operand, ..) => {
+                vec![operand]
+            }
             RuleTree::In(item, choices) => std::iter::once(item).chain(choices).collect(),
             RuleTree::Constant(_)
             | RuleTree::SignedIn
@@ -127,12 +129,15 @@ impl RuleText<'_> {
                 let choices: Vec<String> = choices.iter().map(|choice| self.operand(choice)).collect();
                 format!("{} in [{}]", self.operand(item), choices.join(", "))
             }
-            RuleTree::Has(item, way, field) => format!("{} in {}", self.operand(item), self.field(way, *field)),
+            RuleTree::Has(item, way, field) => {
+                format!("{} in {}", self.operand(item), self.field(way, *field))
+            }
             RuleTree::Exists(way, list, inner) => {
                 let name = VARIABLES[self.types.len()];
                 let list_text = self.field(way, *list);
                 let owner = self.type_at(way);
-                let target = self.shape.types[owner].fields[*list].content.target().expect("a list of records");
+                let target =
+                    self.shape.types[owner].fields[*list].content.target().expect("a list of records");
                 self.types.push(target);
                 let inner = self.tree(inner);
                 self.types.pop();
@@ -192,7 +197,9 @@ impl RuleText<'_> {
         for at in &way.references {
             let field = &self.shape.types[owner].fields[*at];
             names.push(field.name.as_str());
-            let Content::Reference { target, .. } = field.content else { panic!("{} is no reference", field.name) };
+            let Content::Reference { target, .. } = field.content else {
+                panic!("{} is no reference", field.name)
+            };
             owner = target;
         }
         match (way.variable, names.is_empty()) {

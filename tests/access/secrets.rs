@@ -42,8 +42,10 @@ fn hidden_values_are_in_no_answer() {
                 let after = stage.stock(&shape).await;
                 let hidden_still = hidden_marks(&RuleJudge { stock: &after, ..judge });
                 let found = found_marks(&answer);
-                let told: Vec<&String> =
-                    found.iter().filter(|mark| hidden.contains(*mark) && hidden_still.contains(*mark)).collect();
+                let told: Vec<&String> = found
+                    .iter()
+                    .filter(|mark| hidden.contains(*mark) && hidden_still.contains(*mark))
+                    .collect();
                 if !told.is_empty() {
                     return Err(format!(
                         "{on:?}: {document} {variables}\n  by {actor:?}\n  answered {answer}\n  which tells {told:?}\n{}",

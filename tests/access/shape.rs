@@ -82,9 +82,9 @@ impl Content {
     /// The type that it leads to.
     pub fn target(self) -> Option<usize> {
         match self {
-            Content::Reference { target, .. } | Content::Inverse { target, .. } | Content::Link { target, .. } => {
-                Some(target)
-            }
+            Content::Reference { target, .. }
+            | Content::Inverse { target, .. }
+            | Content::Link { target, .. } => Some(target),
             Content::Value(_) | Content::Texts | Content::Spot | Content::Roles | Content::Login => None,
         }
     }
@@ -210,7 +210,8 @@ impl AccessShape {
                     text += " @account(login: \"login\", roles: \"role\")";
                 }
                 for (name, rule) in &owner.named {
-                    let _ = write!(text, "\n  @rule(name: \"{name}\", is: \"{}\")", rule.text(self, position));
+                    let _ =
+                        write!(text, "\n  @rule(name: \"{name}\", is: \"{}\")", rule.text(self, position));
                 }
                 let _ = write!(text, "\n {}", owner.rules.directive(self, position));
             }
@@ -218,8 +219,7 @@ impl AccessShape {
             for field in &owner.fields {
                 let is_required = field.required && (is_protected || !self.may_be_hidden(field));
                 let mark = if is_required { "!" } else { "" };
-                let rules =
-                    if is_protected { field.rules.directive(self, position) } else { String::new() };
+                let rules = if is_protected { field.rules.directive(self, position) } else { String::new() };
                 let arguments = match field.content.target().filter(|_| field.content.is_list()) {
                     Some(target) => {
                         format!("(where: {}Where, orderBy: [String!], first: Int)", self.types[target].name)

@@ -62,9 +62,9 @@ impl AccessStage {
         let app = App::load(folder.path()).map_err(|found| format!("{found:#?}"))?;
         let database = match on {
             On::Sqlite => DatabaseLocation::Memory,
-            On::Postgres => {
-                DatabaseLocation::Postgres(PostgresUrl::parse(&postgres::database()).map_err(|why| why.to_string())?)
-            }
+            On::Postgres => DatabaseLocation::Postgres(
+                PostgresUrl::parse(&postgres::database()).map_err(|why| why.to_string())?,
+            ),
         };
         let mut config = Config { database, database_connections: 2, ..Config::default() };
         // Documents are estimated by the records that there are, which an actor's world has fewer of.
@@ -73,7 +73,12 @@ impl AccessStage {
         let (_, engine) = opened.map_err(|error| error.to_string())?;
         let face = |engine: Engine| GraphqlService::new(GraphqlState::new(engine, &config), &config);
         let operator = without_rules(&engine, &shape.open_sdl())?;
-        Ok(AccessStage { face: face(engine.clone()), operators_face: face(operator), engine, _folder: folder })
+        Ok(AccessStage {
+            face: face(engine.clone()),
+            operators_face: face(operator),
+            engine,
+            _folder: folder,
+        })
     }
 
     /// The one place where a request gets its actor.

@@ -208,9 +208,9 @@ impl AccessStock {
             let texts = || value.as_array().map(|items| items.iter().map(|item| word(item)).collect());
             match field.content {
                 Content::Inverse { .. } => Some(Cell::Many(Vec::new())),
-                Content::Link { .. } => Some(Cell::Many(
-                    value.as_array().into_iter().flatten().filter_map(id).collect(),
-                )),
+                Content::Link { .. } => {
+                    Some(Cell::Many(value.as_array().into_iter().flatten().filter_map(id).collect()))
+                }
                 Content::Reference { .. } => id(value).map(Cell::One),
                 Content::Value(Kind::Text) | Content::Login => text().map(Cell::Text),
                 Content::Value(Kind::Int) => value.as_i64().map(Cell::Whole),
@@ -259,7 +259,9 @@ fn cell(chance: &mut Chance, shape: &AccessShape, counts: &[i64], field: &ShapeF
     match field.content {
         Content::Login => Cell::Text(format!("login{id}")),
         Content::Inverse { .. } => Cell::Many(Vec::new()),
-        Content::Link { target, .. } => Cell::Many((1..=counts[target]).filter(|_| chance.percent(25)).collect()),
+        Content::Link { target, .. } => {
+            Cell::Many((1..=counts[target]).filter(|_| chance.percent(25)).collect())
+        }
         Content::Roles if shape.has_role_list => {
             let roles = ROLES.iter().filter(|_| chance.percent(40));
             Cell::Words(roles.map(|role| (*role).to_owned()).collect())
@@ -280,7 +282,12 @@ fn cell(chance: &mut Chance, shape: &AccessShape, counts: &[i64], field: &ShapeF
 }
 
 /// A random value for a field.
-pub fn random_cell(chance: &mut Chance, shape: &AccessShape, stock: &AccessStock, field: &ShapeField) -> Cell {
+pub fn random_cell(
+    chance: &mut Chance,
+    shape: &AccessShape,
+    stock: &AccessStock,
+    field: &ShapeField,
+) -> Cell {
     let counts: Vec<i64> = stock.rows.iter().map(|rows| rows.len() as i64).collect();
     let id = 1000 + chance.below(1_000_000) as i64;
     match cell(chance, shape, &counts, field, id) {

@@ -127,7 +127,8 @@ fn is_wrong(judge: &RuleJudge<'_>, request: &WriteRequest) -> bool {
     let lacks = |deed: &RecordDeed| {
         let mut fields = judge.shape.types[deed.of].fields.iter().enumerate();
         let is_given = |at: usize| deed.given.iter().any(|(own, _)| *own == at) || deed.inside == Some(at);
-        deed.deed == Deed::Create && fields.any(|(at, field)| field.required && is_settable(field) && !is_given(at))
+        deed.deed == Deed::Create
+            && fields.any(|(at, field)| field.required && is_settable(field) && !is_given(at))
     };
     let is_login = |deed: &RecordDeed| {
         deed.given.iter().any(|(at, _)| judge.shape.types[deed.of].fields[*at].content == Content::Login)
@@ -164,8 +165,11 @@ fn forget_deleted(
     deeds: &[&RecordDeed],
     after: &mut AccessStock,
 ) -> Option<WriteVerdict> {
-    let deleted: Vec<(usize, i64)> =
-        deeds.iter().filter(|deed| deed.deed == Deed::Delete).filter_map(|deed| Some((deed.of, deed.id?))).collect();
+    let deleted: Vec<(usize, i64)> = deeds
+        .iter()
+        .filter(|deed| deed.deed == Deed::Delete)
+        .filter_map(|deed| Some((deed.of, deed.id?)))
+        .collect();
     let mut is_referred_to = false;
     for (of, owner) in judge.shape.types.iter().enumerate() {
         for (at, field) in owner.fields.iter().enumerate() {
@@ -174,7 +178,9 @@ fn forget_deleted(
                 let is_gone = |id: &i64| deleted.contains(&(target, *id));
                 match &mut row[at] {
                     Cell::One(id) if is_gone(id) => is_referred_to = true,
-                    Cell::Many(ids) if matches!(field.content, Content::Link { .. }) => ids.retain(|id| !is_gone(id)),
+                    Cell::Many(ids) if matches!(field.content, Content::Link { .. }) => {
+                        ids.retain(|id| !is_gone(id))
+                    }
                     _ => {}
                 }
             }

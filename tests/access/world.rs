@@ -124,7 +124,11 @@ impl WorldCase {
                 ));
             }
             if expected.starts_with("rejected") || expected.starts_with("failed") {
-                return Err(format!("not a request: {}\n{expected}\n{}", request.document, self.shape.open_sdl()));
+                return Err(format!(
+                    "not a request: {}\n{expected}\n{}",
+                    request.document,
+                    self.shape.open_sdl()
+                ));
             }
             let Some(connection) = &request.connection else { return Ok(()) };
             let answer: Value = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
@@ -159,7 +163,8 @@ impl WorldCase {
         let code = if judge.actor.is_signed_in() { "FORBIDDEN" } else { "UNAUTHENTICATED" };
         for document in documents {
             let answer = self.stage.ask_json(asker, &document, &json!({})).await;
-            let has_data = answer["data"].as_object().is_some_and(|data| data.values().any(|value| !value.is_null()));
+            let has_data =
+                answer["data"].as_object().is_some_and(|data| data.values().any(|value| !value.is_null()));
             if answer["errors"][0]["extensions"]["code"] != code || has_data {
                 return Err(format!(
                     "{:?}: {document}\n  answered {answer}\n  expected {code} for {:?}\n{}",

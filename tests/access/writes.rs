@@ -33,7 +33,11 @@ fn writes_are_judged_as_the_interpreter_does() {
                 continue;
             }
             let request = WriteMaker { shape: &shape, stock: &stock, chance: &mut chance }.request();
-            if request.deeds.iter().any(|deed| deed.given.is_empty() && deed.deed != super::rule_tree::Deed::Delete) {
+            if request
+                .deeds
+                .iter()
+                .any(|deed| deed.given.is_empty() && deed.deed != super::rule_tree::Deed::Delete)
+            {
                 continue;
             }
             stock = try_write(on, &stage, &shape, &stock, &actor, &request).await?;
@@ -57,7 +61,9 @@ async fn try_write(
     let answer = stage.ask_json(&asker, &request.document, &json!({})).await;
     let after = stage.stock(shape).await;
     let is_right = match &expected {
-        WriteVerdict::Allowed(wanted) => with_plain_ids(stock, &after, shape) == with_plain_ids(stock, wanted, shape),
+        WriteVerdict::Allowed(wanted) => {
+            with_plain_ids(stock, &after, shape) == with_plain_ids(stock, wanted, shape)
+        }
         WriteVerdict::Refused(codes) => after == *stock && codes.iter().any(|code| has_code(&answer, code)),
         WriteVerdict::Open => after == *stock || answer["errors"].is_null(),
     };
@@ -100,7 +106,8 @@ fn with_plain_ids(before: &AccessStock, stock: &AccessStock, shape: &AccessShape
             new.map(|(number, id)| (*id, 1_000_000 + number as i64)).collect()
         })
         .collect();
-    let plain_id = |of: usize, id: i64| plain[of].iter().find(|(own, _)| *own == id).map_or(id, |(_, plain)| *plain);
+    let plain_id =
+        |of: usize, id: i64| plain[of].iter().find(|(own, _)| *own == id).map_or(id, |(_, plain)| *plain);
     let rows = stock.rows.iter().enumerate().map(|(of, rows)| {
         let row = |(id, row): (&i64, &Vec<Cell>)| {
             let cells = row.iter().zip(&shape.types[of].fields).map(|(cell, field)| {

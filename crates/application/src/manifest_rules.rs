@@ -1,35 +1,14 @@
-//! The rules in `trefoil.toml`: `read` and `write` of a list, `allow` of a text.
+//! Adds the rules of lists and texts to those of the schema.
 
 use std::ops::Range;
-
-use toml::de::DeTable;
 
 use trefoil_model::access::{AccessRule, ListAccess, RuleError};
 use trefoil_model::diagnostic::line_and_column;
 use trefoil_model::{Diagnostic, Model, SourceLocation};
 
 use crate::manifest::Manifest;
-use crate::manifest_reader::{MANIFEST_FILE, ManifestReader};
-
-/// An expression about the actor alone, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ManifestRule {
-    pub text: String,
-    /// Of the value with its quotes.
-    span: Range<usize>,
-}
-
-pub(crate) fn read_rule(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<ManifestRule> {
-    let value = table.get(key)?;
-    let text = match (value.as_ref().as_bool(), value.as_ref().as_str()) {
-        (Some(constant), _) => constant.to_string(),
-        (None, Some(text)) => text.to_owned(),
-        (None, None) => {
-            return reader.report_wrong_type(value, key, "true, false or an expression in quotes");
-        }
-    };
-    Some(ManifestRule { text, span: value.span() })
-}
+use crate::manifest_reader::MANIFEST_FILE;
+use crate::manifest_rule::ManifestRule;
 
 /// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest.
 pub(crate) fn add_rules(manifest: &Manifest, text: &str, model: &mut Model) -> Vec<Diagnostic> {
@@ -85,20 +64,6 @@ impl RuleReader<'_> {
         let mistake = Diagnostic::in_file(MANIFEST_FILE, code, message);
         self.mistakes.push(mistake.with_span(MANIFEST_FILE, self.text, span));
         self.mistakes.last_mut().expect("just pushed")
-    }
-}
-
-impl ManifestRule {
-    /// Where a part of the rule is in the manifest. In a text with escapes it is not looked for: the whole is underlined.
-    fn part(&self, manifest: &str, part: Range<usize>) -> Range<usize> {
-        let written = manifest.get(self.span.clone()).unwrap_or_default();
-        match written.find(&self.text) {
-            Some(start) => {
-                let start = self.span.start + start;
-                start + part.start..start + part.end
-            }
-            None => self.span.clone(),
-        }
     }
 }
 
