@@ -13,6 +13,7 @@ on_both!(
     name_can_move_to_another_field_or_type,
     unique_index_refuses_equal_converted_values,
     new_unique_index_refuses_duplicates,
+    unique_index_can_be_of_two_columns,
     unique_index_can_ignore_case,
     indexes_are_added_and_dropped_at_start,
     on_delete_rule_can_change,
@@ -209,6 +210,38 @@ fn new_unique_index_refuses_duplicates(on: On) {
     store.run("INSERT INTO items (code) VALUES ('a')");
     store.refusal("INSERT INTO items (price) VALUES ('15')");
     store.run("INSERT INTO items (price) VALUES ('150'), ('0.15')");
+}
+
+fn unique_index_can_be_of_two_columns(on: On) {
+    let plain = "type Team { id: ID! } type Member { id: ID! team: Team name: String }";
+    let within =
+        "type Team { id: ID! } type Member { id: ID! team: Team name: String @unique(within: \"team\") }";
+    let ignoring = "type Team { id: ID! }
+        type Member { id: ID! team: Team name: String @unique(within: \"team\", ignoreCase: true) }";
+    let store = Store::with(
+        on,
+        plain,
+        "INSERT INTO teams (id) VALUES (1), (2); \
+         INSERT INTO members (\"teamId\", name) VALUES (1, 'a'), (1, 'a'), (2, 'a'), (NULL, 'a'), (NULL, 'a'), (1, 'A')",
+    );
+    let plan = store.plan(within);
+    assert!(plan.contains("unique index on teamId, name; repeated: 1 value"), "{plan}");
+    assert!(store.plan(ignoring).contains("repeated: 2 values"), "{}", store.plan(ignoring));
+    assert!(matches!(store.start(within), Err(MigrateError::NeedsMigration(_))));
+    store.run("DELETE FROM members WHERE id = 2");
+    store.start(within).unwrap();
+    store.refusal("INSERT INTO members (\"teamId\", name) VALUES (1, 'a')");
+    store.run("INSERT INTO members (\"teamId\", name) VALUES (2, 'b'), (NULL, 'a')");
+    assert!(!store.plan(within).contains("index"), "{}", store.plan(within));
+    store.run("DELETE FROM members WHERE id = 6");
+    store.start(ignoring).unwrap();
+    store.refusal("INSERT INTO members (\"teamId\", name) VALUES (1, 'A')");
+    assert!(!store.plan(ignoring).contains("index"), "{}", store.plan(ignoring));
+    store.start(plain).unwrap();
+    store.run("INSERT INTO members (\"teamId\", name) VALUES (1, 'a')");
+    // A reference that is new leads nowhere yet, so that nothing is repeated.
+    let other = "type Team { id: ID! } type Member { id: ID! team: Team club: Team name: String @unique(within: \"club\") }";
+    store.start(other).unwrap();
 }
 
 fn unique_index_can_ignore_case(on: On) {

@@ -8,7 +8,7 @@ use trefoil_model::sdl::resource_paths::{RESERVED_PATHS, is_reserved, is_reserve
 
 use crate::endpoint_path;
 use crate::manifest_reader::ManifestReader;
-use crate::manifest_rules::{ManifestRule, read_rule};
+use crate::manifest_rule::{ManifestRule, read_rule};
 
 /// `[[text]]`: a path that responds with a fixed text or a view.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod manifest;
 mod endpoint_path;
 mod endpoints;
 mod manifest_reader;
+mod manifest_rule;
 mod manifest_rules;
 pub mod resource_settings;
 
@@ -31,7 +32,7 @@ use crate::manifest_reader::MANIFEST_FILE;
 
 pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoint};
 pub use crate::manifest::Manifest;
-pub use crate::manifest_rules::ManifestRule;
+pub use crate::manifest_rule::ManifestRule;
 pub use crate::resource_settings::{DefaultFormat, ResourceSettings, TextList};
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
 

@@ -1,35 +1,14 @@
-//! The rules in `trefoil.toml`: `read` and `write` of a list, `allow` of a text.
+//! Adds the rules of lists and texts to those of the schema.
 
 use std::ops::Range;
-
-use toml::de::DeTable;
 
 use trefoil_model::access::{AccessRule, ListAccess, RuleError};
 use trefoil_model::diagnostic::line_and_column;
 use trefoil_model::{Diagnostic, Model, SourceLocation};
 
 use crate::manifest::Manifest;
-use crate::manifest_reader::{MANIFEST_FILE, ManifestReader};
-
-/// An expression about the actor alone, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ManifestRule {
-    pub text: String,
-    /// Of the value with its quotes.
-    span: Range<usize>,
-}
-
-pub(crate) fn read_rule(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<ManifestRule> {
-    let value = table.get(key)?;
-    let text = match (value.as_ref().as_bool(), value.as_ref().as_str()) {
-        (Some(constant), _) => constant.to_string(),
-        (None, Some(text)) => text.to_owned(),
-        (None, None) => {
-            return reader.report_wrong_type(value, key, "true, false or an expression in quotes");
-        }
-    };
-    Some(ManifestRule { text, span: value.span() })
-}
+use crate::manifest_reader::MANIFEST_FILE;
+use crate::manifest_rule::ManifestRule;
 
 /// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest.
 pub(crate) fn add_rules(manifest: &Manifest, text: &str, model: &mut Model) -> Vec<Diagnostic> {
@@ -88,16 +67,77 @@ impl RuleReader<'_> {
     }
 }
 
-impl ManifestRule {
-    /// Where a part of the rule is in the manifest. In a text with escapes it is not looked for: the whole is underlined.
-    fn part(&self, manifest: &str, part: Range<usize>) -> Range<usize> {
-        let written = manifest.get(self.span.clone()).unwrap_or_default();
-        match written.find(&self.text) {
-            Some(start) => {
-                let start = self.span.start + start;
-                start + part.start..start + part.end
-            }
-            None => self.span.clone(),
+#[cfg(test)]
+mod tests {
+    use trefoil_model::{SourceFile, parse_schema};
+
+    use super::*;
+
+    const SCHEMA: &str = "enum Role { EDITOR ADMIN } \
+        type User @account(login: \"email\", roles: \"role\") @allow(all: true) \
+        { id: ID! email: String! @unique role: Role @allow(write: false) }";
+
+    fn model(schema: &str) -> Model {
+        let file = SourceFile { name: "a.graphqls".into(), text: schema.into() };
+        parse_schema(&[file], &[]).unwrap().0
+    }
+
+    fn added(schema: &str, toml: &str) -> (Model, Vec<String>) {
+        let (manifest, mistakes) = Manifest::parse(toml);
+        assert_eq!(mistakes, []);
+        let mut model = model(schema);
+        let found = add_rules(&manifest, toml, &mut model);
+        let shown = |mistake: &Diagnostic| {
+            format!("{mistake} [{}]", toml.get(mistake.span.clone()).unwrap_or_default())
+        };
+        (model, found.iter().map(shown).collect())
+    }
+
+    #[test]
+    fn rules_are_about_the_actor_alone() {
+        let toml = "[[list]]\npath = \"/items\"\nread = true\nwrite = \"role(EDITOR) || me != null\"\n\
+                    [[list]]\npath = \"/open\"\n[[text]]\npath = \"/a\"\ntext = \"a\"\n\
+                    [[text]]\npath = \"/b\"\ntext = \"b\"\nallow = 'claim(\"org\") == \"main\"'\n";
+        let (model, mistakes) = added(SCHEMA, toml);
+        assert_eq!(mistakes, Vec::<String>::new());
+        let access = model.access.unwrap();
+        let items = &access.lists["items"];
+        assert_eq!(items.read.as_ref().unwrap().test.as_constant(), Some(true));
+        assert_eq!(items.write.as_ref().unwrap().location.line, 4);
+        assert!(access.lists["open"].read.is_none() && access.lists["open"].write.is_none());
+        assert_eq!(access.texts.keys().collect::<Vec<_>>(), [&1]);
+        // `me` alone is its key.
+        assert_eq!(access.actor_paths().len(), 1);
+    }
+
+    #[test]
+    fn mistakes_have_their_place_in_the_file() {
+        let list = |rule: &str| format!("[[list]]\npath = \"/items\"\nread = {rule}\n");
+        for (rule, expected) in [
+            (
+                "\"role(EDITR)\"",
+                "trefoil.toml:3:14: there is no role `EDITR`; did you mean `EDITOR`? [EDITR]",
+            ),
+            ("'signedIn &&'", "trefoil.toml:3:20: expected a field, a value or a condition []"),
+            (
+                "\"this == me\"",
+                "trefoil.toml:3:9: `this` is no word of the language, and there is no record to take it from; use `me`, `signedIn`, `role(…)` or `claim(…)` [this]",
+            ),
+            (
+                "\"signedin\"",
+                "trefoil.toml:3:9: `signedin` is no word of the language, and there is no record to take it from; did you mean `signedIn`? [signedin]",
+            ),
+            (
+                "\"can(read, post)\"",
+                "trefoil.toml:3:19: `post` is no word of the language, and there is no record to take it from; use `me`, `signedIn`, `role(…)` or `claim(…)` [post]",
+            ),
+            ("\"me.role == BOSS\"", "trefoil.toml:3:20: there is no `BOSS` [BOSS]"),
+        ] {
+            assert_eq!(added(SCHEMA, &list(rule)).1, [expected], "{rule}");
         }
+        let open = added("type A { id: ID! }", &list("true")).1;
+        assert!(open[0].starts_with("trefoil.toml:3:8: this rule protects nothing"), "{open:?}");
+        let (_, mistakes) = Manifest::parse(&list("5"));
+        assert!(mistakes[0].message.contains("true, false or an expression in quotes"), "{mistakes:?}");
     }
 }

@@ -16,6 +16,7 @@ use crate::access::{AccessView, Actor, Authority, RuleCache};
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
 use crate::operation::{Operation, Outcome};
+use crate::plain_list;
 use crate::plan::{MeasuredLengths, Plan, PlanLimits};
 use crate::row::RowSink;
 use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};
@@ -145,6 +146,12 @@ impl Engine {
             Some(rule) => view.require_rule(Some(rule)),
             None => Ok(()),
         }
+    }
+
+    /// Whether the actor may read a plain list, or write it.
+    pub fn may_use_list(&self, list: &str, is_write: bool) -> bool {
+        let rule = plain_list::list_rule(self.model(), list, is_write);
+        self.access_view().is_none_or(|view| view.require_rule(rule).is_ok())
     }
 
     /// Refuses if the rule of the text endpoint at this position of `trefoil.toml` does not let the actor see it.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use trefoil_model::AccessModel;
+use trefoil_model::Model;
+use trefoil_model::access::AccessRule;
 use trefoil_model::error::{Error, Result};
 
 use crate::access::AccessView;
@@ -85,18 +86,14 @@ impl PlainListAction {
 }
 
 /// Refuses what the rules of the list do not let the actor do.
-pub(crate) fn check_access(
-    operation: &PlainListOperation,
-    access: &AccessModel,
-    view: &AccessView,
-) -> Result<()> {
-    let rules = access.lists.get(&*operation.list);
-    let rule = if operation.action.is_write() {
-        rules.and_then(|rules| rules.write.as_ref())
-    } else {
-        rules.and_then(|rules| rules.read.as_ref())
-    };
-    view.require_rule(rule)
+pub(crate) fn check_access(operation: &PlainListOperation, model: &Model, view: &AccessView) -> Result<()> {
+    view.require_rule(list_rule(model, &operation.list, operation.action.is_write()))
+}
+
+/// The rule of a list; without one, nobody may do this.
+pub(crate) fn list_rule<'m>(model: &'m Model, list: &str, is_write: bool) -> Option<&'m AccessRule> {
+    let rules = model.access.as_ref()?.lists.get(list)?;
+    if is_write { rules.write.as_ref() } else { rules.read.as_ref() }
 }
 
 /// Refuses blank texts and U+0000.

@@ -4,11 +4,9 @@
 //! the same records and each can be generated without the others. References point to records that are created before.
 //! `trefoil seed` fills a store with them; the forms of the pages show single values.
 
-// Random numbers.
-mod seeded_random;
-
-// What the values of one record have in common.
+// Random numbers, and what the values of one record have in common.
 mod fake_owner;
+mod seeded_random;
 
 // Names, places, sentences, dates and numbers.
 mod plausible_text;
@@ -166,7 +164,9 @@ impl<'m> FakeRecords<'m> {
         let owner = FakeOwner { type_name: &ty.name, record_random: Some(random) };
         let id = self.last_numbers[record.0] + number;
         let mut fields = Vec::new();
-        for (position, field) in ty.fields.iter().enumerate().filter(|(_, field)| field.is_writable()) {
+        // Accounts that the server fills, too: the operator, for whom records are generated, has none.
+        let is_given = |field: &Field| field.is_writable() || field.value_source.is_account();
+        for (position, field) in ty.fields.iter().enumerate().filter(|(_, field)| is_given(field)) {
             let random = random.derive(&field.name);
             // Unique values also differ between runs with the same seed.
             let random = if field.is_distinct() { random.derive_number(id.unsigned_abs()) } else { random };
@@ -233,7 +233,7 @@ impl<'m> FakeRecords<'m> {
         id: i64,
         random: SeededRandom,
     ) -> Result<Option<Value>> {
-        let is_optional = !field.required || field.has_default();
+        let is_optional = !field.required || field.default.is_some();
         if is_optional && !field.is_distinct() && random.derive("missing").below(12) == 0 {
             return Ok(None);
         }

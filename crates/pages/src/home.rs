@@ -98,7 +98,8 @@ impl Pages {
             line("Read records as JSON", format!("curl '{origin}{}?fields=*&size=3'", collection.path))
         }));
         let address = |path: &str| shell_quote(&format!("{origin}{}", escape_brackets(path)));
-        let list = resources.plain_lists.first().filter(|_| resources.engine.access_view().is_none());
+        let mut lists = resources.plain_lists.iter();
+        let list = lists.find(|list| resources.engine.may_use_list(&list.name, true));
         examples.push(match (list, self.other_links.first()) {
             (Some(list), _) => line("Add to a plain list", format!("curl {} -d 'milk'", address(&list.path))),
             (None, Some(text)) => line("Read a text", format!("curl {}", address(&text.href))),

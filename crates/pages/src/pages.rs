@@ -176,8 +176,10 @@ impl Pages {
             let mut collections = resources.collections.iter();
             match collections.find(|collection| collection.path == href) {
                 Some(collection) => view.verdict(AccessAction::Read, collection.record) == AccessVerdict::No,
-                // No rule of the schema is about plain lists.
-                None => resources.plain_list(href).is_some(),
+                None => {
+                    let list = resources.plain_list(href);
+                    list.is_some_and(|list| !resources.engine.may_use_list(&list.name, false))
+                }
             }
         };
         let mut site_view = self.site_view.clone();

@@ -7,6 +7,7 @@ use trefoil_engine::arguments::warnings::argument_warnings;
 use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
 use trefoil_model::access::AccessRule;
 use trefoil_model::diagnostic::{Diagnostic, Severity};
+use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Model, ReservedPath, RootKind, parse_schema};
 
 use crate::start_error::StartError;
@@ -84,22 +85,29 @@ fn unknown_resolvers(model: &Model, registry: &ResolverRegistry) -> Vec<Diagnost
 /// `@allow(call:)` on operations that the store answers: they follow the rules of the types.
 fn misplaced_calls(model: &Model, bindings: &[ResolverBinding]) -> Vec<Diagnostic> {
     let calls = model.access.iter().flat_map(|access| &access.calls);
-    let report = |(position, rule): (&usize, &AccessRule)| {
+    let warning = |(position, _): (&usize, &AccessRule)| {
         let record = match &bindings[*position] {
             ResolverBinding::Builtin(builtin) => &model.record(builtin.record).name,
             ResolverBinding::Abstract(operation) => &operation.type_name,
             ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => return None,
         };
-        let name = &model.root_fields[*position].name;
-        let message =
-            format!("`@allow(call: …)` is for registered resolvers, and the store answers `{name}`");
-        let mut diagnostic = Diagnostic::new(Severity::Error, "DIRECTIVE_PLACE", message);
-        diagnostic.file.clone_from(&rule.location.file);
-        (diagnostic.line, diagnostic.column) = (rule.location.line, rule.location.column);
-        diagnostic.help(format!("write the rule at `{record}`: it holds on every face"));
-        Some(diagnostic)
+        let root = &model.root_fields[*position];
+        Some(SchemaWarning {
+            code: "DIRECTIVE_PLACE",
+            type_name: model.root_type_name(root.root_kind).to_owned(),
+            field: root.name.clone(),
+            argument: None,
+            message: format!(
+                "`@allow(call: …)` is for registered resolvers, and the store answers `{}`",
+                root.name
+            ),
+            label: "follows the rules of its type",
+            help: format!("write the rule at `{record}`, where it holds on every face"),
+        })
     };
-    calls.filter_map(report).collect()
+    let mut mistakes = model.locate_warnings(calls.filter_map(warning).collect());
+    mistakes.iter_mut().for_each(|mistake| mistake.severity = Severity::Error);
+    mistakes
 }
 
 /// The paths of text endpoints and plain lists.

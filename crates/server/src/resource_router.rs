@@ -325,8 +325,10 @@ fn is_offered(resources: &ServedResources, path: &str) -> bool {
     let collection = resources.collections.iter().find(|collection| collection.path == path);
     match collection {
         Some(collection) => resources.engine.may(AccessAction::Read, collection.record),
-        // No rule of the schema is about plain lists.
-        None => resources.engine.access_view().is_none() || resources.plain_list(path).is_none(),
+        None => {
+            let list = resources.plain_list(path);
+            list.is_none_or(|list| resources.engine.may_use_list(&list.name, false))
+        }
     }
 }
 

@@ -119,10 +119,14 @@ impl ActorRules {
         let shapes: Vec<RuleTest> =
             types.iter().flat_map(TypeView::tests).map(RuleTest::without_values).collect();
         let shape = xxhash_rust::xxh3::xxh3_128(format!("{shapes:?}").as_bytes());
+        // Of operations and plain lists, whose answers may be kept, too.
+        let lists = access.lists.values().flat_map(|rules| rules.read.iter().chain(&rules.write));
+        let own: Vec<RuleTest> =
+            access.calls.values().chain(lists).map(|rule| rule.test.folded(&facts)).collect();
         let mut values = Vec::new();
-        types.iter().flat_map(TypeView::tests).for_each(|test| rule_values(test, &mut values));
+        types.iter().flat_map(TypeView::tests).chain(&own).for_each(|test| rule_values(test, &mut values));
         let depends_on_time = values.iter().any(|value| matches!(value, RuleValue::Now | RuleValue::Today));
-        let class = class_of(&types, &values, identity);
+        let class = class_of(&types, &own, &values, identity);
         ActorRules { types, shape, class, depends_on_time }
     }
 }
@@ -233,7 +237,12 @@ impl AccessView {
     }
 }
 
-fn class_of(types: &[TypeView], values: &[&RuleValue], identity: Option<&ActorIdentity>) -> u128 {
+fn class_of(
+    types: &[TypeView],
+    own: &[RuleTest],
+    values: &[&RuleValue],
+    identity: Option<&ActorIdentity>,
+) -> u128 {
     let mut hash = RuleHash(Xxh3::new());
     for value in values {
         if let RuleValue::Claim(path) = value {
@@ -248,6 +257,7 @@ fn class_of(types: &[TypeView], values: &[&RuleValue], identity: Option<&ActorId
             hash.add(&rule.test);
         }
     }
+    own.iter().for_each(|test| hash.add(test));
     hash.0.digest128()
 }
 

@@ -12,6 +12,7 @@ use crate::operation::{
     AggregateQuery, Condition, GroupMeasure, Listing, MissingFields, NestedWrite, Operation, RecordInput,
     ReferencePath, RelatedInput, Selection,
 };
+use crate::plain_list;
 
 /// The operation as far as the rules decide without a record.
 pub(super) fn check_operation(model: &Model, view: &AccessView, operation: &Operation) -> Result<()> {
@@ -78,8 +79,7 @@ pub(super) fn check_operation(model: &Model, view: &AccessView, operation: &Oper
             check.nested_write(*record, write)?;
             check.written_selection(*record, selection);
         }
-        // No rule of the schema is about plain lists, and what no rule allows is refused.
-        Operation::PlainList(_) => return Err(view.refusal(None)),
+        Operation::PlainList(operation) => plain_list::check_access(operation, model, view)?,
     }
     check.finish()
 }

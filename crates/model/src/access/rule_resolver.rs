@@ -47,9 +47,25 @@ pub fn resolve_actor_rule(names: RuleNames<'_>, syntax: &SyntaxNode) -> Resolved
 
 /// Resolves a value of the actor or of the time of the request.
 pub fn resolve_actor_value(names: RuleNames<'_>, syntax: &SyntaxNode) -> Resolved<(RuleValue, ValueKind)> {
-    let is_value = matches!(syntax.kind, SyntaxKind::Path(_) | SyntaxKind::Claim(_));
     let mut resolver = RuleResolver::about_actor(names);
-    let typed = if is_value { Some(resolver.resolve_value(syntax)?) } else { None };
+    let typed = match &syntax.kind {
+        SyntaxKind::Path(path) => match resolver.resolve_path(path)? {
+            PathMeaning::Value(typed) => Some(typed),
+            PathMeaning::Test(_) | PathMeaning::RecordList { .. } => None,
+        },
+        SyntaxKind::Claim(_) => Some(resolver.resolve_value(syntax)?),
+        SyntaxKind::Or(_)
+        | SyntaxKind::And(_)
+        | SyntaxKind::Not(_)
+        | SyntaxKind::Compare { .. }
+        | SyntaxKind::In { .. }
+        | SyntaxKind::Exists { .. }
+        | SyntaxKind::Role(_)
+        | SyntaxKind::Can { .. }
+        | SyntaxKind::Number(_)
+        | SyntaxKind::Text(_)
+        | SyntaxKind::List(_) => None,
+    };
     match typed {
         Some(TypedValue { value: TypedOperand::Value(value), kind }) => Ok((value, kind)),
         Some(_) | None => {

@@ -461,9 +461,9 @@ impl<'a> StepPlanner<'a> {
         match planned {
             Ok(planned) => planned,
             Err(error) => {
-                let invalid = self.refusal.take(error, path);
-                let violations = invalid.iter().flat_map(|error| error.violations().to_vec());
-                self.violations.extend(under_path(path, violations.collect()));
+                if let Some(error) = self.refusal.take(error, path) {
+                    self.violations.extend(under_path(path, error.violations().to_vec()));
+                }
                 PlannedValues::default()
             }
         }
