@@ -9,11 +9,7 @@ use crate::engine::Engine;
 use crate::global_id;
 
 /// A document that runs the operation, or `None` if a required argument has no obvious example.
-pub fn abstract_document(
-    engine: &Engine,
-    root: &RootField,
-    operation: &AbstractOperation,
-) -> Option<String> {
+pub fn abstract_document(engine: &Engine, root: &RootField, operation: &AbstractOperation) -> Option<String> {
     let model = engine.model();
     if !operation.members.iter().all(|member| engine.may_run(operation.verb, member.record)) {
         return None;
@@ -88,7 +84,8 @@ fn selection_text(engine: &Engine, type_name: &str, records: &[RecordTypeId]) ->
     let mut words = vec!["__typename".to_owned()];
     if let Some(first) = records.first().map(|first| model.record(*first)) {
         let is_shown = |field: &&Field| !records.iter().any(|id| is_hidden(*id, &field.name));
-        let shared = first.fields.iter().filter(|field| is_leaf(first, field)).filter(in_interface).filter(is_shown);
+        let shared =
+            first.fields.iter().filter(|field| is_leaf(first, field)).filter(in_interface).filter(is_shown);
         words.extend(shared.map(|field| field.name.clone()));
     }
     for id in records {

@@ -88,15 +88,10 @@ impl OperationVerb {
             | OperationVerb::SubscribeAll => &[AccessAction::Read],
             OperationVerb::Create | OperationVerb::CreateMany => &[AccessAction::Create],
             OperationVerb::Update => &[AccessAction::Update, AccessAction::UpdateTo],
-            OperationVerb::UpdateMany => {
-                &[AccessAction::Read, AccessAction::Update, AccessAction::UpdateTo]
+            OperationVerb::UpdateMany => &[AccessAction::Read, AccessAction::Update, AccessAction::UpdateTo],
+            OperationVerb::Save | OperationVerb::Upsert => {
+                &[AccessAction::Read, AccessAction::Create, AccessAction::Update, AccessAction::UpdateTo]
             }
-            OperationVerb::Save | OperationVerb::Upsert => &[
-                AccessAction::Read,
-                AccessAction::Create,
-                AccessAction::Update,
-                AccessAction::UpdateTo,
-            ],
             OperationVerb::Delete => &[AccessAction::Delete],
             OperationVerb::DeleteMany => &[AccessAction::Read, AccessAction::Delete],
         }

@@ -205,9 +205,8 @@ mod tests {
     #[test]
     fn ipv6_clients_share_allowance_per_64() {
         let rate = rate(1, Duration::from_secs(60));
-        let take = |client: &str| {
-            rate.take_request(RateClient::Address(client.parse().expect("address"))).1.is_ok()
-        };
+        let take =
+            |client: &str| rate.take_request(RateClient::Address(client.parse().expect("address"))).1.is_ok();
         assert!(take("2001:db8::1"));
         assert!(!take("2001:db8::2"));
         assert!(take("2001:db8:0:1::1"));

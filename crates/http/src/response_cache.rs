@@ -330,7 +330,8 @@ mod tests {
         let keys = [("a", &plain), ("b", &plain), ("a", &json), ("a", &html)]
             .map(|(text, headers)| cache_key(text, headers).expect("short"));
         let of_class = |class| CacheKey { class, ..cache_key("a", &plain).expect("short") };
-        let keys: Vec<CacheKey<'_>> = keys.into_iter().chain([of_class(Some(1)), of_class(Some(2))]).collect();
+        let keys: Vec<CacheKey<'_>> =
+            keys.into_iter().chain([of_class(Some(1)), of_class(Some(2))]).collect();
         for (place, key) in keys.iter().enumerate() {
             let owned = key.to_owned_key();
             assert!(keys.iter().enumerate().all(|(at, key)| key.equivalent(&owned) == (at == place)));

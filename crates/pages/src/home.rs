@@ -31,10 +31,13 @@ impl Pages {
         let counts = self.count_records(resources).await;
         let is_away = !counts.is_empty() && counts.iter().all(Option::is_none);
         let engine = &resources.engine;
-        let shown = resources.collections.iter().filter(|collection| {
-            engine.may(AccessAction::Read, collection.record)
-        });
-        let cards = shown.zip(counts).map(|(collection, count)| (self.labels_of(collection.record), count, collection));
+        let shown = resources
+            .collections
+            .iter()
+            .filter(|collection| engine.may(AccessAction::Read, collection.record));
+        let cards = shown
+            .zip(counts)
+            .map(|(collection, count)| (self.labels_of(collection.record), count, collection));
         let cards = cards.map(|(labels, count, collection)| ResourceCard {
             new: self.new_record_url(resources, collection.record, None),
             resource: labels.resource.clone(),

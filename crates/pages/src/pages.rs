@@ -86,9 +86,8 @@ impl TypeParts {
     /// Of what the actor may see; of everything without a view.
     fn new(model: &Model, view: Option<&AccessView>) -> TypeParts {
         let types = || (0..model.records.len()).map(RecordTypeId);
-        let is_shown = |record: RecordTypeId, field: &FieldId| {
-            view.is_none_or(|view| !view.hides_field(record, *field))
-        };
+        let is_shown =
+            |record: RecordTypeId, field: &FieldId| view.is_none_or(|view| !view.hides_field(record, *field));
         let label = |record: RecordTypeId| {
             let labels = ResourceLabels::from_record(model.record(record));
             let title_field = labels.title_field.filter(|field| is_shown(record, field));

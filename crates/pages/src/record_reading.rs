@@ -173,7 +173,11 @@ pub fn list_columns(
     const MAX_COLUMNS: usize = 6;
     let fields = record.fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
     let fields = fields.filter(|(id, field)| {
-        field.is_stored() && field.kind.is_comparable() && !field.kind.is_id() && Some(*id) != title && is_shown(id)
+        field.is_stored()
+            && field.kind.is_comparable()
+            && !field.kind.is_id()
+            && Some(*id) != title
+            && is_shown(id)
     });
     let (long, short): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_long_text(field));
     short.into_iter().chain(long).map(|(id, _)| id).take(MAX_COLUMNS).collect()

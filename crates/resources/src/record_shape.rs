@@ -85,8 +85,7 @@ impl RecordShape {
         let mut fingerprint = Xxh3::new();
         fingerprint.update(store_id.as_bytes());
         fingerprint.update(&model.hash.to_le_bytes());
-        let (layout, selection) =
-            RowLayout::build((model, view), record, fields, included, &mut fingerprint);
+        let (layout, selection) = RowLayout::build((model, view), record, fields, included, &mut fingerprint);
         RecordShape {
             layout,
             selection: PreparedSelection::new(selection.with_version()),

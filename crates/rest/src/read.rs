@@ -145,10 +145,9 @@ fn check_shown_texts(
     let is_text = match format {
         ResponseFormat::TextLines => true,
         ResponseFormat::Json => !query.chose_fields,
-        ResponseFormat::Ndjson
-        | ResponseFormat::Csv
-        | ResponseFormat::Html
-        | ResponseFormat::EventStream => false,
+        ResponseFormat::Ndjson | ResponseFormat::Csv | ResponseFormat::Html | ResponseFormat::EventStream => {
+            false
+        }
     };
     let engine = &request.resources.engine;
     if !is_text || engine.shows_field(request.collection.record, texts.list.field) {

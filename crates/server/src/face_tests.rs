@@ -46,25 +46,25 @@ type Note @allow(read: "role(EDITOR)", write: "role(EDITOR)") {
 }
 "#;
 
-struct Stage {
+struct FaceStage {
     engine: Engine,
     graphql: GraphqlState,
     router: ResourceRouter,
 }
 
 /// Status, headers, body and what the service would make its body of.
-struct Reply {
+struct FaceReply {
     status: StatusCode,
     headers: HeaderMap,
     problem: Option<Problem>,
     body: String,
 }
 
-async fn stage() -> Stage {
-    let (app, config) = (App::from_schema("Shop", SCHEMA), Config {
-        database: DatabaseLocation::Memory,
-        ..Config::default()
-    });
+async fn stage() -> FaceStage {
+    let (app, config) = (
+        App::from_schema("Shop", SCHEMA),
+        Config { database: DatabaseLocation::Memory, ..Config::default() },
+    );
     let registry = ResolverRegistry::default();
     let application = load_application(&app, &registry).expect("a valid schema");
     let store = Arc::new(open_store(&config).await.expect("a store").1);
@@ -76,7 +76,7 @@ async fn stage() -> Stage {
     let streams = trefoil_rest::StreamSettings { heartbeat: config.heartbeat, metrics, shutdown };
     let state = ResourceState::new(&app, engine.clone(), cache.clone(), "store", streams, &config);
     let graphql = GraphqlState::new(engine.clone(), &config).with_response_cache(cache);
-    let stage = Stage { engine, graphql, router: ResourceRouter::new(state) };
+    let stage = FaceStage { engine, graphql, router: ResourceRouter::new(state) };
     let created = stage.graphql(&["EDITOR"], "mutation { createPost(title: \"One\") { id } }").await;
     assert!(created["errors"].is_null(), "{created}");
     stage
@@ -98,7 +98,7 @@ fn actor(roles: &[&str]) -> Actor {
     Actor { address: None, identity: (!roles.is_empty()).then(|| Arc::new(identity)) }
 }
 
-impl Stage {
+impl FaceStage {
     async fn graphql(&self, roles: &[&str], query: &str) -> Json {
         let request = asked(query);
         let context = RequestContext { actor: actor(roles), ..RequestContext::default() };
@@ -110,20 +110,28 @@ impl Stage {
         }
     }
 
-    async fn send(&self, roles: &[&str], method: &str, path: &str, head: &[(&str, &str)], body: &str) -> Reply {
+    async fn send(
+        &self,
+        roles: &[&str],
+        method: &str,
+        path: &str,
+        head: &[(&str, &str)],
+        body: &str,
+    ) -> FaceReply {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in head {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::from(body.to_owned())).expect("a request");
-        let client = ClientInfo { identity: actor(roles).identity, ..ClientInfo::default() };
+        let mut client = ClientInfo::default();
+        client.identity = actor(roles).identity;
         let response = match (self.router.request_handler())(request, client) {
             HandlerResponse::Ready(response) => response,
             HandlerResponse::Pending(response) => response.await,
         };
         let (parts, body) = response.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await.expect("a body");
-        Reply {
+        FaceReply {
             status: parts.status,
             problem: parts.extensions.get::<Problem>().cloned(),
             headers: parts.headers,
@@ -131,17 +139,17 @@ impl Stage {
         }
     }
 
-    async fn json(&self, roles: &[&str], method: &str, path: &str, body: &str) -> Reply {
+    async fn json(&self, roles: &[&str], method: &str, path: &str, body: &str) -> FaceReply {
         let head = [(ACCEPT.as_str(), "application/json"), (CONTENT_TYPE.as_str(), "application/json")];
         self.send(roles, method, path, &head, body).await
     }
 
-    async fn page(&self, roles: &[&str], path: &str) -> Reply {
+    async fn page(&self, roles: &[&str], path: &str) -> FaceReply {
         self.send(roles, "GET", path, &[(ACCEPT.as_str(), "text/html")], "").await
     }
 }
 
-impl Reply {
+impl FaceReply {
     fn code(&self) -> Option<(u16, &str)> {
         self.problem.as_ref().map(|problem| (problem.status.as_u16(), &*problem.code))
     }
@@ -173,7 +181,8 @@ async fn graphql_refuses_root_fields() {
 #[tokio::test]
 async fn graphql_reports_each_hidden_selection_once() {
     let stage = stage().await;
-    let answer = stage.graphql(&["READER"], "{ post(id: 1) { title score notes { text } } posts { score } }").await;
+    let answer =
+        stage.graphql(&["READER"], "{ post(id: 1) { title score notes { text } } posts { score } }").await;
     let errors: Vec<Json> = { answer["errors"].as_array() }
         .into_iter()
         .flatten()
@@ -252,8 +261,11 @@ async fn tags_and_kept_answers_belong_to_a_class() {
     let tag = async |roles: &[&str], path: &str| {
         stage.json(roles, "GET", path, "").await.headers[ETAG].to_str().expect("ASCII").to_owned()
     };
-    let (reader, other, editor) =
-        (tag(&["READER"], "/posts/1").await, tag(&["GUEST"], "/posts/1").await, tag(&["EDITOR"], "/posts/1").await);
+    let (reader, other, editor) = (
+        tag(&["READER"], "/posts/1").await,
+        tag(&["GUEST"], "/posts/1").await,
+        tag(&["EDITOR"], "/posts/1").await,
+    );
     assert_eq!(reader, other);
     assert_ne!(reader, editor);
     // The second of equal requests is answered from what is kept.
@@ -270,7 +282,8 @@ async fn tags_and_kept_answers_belong_to_a_class() {
 #[tokio::test]
 async fn idempotency_keys_belong_to_the_actor() {
     let stage = stage().await;
-    let head = [("accept", "application/json"), ("content-type", "application/json"), ("idempotency-key", "k")];
+    let head =
+        [("accept", "application/json"), ("content-type", "application/json"), ("idempotency-key", "k")];
     let body = "{\"title\": \"Two\"}";
     let mut locations = Vec::new();
     for roles in [&["EDITOR"][..], &["EDITOR", "CHIEF"], &["EDITOR"]] {
@@ -285,27 +298,62 @@ async fn idempotency_keys_belong_to_the_actor() {
 #[tokio::test]
 async fn pages_offer_what_the_actor_may_do() {
     let stage = stage().await;
-    let all = ["/posts/new", "/posts/1/edit", "href=\"/notes\"", "Score", "score"];
+    let all = ["/posts/new", "/posts/1/edit", "href=\"/notes\"", "Score"];
     for (roles, path, shown) in [
         (&["READER"][..], "/posts", &[][..]),
         (&["READER"], "/posts/1", &[]),
-        (&["EDITOR"], "/posts", &["/posts/new", "/posts/1/edit", "href=\"/notes\"", "Score", "score"]),
-        (&["EDITOR"], "/posts/1", &["/posts/1/edit", "href=\"/notes\"", "Score", "score"]),
+        (&["EDITOR"], "/posts", &["/posts/new", "/posts/1/edit", "href=\"/notes\"", "Score"]),
+        (&["EDITOR"], "/posts/1", &["/posts/1/edit", "href=\"/notes\"", "Score"]),
         // The field is seen by editors, and set by chiefs.
-        (&["EDITOR"], "/posts/new", &["/posts/new", "href=\"/notes\""]),
-        (&["EDITOR", "CHIEF"], "/posts/new", &["/posts/new", "href=\"/notes\"", "Score", "score"]),
+        (&["EDITOR"], "/posts/new", &["href=\"/notes\""]),
+        (&["EDITOR", "CHIEF"], "/posts/new", &["href=\"/notes\"", "Score"]),
     ] {
         let page = stage.page(roles, path).await;
         assert_eq!(page.status, StatusCode::OK, "{path}");
         for word in all {
-            assert_eq!(page.body.contains(word), shown.contains(&word), "{roles:?} {path} {word}\n{}", page.body);
+            assert_eq!(
+                page.body.contains(word),
+                shown.contains(&word),
+                "{roles:?} {path} {word}\n{}",
+                page.body
+            );
         }
         assert!(!page.body.contains("/posts/1/delete"), "nobody deletes posts: {path}");
     }
-    for (path, status) in [("/posts/new", 403), ("/posts/1/edit", 403), ("/posts/1/delete", 403), ("/notes", 403)] {
+    for (path, status) in
+        [("/posts/new", 403), ("/posts/1/edit", 403), ("/posts/1/delete", 403), ("/notes", 403)]
+    {
         assert_eq!(stage.page(&["READER"], path).await.code().map(|code| code.0), Some(status), "{path}");
         assert_eq!(stage.page(&[], path).await.code().map(|code| code.0), Some(401), "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_api_is_described_for_who_asks() {
+    let stage = stage().await;
+    let describe = async |roles: &[&str]| {
+        let state = stage.router.state();
+        let resources = state.catalog.for_actor(|| actor(roles)).into_owned();
+        let response = state.rest.openapi_response(&resources, &[], &HeaderMap::new());
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body");
+        serde_json::from_slice::<Json>(&body).expect("JSON")
+    };
+    let reader = describe(&["READER"]).await;
+    let methods = |document: &Json, path: &str| -> Vec<String> {
+        let item = document["paths"][path].as_object().into_iter().flatten();
+        item.map(|(method, _)| method.clone()).filter(|method| method != "parameters").collect()
+    };
+    assert_eq!(methods(&reader, "/posts"), ["get"]);
+    assert_eq!(methods(&reader, "/posts/{id}"), ["get"]);
+    let text = reader.to_string();
+    for word in ["score", "/notes", "Note", "createPost", "\"summary\":\"Delete"] {
+        assert!(!text.contains(word), "{word}");
+    }
+    let editor = describe(&["EDITOR"]).await;
+    assert_eq!(methods(&editor, "/posts"), ["get", "post", "patch"]);
+    assert!(editor["components"]["schemas"]["Post"]["properties"]["score"].is_object());
+    assert!(editor["components"]["schemas"]["Post.New"]["properties"]["score"].is_null());
+    assert!(editor["paths"]["/notes"].is_object());
 }
 
 #[tokio::test]

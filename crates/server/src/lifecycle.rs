@@ -12,8 +12,8 @@ use trefoil_graphql::{GraphqlService, GraphqlState};
 use trefoil_http::host_check::AllowedHosts;
 use trefoil_http::monitoring::health;
 use trefoil_http::monitoring::metrics::Metrics;
-use trefoil_http::response_cache::ResponseCache;
 use trefoil_http::protected_mode::ProtectedMode;
+use trefoil_http::response_cache::ResponseCache;
 use trefoil_http::service::ServiceHandlers;
 use trefoil_http::shutdown::Shutdown;
 use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
@@ -92,7 +92,9 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
         .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
     application.require_open()?;
     // Bind first: a port that is taken is reported before anything is written.
-    let listeners = listen::bind_listeners(&config, application.model.access.is_some()).await.map_err(StartError::Listen)?;
+    let listeners = listen::bind_listeners(&config, application.model.access.is_some())
+        .await
+        .map_err(StartError::Listen)?;
     let (lock, store) = open_store(&config).await?;
     let store = Arc::new(store);
     let report = migrate_store(&store, &application, &app, MigrationMode::Start).await?;

@@ -86,7 +86,10 @@ impl ResourceState {
                 }
             }
             (&Method::POST, SubPath::Delete(id)) => {
-                self.pages.of_actor(request.resources).submit_delete(request, &request.parse_id(id)?, &body?).await
+                self.pages
+                    .of_actor(request.resources)
+                    .submit_delete(request, &request.parse_id(id)?, &body?)
+                    .await
             }
             (&Method::POST, SubPath::Nested(parent, nested)) if nested.is_link() => {
                 let (parent, body) = (request.parse_id(parent)?, body?);
@@ -211,7 +214,9 @@ impl ResourceState {
             ParsedBody::Records(objects) => trefoil_rest::create_many(request, objects, bytes)
                 .await
                 .map_err(|problem| trefoil_rest::json_problem(request, bytes, problem)),
-            ParsedBody::Form(pairs) => self.pages.of_actor(request.resources).submit_new(request, &pairs, bytes).await,
+            ParsedBody::Form(pairs) => {
+                self.pages.of_actor(request.resources).submit_new(request, &pairs, bytes).await
+            }
             ParsedBody::Text(text) => trefoil_rest::create_from_text(request, text, bytes)
                 .await
                 .map_err(|problem| problem.with_format(ErrorFormat::Text)),
@@ -235,7 +240,9 @@ impl ResourceState {
     ) -> Result<Response, Problem> {
         match parse_body(request, BodyKind::Record, bytes)? {
             ParsedBody::Record(object) => trefoil_rest::replace_record(request, id, object, bytes).await,
-            ParsedBody::Form(pairs) => self.pages.of_actor(request.resources).submit_edit(request, id, &pairs, bytes).await,
+            ParsedBody::Form(pairs) => {
+                self.pages.of_actor(request.resources).submit_edit(request, id, &pairs, bytes).await
+            }
             ParsedBody::Records(_) | ParsedBody::Text(_) => Err(unsupported_body()),
         }
     }

@@ -9,9 +9,9 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use http::Method;
 use http::header::{ACCEPT, HOST};
 use http::request::Parts;
-use http::Method;
 use http_body::Body as _;
 
 use trefoil_application::App;
@@ -263,15 +263,17 @@ impl ResourceState {
                 text.respond(&head.method, &head.headers, request, |view| {
                     self.pages.of_actor(resources).custom_page(head, view)
                 })
-                    .await
+                .await
             }
-            Some(MatchedResource::List(list)) => match self.plain_list_page(resources, list, head, &body).await {
-                Some(page) => {
-                    let page = page.unwrap_or_else(IntoResponse::into_response);
-                    plain_lists::with_etag(&resources.engine, list, page).await
+            Some(MatchedResource::List(list)) => {
+                match self.plain_list_page(resources, list, head, &body).await {
+                    Some(page) => {
+                        let page = page.unwrap_or_else(IntoResponse::into_response);
+                        plain_lists::with_etag(&resources.engine, list, page).await
+                    }
+                    None => plain_lists::respond(resources, list, None, head, body).await,
                 }
-                None => plain_lists::respond(resources, list, None, head, body).await,
-            },
+            }
             Some(MatchedResource::ListValue(list, index)) => {
                 plain_lists::respond(resources, list, Some(index), head, body).await
             }
@@ -309,7 +311,7 @@ impl ResourceState {
                     Ok(pairs) => {
                         let pages = self.pages.of_actor(resources);
                         pages.submit_value(resources, list, head, &pairs?, body).await
-                    },
+                    }
                     Err(problem) => Err(problem),
                 };
                 Some(response.map_err(|problem| problem.with_format(ErrorFormat::Html)))
@@ -353,6 +355,11 @@ impl ResourceRouter {
         let _lease = self.0.gate.enter().await;
         let state = self.0.current.load_full();
         state.respond(head, body, client).await
+    }
+
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> Arc<ResourceState> {
+        self.0.current.load_full()
     }
 
     async fn has_path(&self, path: &str) -> bool {

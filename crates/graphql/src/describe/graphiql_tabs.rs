@@ -84,13 +84,13 @@ fn filtered_list(engine: &Engine, record: RecordTypeId, selection: &str) -> Opti
 /// The number of records for each value of a field that groups them well.
 fn groups(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let owner = engine.model().record(record);
-    let is_shown = |field: &Field| {
-        owner.find_field(&field.name).is_some_and(|id| engine.shows_field(record, id))
-    };
+    let is_shown =
+        |field: &Field| owner.find_field(&field.name).is_some_and(|id| engine.shows_field(record, id));
     let is_flag = |field: &Field| field.kind.scalar() == Some(Scalar::Boolean);
     let is_enum = |field: &Field| matches!(field.kind.value_type(), Some(ValueType::Enum(_)));
     let kinds: [&dyn Fn(&Field) -> bool; 3] = [&is_enum, &is_flag, &|field| field.kind.is_reference()];
-    let field = kinds.iter().find_map(|is_kind| owner.fields.iter().find(|field| is_kind(field) && is_shown(field)));
+    let field =
+        kinds.iter().find_map(|is_kind| owner.fields.iter().find(|field| is_kind(field) && is_shown(field)));
     let values = field.map_or(Json::Null, |field| json!({ "groupBy": [field.name] }));
     let verb = OperationVerb::Aggregate;
     DocumentTemplate { record, verb, id: None, values: &values, listing: None }.render(engine, "")

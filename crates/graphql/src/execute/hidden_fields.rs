@@ -57,7 +57,10 @@ impl HiddenFields<'_> {
                 RootShape::List(_, object) => self.add_object(object, &None),
                 RootShape::Connection(connection) => self.add_connection(connection, &path),
                 RootShape::Payload(payload) => self.add_payload(payload, &path),
-                RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } | RootShape::Groups(_) => {}
+                RootShape::Id { .. }
+                | RootShape::Boolean
+                | RootShape::Count { .. }
+                | RootShape::Groups(_) => {}
             },
             RootAction::Abstract(root) => {
                 for member in &root.members {

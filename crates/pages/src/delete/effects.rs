@@ -79,7 +79,9 @@ async fn find_referring(
     let (mut found, mut operations) = (Vec::new(), Vec::new());
     for (target, ids) in deleted {
         let references = references_to(model, target);
-        for (owner, field, on_delete) in references.filter(|(owner, field, _)| is_shown(engine, *owner, *field)) {
+        for (owner, field, on_delete) in
+            references.filter(|(owner, field, _)| is_shown(engine, *owner, *field))
+        {
             operations.push(referring_operation(model, owner, field, &ids));
             found.push(ReferringRecords { owner, field, on_delete, ids: Vec::new(), is_direct });
         }

@@ -42,7 +42,9 @@ impl DetailLayout {
             let reference = nested.reference();
             is_shown(record, nested.field) && reference.is_none_or(|field| is_shown(nested.record, field))
         };
-        let related_lists = nested_collections(owner).filter(is_listed).map(|nested| RelatedList { label: label(&nested), nested });
+        let related_lists = nested_collections(owner)
+            .filter(is_listed)
+            .map(|nested| RelatedList { label: label(&nested), nested });
         let related_lists = related_lists.collect();
         DetailLayout { reading, related_lists }
     }

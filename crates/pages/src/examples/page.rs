@@ -115,9 +115,8 @@ impl ExampleBuilder<'_> {
     }
 
     fn home_examples(&self) -> ApiExamples {
-        let is_shown = |collection: &&Collection| {
-            self.resources.engine.may(AccessAction::Read, collection.record)
-        };
+        let is_shown =
+            |collection: &&Collection| self.resources.engine.may(AccessAction::Read, collection.record);
         match self.resources.collections.iter().find(is_shown) {
             Some(Collection { record, path, .. }) => {
                 let title = format!("Three ways to the {}", self.pages.labels_of(*record).plural_noun);

@@ -4,9 +4,9 @@ use axum::response::Response;
 use http::StatusCode;
 
 use trefoil_http::errors::problem::Problem;
+use trefoil_model::RecordId;
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Violation;
-use trefoil_model::RecordId;
 use trefoil_resources::collection::record_path;
 use trefoil_resources::forms::form_input::FormInput;
 use trefoil_resources::request::ResourceRequest;

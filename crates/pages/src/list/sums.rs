@@ -1,8 +1,6 @@
 //! The sums below a list, of the fields with `@display(sum: true)`.
 
-use trefoil_engine::{
-    AggregateQuery, Engine, GroupMeasure, Listing, MeasureFunction, Operation, OwnedRow,
-};
+use trefoil_engine::{AggregateQuery, Engine, GroupMeasure, Listing, MeasureFunction, Operation, OwnedRow};
 use trefoil_model::{FieldId, RecordTypeId};
 
 use crate::detail::display::{display_typed, typed_value};

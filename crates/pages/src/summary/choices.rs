@@ -121,9 +121,8 @@ pub fn measure_label(function: MeasureFunction, field: &str) -> String {
 
 /// The first enum, else Boolean, else time by month, else reference.
 fn default_key(record: &RecordType, is_shown: &dyn Fn(&&Field) -> bool) -> Option<String> {
-    let first = |is_wanted: fn(&Field) -> bool| {
-        group_fields(record).filter(is_shown).find(|field| is_wanted(field))
-    };
+    let first =
+        |is_wanted: fn(&Field) -> bool| group_fields(record).filter(is_shown).find(|field| is_wanted(field));
     let is_enum = |field: &Field| field.kind.value_type().is_some_and(|ty| ty.enum_name().is_some());
     let is_boolean = |field: &Field| field.kind.scalar() == Some(Scalar::Boolean);
     let choice = first(is_enum).or_else(|| first(is_boolean)).map(|field| field.name.clone());

@@ -1,7 +1,7 @@
 //! The parameter `include`: relations whose records are written inside a record.
 
-use trefoil_engine::{AccessView, PlanLimits};
 use trefoil_engine::plan::estimated_length;
+use trefoil_engine::{AccessView, PlanLimits};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::name_suggestion;
 use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Relation};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use trefoil_engine::Engine;
 use trefoil_model::access::AccessAction;
-use trefoil_model::{FieldId, RecordType, RecordTypeId};
+use trefoil_model::{FieldId, RecordTypeId, Relation};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, SubPath};
 
@@ -41,7 +41,8 @@ fn keep_path(resources: &ServedResources, path: &str, item: &mut Json) -> bool {
     let Some(collection) = resources.collections.iter().find(is_of) else { return true };
     let Some(methods) = item.as_object_mut() else { return true };
     let rest = &path[collection.path.len()..];
-    methods.retain(|method, _| method == "parameters" || may_use(&resources.engine, collection, rest, method));
+    methods
+        .retain(|method, _| method == "parameters" || may_use(&resources.engine, collection, rest, method));
     methods.keys().any(|method| method != "parameters")
 }
 
@@ -58,7 +59,10 @@ fn may_use(engine: &Engine, collection: &Collection, rest: &str, method: &str) -
         ("get", Some(SubPath::Nested(_, nested) | SubPath::NestedRecord(_, nested, _))) => {
             vec![(Read, own), (Read, nested.record)]
         }
-        (_, Some(SubPath::Record(_) | SubPath::Edit(_) | SubPath::Nested(..) | SubPath::NestedRecord(..))) => {
+        (
+            _,
+            Some(SubPath::Record(_) | SubPath::Edit(_) | SubPath::Nested(..) | SubPath::NestedRecord(..)),
+        ) => {
             vec![(Update, own)]
         }
         (_, _) => Vec::new(),
@@ -91,9 +95,7 @@ fn close_type(document: &mut Json, engine: &Engine, id: RecordTypeId) {
             close_properties(schema, names);
         }
     }
-    if !unseen.is_empty() {
-        close_parameters(document, record, &unseen);
-    }
+    close_parameters(document, engine, id);
 }
 
 fn close_properties(schema: &mut Json, names: &[&str]) {
@@ -120,19 +122,42 @@ fn close_properties(schema: &mut Json, names: &[&str]) {
     }
 }
 
-/// Leaves out the filters by fields that the actor never sees.
-fn close_parameters(document: &mut Json, record: &RecordType, unseen: &[&str]) {
+/// Whether a path such as `-user.name` goes through a field that the actor never sees. What is no field is an operator.
+fn is_path_closed(engine: &Engine, record: RecordTypeId, path: &str) -> bool {
+    let mut owner = record;
+    for name in path.trim_start_matches('-').split('.') {
+        let record = engine.model().record(owner);
+        let Some(field) = record.find_input_field(name).or_else(|| record.find_field(name)) else {
+            return false;
+        };
+        if !engine.shows_field(owner, field) {
+            return true;
+        }
+        owner = record.field(field).kind.relation().map_or(owner, Relation::target);
+    }
+    false
+}
+
+/// Leaves out the filters, orders and choices by fields that the actor never sees.
+fn close_parameters(document: &mut Json, engine: &Engine, id: RecordTypeId) {
     let Some(parameters) = document["components"]["parameters"].as_object_mut() else { return };
-    let own = format!("{}.", record.name);
+    let own = format!("{}.", engine.model().record(id).name);
     let mut closed = HashSet::new();
     parameters.retain(|key, parameter| {
-        let name = parameter["name"].as_str().unwrap_or_default();
-        let field = name.split_once('.').map_or(name, |(field, _)| field);
-        let is_closed = key.starts_with(&own) && unseen.contains(&field);
-        if is_closed {
-            closed.insert(format!("#/components/parameters/{key}"));
+        if !key.starts_with(&own) {
+            return true;
         }
-        !is_closed
+        let name = parameter["name"].as_str().unwrap_or_default();
+        if is_path_closed(engine, id, name) {
+            closed.insert(format!("#/components/parameters/{key}"));
+            return false;
+        }
+        if ["fields", "sort", "include"].contains(&name)
+            && let Some(choices) = parameter["schema"]["items"]["enum"].as_array_mut()
+        {
+            choices.retain(|choice| !choice.as_str().is_some_and(|path| is_path_closed(engine, id, path)));
+        }
+        true
     });
     for item in document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut) {
         for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
