@@ -3,6 +3,7 @@
 mod circles;
 mod measures;
 mod modules;
+mod operators;
 mod packages;
 mod tokens;
 mod types;

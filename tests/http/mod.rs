@@ -74,7 +74,7 @@ async fn start(config: Config) -> Server {
 async fn start_with(config: Config, shutdown: Shutdown) -> Server {
     let config = Arc::new(config);
     let metrics = Metrics::new();
-    let listeners = listen::bind_listeners(&config).await.expect("a free port");
+    let listeners = listen::bind_listeners(&config, false).await.expect("a free port");
     let address = listeners[0].local_addr().expect("bound");
     let (fate, fates) = mpsc::unbounded_channel();
     let ready: health::ReadinessCheck = Arc::new(|| Box::pin(async { Ok(()) }));

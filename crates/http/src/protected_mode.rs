@@ -18,6 +18,10 @@ impl ProtectedMode {
         self.0.store(name.map(|name| Arc::new(challenge(name))));
     }
 
+    pub fn is_on(&self) -> bool {
+        self.0.load().is_some()
+    }
+
     /// Adds the headers of a protected application.
     pub fn complete_headers(&self, headers: &mut HeaderMap, status: StatusCode, is_anonymous: bool) {
         if let Some(challenge) = &*self.0.load() {

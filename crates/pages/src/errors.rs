@@ -70,6 +70,8 @@ fn title_and_detail(problem: &Problem) -> (&'static str, &str) {
         (StatusCode::FORBIDDEN, "CROSS_SITE") => {
             ("Nothing was done", "The form was sent from a page of another site, which is not allowed")
         }
+        (StatusCode::UNAUTHORIZED, _) => ("This is not for everybody", plain),
+        (StatusCode::FORBIDDEN, "FORBIDDEN") => ("You may not do this", plain),
         (StatusCode::NOT_FOUND, _) => ("Not found", plain),
         (StatusCode::METHOD_NOT_ALLOWED, _) => {
             ("Nothing was done", "This page does not accept what was sent")
@@ -95,6 +97,12 @@ fn advice(problem: &Problem) -> String {
     };
     let text = match problem.status {
         StatusCode::BAD_REQUEST => "Check the address and your input, then try again.",
+        StatusCode::UNAUTHORIZED => {
+            "Send an API key or a token with the request, in the header Authorization: Bearer."
+        }
+        StatusCode::FORBIDDEN if problem.code == "FORBIDDEN" => {
+            "Ask whoever runs this application, if you need to."
+        }
         StatusCode::FORBIDDEN => "Open the page on this site and send it from there.",
         StatusCode::NOT_FOUND => "Check the address, or start from the home page.",
         StatusCode::METHOD_NOT_ALLOWED => "Go back and use the links and buttons on the page.",

@@ -83,15 +83,19 @@ impl RestState {
         RestState { streams, text_paths, manifest: app.manifest.clone(), openapi: OnceLock::new() }
     }
 
-    /// The response at `/openapi.json`. `views` are the names of the views that exist.
+    /// The response at `/openapi.json`, for the actor on whose behalf `resources` are. `views` are the names of the views that exist.
     pub fn openapi_response(
         &self,
         resources: &ServedResources,
         views: &[String],
         headers: &HeaderMap,
     ) -> Response {
-        let document = self.openapi.get_or_init(|| OpenApiDocument::new(&self.manifest, views, resources));
-        document.respond(headers)
+        let make = || OpenApiDocument::new(&self.manifest, views, resources);
+        match resources.engine.access_view() {
+            None => self.openapi.get_or_init(make).respond(headers),
+            // Of a protected application everybody reads another one, and few do.
+            Some(_) => make().respond(headers),
+        }
     }
 }
 

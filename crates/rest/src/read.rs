@@ -101,6 +101,7 @@ pub async fn read_list(
     }
     let query = request.parse_query(request.collection.record, ParamSet::List)?;
     check_included_format(&query, format)?;
+    check_shown_texts(request, &query, format)?;
     let reader = list_reader(request, request.collection, &query, format, Vec::new());
     list_response(request, &request.collection.path, query, format, reader, None).await
 }
@@ -132,6 +133,30 @@ fn check_included_format(query: &ListQuery, format: ResponseFormat) -> Result<()
     }
     let message = "`include` is for JSON and NDJSON: CSV has no place for related records";
     Err(query_problem(Error::Invalid(vec![Violation::new("include", "FORMAT", message)])))
+}
+
+/// A list of texts names their field, which must not be hidden.
+fn check_shown_texts(
+    request: &ResourceRequest<'_>,
+    query: &ListQuery,
+    format: ResponseFormat,
+) -> Result<(), Problem> {
+    let Some(texts) = &request.collection.texts else { return Ok(()) };
+    let is_text = match format {
+        ResponseFormat::TextLines => true,
+        ResponseFormat::Json => !query.chose_fields,
+        ResponseFormat::Ndjson | ResponseFormat::Csv | ResponseFormat::Html | ResponseFormat::EventStream => {
+            false
+        }
+    };
+    let engine = &request.resources.engine;
+    if !is_text || engine.shows_field(request.collection.record, texts.list.field) {
+        return Ok(());
+    }
+    let name = &request.record().field(texts.list.field).input_name;
+    let message = format!("`{name}`, of which this list consists, may not be read by you");
+    let violations = vec![Violation::new(name, "FORBIDDEN", message)];
+    Err(Error::Forbidden { violations, rule: None }.into())
 }
 
 fn list_reader(

@@ -29,16 +29,36 @@ pub async fn show_banner(
     let url = listen::server_url(addresses);
     let count = tokio::time::timeout(COUNT_TIMEOUT, count_all_records(engine, unreadable)).await;
     let records = count.unwrap_or_else(|_| format!("not counted within {COUNT_TIMEOUT:?}"));
+    let access = access_text(engine);
     if !std::io::stderr().is_terminal() || config.log_format == LogFormat::Json {
+        if let Some(access) = &access {
+            tracing::info!("access: {access}");
+        }
         tracing::info!(application = app.name, %url, records, data = data_location(config), "listening on {url}");
         return;
     }
-    let text = banner_text(app, config, engine, &url, &records);
+    let text = banner_text(app, config, engine, (&url, &records, access));
     // A closed terminal does not stop the server.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-fn banner_text(app: &App, config: &Config, engine: &Engine, url: &str, records: &str) -> String {
+/// `protected (5 types, 3 roles)`; `None` if the application is open.
+fn access_text(engine: &Engine) -> Option<String> {
+    let access = engine.model().access.as_ref()?;
+    let counted = |count: usize, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    };
+    let (types, roles) = (engine.model().records.len(), access.roles.len());
+    Some(format!("protected ({}, {})", counted(types, "type"), counted(roles, "role")))
+}
+
+fn banner_text(
+    app: &App,
+    config: &Config,
+    engine: &Engine,
+    (url, records, access): (&str, &str, Option<String>),
+) -> String {
     let mut text = format!("\n  Trefoil {}   {}\n\n", env!("CARGO_PKG_VERSION"), app.name);
     let ide = if config.graphiql { "   open it in a browser for GraphiQL" } else { "" };
     let schema = match &app.origin {
@@ -55,6 +75,7 @@ fn banner_text(app: &App, config: &Config, engine: &Engine, url: &str, records: 
         ("GraphQL", format!("{url}/graphql{ide}")),
         ("Docs", format!("{url}/docs   the REST API, to try out")),
         ("Schema", format!("{url}/graphql/schema.graphqls   {schema}, {types}{watching}")),
+        ("Access", access.unwrap_or_default()),
         ("Records", records.to_owned()),
         ("Data", data_location(config)),
         ("Health", format!("{url}/health/ready   {url}/metrics")),
@@ -63,8 +84,8 @@ fn banner_text(app: &App, config: &Config, engine: &Engine, url: &str, records: 
         ("Lists", join_paths(app.manifest.plain_lists.iter().map(|list| &list.path))),
         ("Texts", join_paths(app.manifest.text_endpoints.iter().map(|text| &text.path))),
     ];
-    let manifest_rows = manifest_rows.into_iter().filter(|(_, paths)| !paths.is_empty());
-    for (label, value) in rows.into_iter().chain(manifest_rows) {
+    let rows = rows.into_iter().chain(manifest_rows);
+    for (label, value) in rows.filter(|(_, value)| !value.is_empty()) {
         let _ = writeln!(text, "  {label:<9}{value}");
     }
     text + "\n  Press Ctrl-C to stop.\n\n"

@@ -19,6 +19,8 @@ pub mod listen;
 pub mod http1;
 
 mod batch_routes;
+#[cfg(test)]
+mod face_tests;
 mod home_text;
 mod record_routes;
 mod resource_router;

@@ -1,4 +1,4 @@
-//! Binds the port: on loopback unless `open` is set, with a suggestion if the port is taken.
+//! Binds the port: an open application on loopback unless `open` is set, with a suggestion if the port is taken.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,10 +14,11 @@ const PORTS_TO_TRY: u16 = 100;
 const PORT_ZERO_TRIES: usize = 10;
 
 /// Binds every address of the host on one port; the error is one line.
-pub async fn bind_listeners(config: &Config) -> Result<Vec<TcpListener>, String> {
+pub async fn bind_listeners(config: &Config, is_protected: bool) -> Result<Vec<TcpListener>, String> {
     let (host, port) = (config.host.as_str(), config.port);
     let addresses = resolve_host(host).await?;
-    if !config.open && addresses.iter().any(|address| !address.to_canonical().is_loopback()) {
+    let is_reachable = addresses.iter().any(|address| !address.to_canonical().is_loopback());
+    if is_reachable && !config.open && !is_protected {
         return Err(format!(
             "host {host} accepts connections from other machines without authentication: add --open to allow this"
         ));
@@ -37,6 +38,11 @@ pub async fn bind_listeners(config: &Config) -> Result<Vec<TcpListener>, String>
             "port {port} on {host} is already in use; choose another with --port, or 0 for any free port"
         ),
     })
+}
+
+/// Whether other machines reach one of these addresses.
+pub fn is_reachable(addresses: &[SocketAddr]) -> bool {
+    addresses.iter().any(|address| !address.ip().to_canonical().is_loopback())
 }
 
 /// The URL of the first of these addresses.
@@ -117,7 +123,7 @@ mod tests {
 
     #[tokio::test]
     async fn localhost_binds_all_loopback_addresses_on_one_port() {
-        let listeners = bind_listeners(&config("localhost", 0)).await.expect("a free port");
+        let listeners = bind_listeners(&config("localhost", 0), false).await.expect("a free port");
         let ports: Vec<_> = listeners.iter().map(|l| l.local_addr().expect("bound").port()).collect();
         assert!(ports[0] != 0 && ports.iter().all(|port| *port == ports[0]), "{ports:?}");
         assert_eq!(listeners[0].local_addr().expect("bound").ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -125,31 +131,31 @@ mod tests {
 
     #[tokio::test]
     async fn taken_port_suggests_a_free_one() {
-        let taken = bind_listeners(&config("127.0.0.1", 0)).await.expect("a free port");
+        let taken = bind_listeners(&config("127.0.0.1", 0), false).await.expect("a free port");
         let port = taken[0].local_addr().expect("bound").port();
-        let message = bind_listeners(&config("127.0.0.1", port)).await.expect_err("it is taken");
+        let message = bind_listeners(&config("127.0.0.1", port), false).await.expect_err("it is taken");
         let free = message.rsplit("--port ").next().and_then(|free| free.parse::<u16>().ok());
         let free = free.unwrap_or_else(|| panic!("no port in {message:?}"));
         assert!(free > port && message.contains(&port.to_string()) && !message.contains('\n'), "{message}");
-        bind_listeners(&config("127.0.0.1", free)).await.expect("the one it named");
+        bind_listeners(&config("127.0.0.1", free), false).await.expect("the one it named");
     }
 
     #[tokio::test]
     async fn listening_beyond_loopback_requires_open() {
         for host in ["0.0.0.0", "::", "192.168.1.1"] {
-            let message = bind_listeners(&config(host, 0)).await.expect_err("not open");
+            let message = bind_listeners(&config(host, 0), false).await.expect_err("not open");
             assert!(message.contains("--open"), "{message}");
         }
         for host in ["127.8.8.8", "LOCALHOST", "::ffff:127.0.0.1"] {
-            bind_listeners(&config(host, 0)).await.expect("loopback");
+            bind_listeners(&config(host, 0), false).await.expect("loopback");
         }
         let open = Config { open: true, ..config("0.0.0.0", 0) };
-        bind_listeners(&open).await.expect("open");
+        bind_listeners(&open, false).await.expect("open");
     }
 
     #[tokio::test]
     async fn unknown_host_is_named() {
-        let message = bind_listeners(&config("no-such-host.invalid", 0)).await.expect_err("unknown");
+        let message = bind_listeners(&config("no-such-host.invalid", 0), false).await.expect_err("unknown");
         assert!(message.contains("no-such-host.invalid"), "{message}");
     }
 }

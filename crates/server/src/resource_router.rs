@@ -358,6 +358,11 @@ impl ResourceRouter {
         state.respond(head, body, client).await
     }
 
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> Arc<ResourceState> {
+        self.0.current.load_full()
+    }
+
     async fn has_path(&self, path: &str) -> bool {
         let _lease = self.0.gate.enter().await;
         self.0.current.load().match_path(path).is_some()

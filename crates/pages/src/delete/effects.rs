@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use trefoil_engine::{
     Condition, Engine, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
 };
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model, OnDelete, RecordId, RecordTypeId, Value};
 
@@ -77,7 +78,10 @@ async fn find_referring(
     let model = engine.model();
     let (mut found, mut operations) = (Vec::new(), Vec::new());
     for (target, ids) in deleted {
-        for (owner, field, on_delete) in references_to(model, target) {
+        let references = references_to(model, target);
+        for (owner, field, on_delete) in
+            references.filter(|(owner, field, _)| is_shown(engine, *owner, *field))
+        {
             operations.push(referring_operation(model, owner, field, &ids));
             found.push(ReferringRecords { owner, field, on_delete, ids: Vec::new(), is_direct });
         }
@@ -91,6 +95,11 @@ async fn find_referring(
         found.ids = rows_found.rows.iter().filter_map(row_id).collect();
     }
     Ok(found)
+}
+
+/// What the actor does not see is not foretold.
+fn is_shown(engine: &Engine, owner: RecordTypeId, field: FieldId) -> bool {
+    engine.may(AccessAction::Read, owner) && engine.shows_field(owner, field)
 }
 
 fn references_to(

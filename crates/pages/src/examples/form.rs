@@ -6,6 +6,7 @@ use trefoil_engine::OperationVerb;
 use trefoil_engine::graphql_document::{DocumentTemplate, is_expressible};
 use trefoil_fake::fake_value;
 use trefoil_http::form_pairs::FormPairs;
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::Violation;
 use trefoil_model::values::{coerce, example_values};
 use trefoil_model::{Field, FieldId, RecordId, RecordTypeId, Reference, Relation, Value, ValueType};
@@ -50,7 +51,7 @@ impl ExampleBuilder<'_> {
         seed: (i64, i64),
     ) -> ExampleBody {
         let mut body = ExampleBody { values: json!({}), remarks: Vec::new() };
-        for (id, field) in self.writable_fields(record) {
+        for (id, field) in self.writable_fields(AccessAction::Create, record) {
             let typed_value = typed.iter().find(|(known, value)| *known == id && !value.is_null());
             let value = match (typed_value, field.kind.reference()) {
                 (Some((_, value)), _) => Some(self.response_value(field, value)),
@@ -129,7 +130,7 @@ impl ExampleBuilder<'_> {
     ) -> ApiExamples {
         let (model, typed) = (self.model(), self.typed_values(record, form));
         let mut values = Map::new();
-        for (field_id, field) in self.writable_fields(record) {
+        for (field_id, field) in self.writable_fields(AccessAction::Update, record) {
             let found = |values: &[(FieldId, Value)]| {
                 values.iter().find(|(known, _)| *known == field_id).map(|(_, value)| value.clone())
             };
@@ -149,9 +150,16 @@ impl ExampleBuilder<'_> {
         self.write_examples(OperationVerb::Update, record, Some(id), &bodies)
     }
 
-    fn writable_fields(&self, record: RecordTypeId) -> impl Iterator<Item = (FieldId, &Field)> {
+    /// What the actor may set.
+    fn writable_fields(
+        &self,
+        action: AccessAction,
+        record: RecordTypeId,
+    ) -> impl Iterator<Item = (FieldId, &Field)> {
         let fields = self.model().record(record).fields.iter().enumerate();
-        fields.filter(|(_, field)| field.is_writable()).map(|(position, field)| (FieldId(position), field))
+        let fields = fields.map(|(position, field)| (FieldId(position), field));
+        let may_set = move |id| self.resources.engine.may_set(action, record, id);
+        fields.filter(move |(id, field)| field.is_writable() && may_set(*id))
     }
 
     /// The typed values that are valid and refer to existing records, so that the examples succeed.

@@ -8,6 +8,9 @@ mod link_operations;
 mod manifest_paths;
 mod unique_names;
 
+// What its reader may never do, see or set is left out.
+mod actor_document;
+
 // Components that operations refer to.
 mod nested_schemas;
 mod parameters;
@@ -92,6 +95,7 @@ fn build_document(manifest: &Manifest, views: &[String], resources: &ServedResou
             "headers": responses::all_headers(),
         },
     });
+    actor_document::leave_out_closed(&mut document, resources);
     while drop_unused_components(&mut document) {}
     document
 }

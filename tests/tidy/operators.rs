@@ -1,0 +1,52 @@
+//! The operator, for whom no rules apply, stands in for an actor only in the places of this table.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::tokens::tokens;
+
+/// How often each file makes one, and for what.
+const OPERATORS: &[(&str, usize, &str)] = &[
+    (
+        "crates/engine/src/engine.rs",
+        2,
+        "where it is made: on request, and for everybody where there are no rules",
+    ),
+    ("crates/engine/src/measured_relations.rs", 1, "the average lengths of lists, which no answer shows"),
+    ("crates/engine/src/plan/mod.rs", 2, "imports and other bulk writes of commands"),
+    ("crates/server/src/command_store.rs", 1, "commands on the machine: export and import"),
+    (
+        "crates/server/src/lifecycle.rs",
+        4,
+        "the seed, the counts of the start, and commands that write as a server would",
+    ),
+];
+
+fn is_operator(words: &[String]) -> bool {
+    match words {
+        [before, name, ..] if name == "as_operator" => before != "fn",
+        [first, colons, second, ..] => first == "Authority" && colons == "::" && second == "operator",
+        _ => false,
+    }
+}
+
+#[test]
+fn only_listed_places_act_as_the_operator() {
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for folder in ["src", "crates"] {
+        for path in super::rust_files(Path::new(folder)) {
+            let name = path.to_str().expect("UTF-8").replace('\\', "/");
+            if name.ends_with("_tests.rs") || name.contains("/tests/") {
+                continue;
+            }
+            let words = tokens(&std::fs::read_to_string(&path).expect("readable"));
+            let count = (0..words.len()).filter(|at| is_operator(&words[*at..])).count();
+            if count > 0 {
+                found.insert(name, count);
+            }
+        }
+    }
+    let listed: BTreeMap<String, usize> =
+        OPERATORS.iter().map(|(name, count, _)| ((*name).to_owned(), *count)).collect();
+    assert_eq!(found, listed, "an engine on behalf of an actor is `for_actor`; see tests/tidy/operators.rs");
+}
