@@ -113,7 +113,11 @@ impl ActorRules {
                 fields: record.fields.iter().zip(&rules.fields).map(field).collect(),
             }
         });
-        let types: Vec<TypeView> = types.collect();
+        ActorRules::of_types(types.collect(), identity)
+    }
+
+    /// `identity` is what the claims in the rules are of.
+    pub(super) fn of_types(types: Vec<TypeView>, identity: Option<&ActorIdentity>) -> ActorRules {
         let shapes: Vec<RuleTest> =
             types.iter().flat_map(TypeView::tests).map(RuleTest::without_values).collect();
         let shape = xxhash_rust::xxh3::xxh3_128(format!("{shapes:?}").as_bytes());

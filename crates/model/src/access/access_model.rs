@@ -1,7 +1,7 @@
 //! The rules of a schema.
 
 use crate::RecordType;
-use crate::access::access_rule::{AccessAction, RuleTest};
+use crate::access::access_rule::{AccessAction, RuleTest, RuleValue};
 use crate::field_kind::{FieldId, RecordTypeId};
 use crate::source_file::SourceLocation;
 
@@ -69,9 +69,44 @@ impl AccessModel {
             }
         }
     }
+
+    /// The fields of an actor's account that rules use, each once: the references from the account, and the field.
+    pub fn actor_paths(&self) -> Vec<(&[FieldId], FieldId)> {
+        let mut paths = ActorPaths(Vec::new());
+        if let Some(account) = &self.account {
+            paths.add_test(&account.usable);
+            paths.add_test(&account.manage);
+        }
+        for rule in self.types.iter().flat_map(TypeAccess::all_rules) {
+            paths.add_test(&rule.test);
+        }
+        paths.0
+    }
+}
+
+/// The fields of accounts found so far.
+struct ActorPaths<'m>(Vec<(&'m [FieldId], FieldId)>);
+
+impl<'m> ActorPaths<'m> {
+    fn add_test(&mut self, test: &'m RuleTest) {
+        test.visit_values(&mut |value: &'m RuleValue| {
+            if let RuleValue::Actor { references, field } = value
+                && !self.0.contains(&(references.as_slice(), *field))
+            {
+                self.0.push((references.as_slice(), *field));
+            }
+        });
+    }
 }
 
 impl TypeAccess {
+    /// Every rule of the type and its fields.
+    fn all_rules(&self) -> impl Iterator<Item = &AccessRule> {
+        let TypeAccess { read, create, update, update_to, delete, fields } = self;
+        let of_fields = fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]).flatten();
+        [read, create, update, delete].into_iter().chain(update_to).chain(of_fields)
+    }
+
     pub fn rule(&self, action: AccessAction) -> &AccessRule {
         match action {
             AccessAction::Read => &self.read,
