@@ -13,6 +13,7 @@ mod endpoint_path;
 mod endpoints;
 mod manifest_reader;
 pub mod resource_settings;
+mod token_issuers;
 
 // `seed/*.json`.
 pub mod seed;
@@ -108,6 +109,7 @@ impl App {
                 "`global-ids` needs `interface Node { id: ID! }` and `node(id: ID!): Node` in Query";
             mistakes.push(Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", message));
         }
+        mistakes.extend(token_issuers::issuer_mismatches(&self.manifest.token_issuers, model));
         mistakes
     }
 
