@@ -42,7 +42,7 @@ struct RunningKeys {
     issuer: String,
     source: IssuerKeySource,
     keys: Arc<IssuerKeys>,
-    task: Option<Arc<AbortOnDrop>>,
+    _task: Option<Arc<AbortOnDrop>>,
 }
 
 struct AbortOnDrop(AbortHandle);
@@ -143,7 +143,7 @@ impl RunningKeys {
             | IssuerKeySource::SecretVariable(_)
             | IssuerKeySource::SecretFile(_) => None,
         };
-        Ok(RunningKeys { issuer: issuer.clone(), source: source.clone(), keys, task })
+        Ok(RunningKeys { issuer: issuer.clone(), source: source.clone(), keys, _task: task })
     }
 }
 
