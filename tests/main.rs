@@ -10,6 +10,7 @@ mod cli;
 mod coerce;
 mod conditions;
 mod corpus;
+mod credentials;
 mod data;
 mod docs;
 mod embedding;

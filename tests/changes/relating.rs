@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use tokio::sync::watch;
 use trefoil_engine::{
-    BegunTransaction, BulkTransaction, ChangeFeed, ChangeLog, DataVersion, Engine, IdempotencyKey, JobResult,
-    LogReadLimits, RecordChange, Store, StoreJob,
+    BegunTransaction, BulkTransaction, ChangeFeed, ChangeLog, CredentialStore, DataVersion, Engine,
+    IdempotencyKey, JobResult, LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_graphql::subscribe::Subscription;
 use trefoil_graphql::{GraphqlService, GraphqlState};
@@ -297,6 +297,10 @@ impl Store for CountedStore {
 
     fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
         self.inner.replay(key)
+    }
+
+    fn credentials(&self) -> Option<&dyn CredentialStore> {
+        self.inner.credentials()
     }
 
     fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {

@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trefoil_config::{Config, ServerLimits};
+use trefoil_http::authentication::OpenAuthenticator;
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::host_check::AllowedHosts;
 use trefoil_http::monitoring::metrics::Metrics;
@@ -90,6 +91,7 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
         route_handler: Arc::new(|_, _| unreachable!("no path has an owner")),
         direct_routes: Vec::new(),
         hosts: AllowedHosts::new(&config, &[address]),
+        authenticator: Arc::new(OpenAuthenticator),
     };
     let app = service::build_service(router, ground, &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());

@@ -2,6 +2,7 @@
 //!
 //! Every test runs the real binary. `site` is an application with a store on either database.
 
+mod api_keys;
 mod backups;
 mod fakes;
 mod full;

@@ -15,6 +15,7 @@ mod manifest_reader;
 mod manifest_rule;
 mod manifest_rules;
 pub mod resource_settings;
+mod token_issuers;
 
 // `seed/*.json`.
 pub mod seed;
@@ -110,6 +111,7 @@ impl App {
                 "`global-ids` needs `interface Node { id: ID! }` and `node(id: ID!): Node` in Query";
             mistakes.push(Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", message));
         }
+        mistakes.extend(token_issuers::issuer_mismatches(&self.manifest.token_issuers, model));
         mistakes
     }
 

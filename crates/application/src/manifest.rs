@@ -2,13 +2,14 @@
 
 use toml::de::{DeTable, DeValue};
 
-use trefoil_config::{FileSetting, SETTINGS, Setting};
+use trefoil_config::{FileSetting, SETTINGS, Setting, TokenIssuer};
 use trefoil_model::Diagnostic;
 use trefoil_model::naming::names::nearest_name;
 
 use crate::endpoints::{self, PlainList, TextEndpoint};
 use crate::manifest_reader::{ManifestReader, TomlValue};
 use crate::resource_settings::{self, DefaultFormat, ResourceSettings};
+use crate::token_issuers;
 
 /// The contents of `trefoil.toml`.
 #[derive(Debug, Default)]
@@ -22,10 +23,12 @@ pub struct Manifest {
     pub text_endpoints: Vec<TextEndpoint>,
     pub plain_lists: Vec<PlainList>,
     pub resources: Vec<ResourceSettings>,
+    /// Whose tokens are trusted.
+    pub token_issuers: Vec<TokenIssuer>,
 }
 
-const TOP_LEVEL_KEYS: [&str; 7] =
-    ["name", "global-ids", "default-format", "limits", "text", "list", "resource"];
+const TOP_LEVEL_KEYS: [&str; 8] =
+    ["name", "global-ids", "default-format", "limits", "text", "list", "resource", "auth"];
 
 impl Manifest {
     /// The manifest as far as it can be read, and every mistake in it.
@@ -50,6 +53,7 @@ impl Manifest {
             text_endpoints: endpoints::read_text_endpoints(&mut reader, &root),
             plain_lists: endpoints::read_plain_lists(&mut reader, &root),
             resources: resource_settings::read_resource_settings(&mut reader, &root),
+            token_issuers: token_issuers::read_token_issuers(&mut reader, &root),
         };
         endpoints::report_path_clashes(&mut reader, &manifest.text_endpoints, &manifest.plain_lists);
         (manifest, reader.into_diagnostics())
@@ -112,17 +116,12 @@ fn report_unknown_keys(reader: &mut ManifestReader, root: &DeTable) {
     for key in root.keys().filter(|key| !known.contains(&key.as_ref().as_ref())) {
         let name: &str = key.as_ref();
         let limit = limit_keys().find(|limit| name == *limit || name.strip_prefix("limit-") == Some(*limit));
-        let (message, help) = if name == "auth" {
-            ("authentication is not supported yet".to_owned(), "remove `auth`".to_owned())
-        } else {
-            let help = match (limit, nearest_name(name, known.iter().copied())) {
-                (Some(limit), _) => format!("write it as `{limit}` under [limits]"),
-                (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
-                (None, None) => "`trefoil serve --help` lists the settings".to_owned(),
-            };
-            (format!("unknown key `{name}`"), help)
+        let help = match (limit, nearest_name(name, known.iter().copied())) {
+            (Some(limit), _) => format!("write it as `{limit}` under [limits]"),
+            (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
+            (None, None) => "`trefoil serve --help` lists the settings".to_owned(),
         };
-        reader.report(&key.span(), message).help = Some(help);
+        reader.report(&key.span(), format!("unknown key `{name}`")).help = Some(help);
     }
 }
 
@@ -140,6 +139,7 @@ fn limit_keys() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::*;
     use crate::manifest_reader;
+    use trefoil_config::IssuerKeySource;
     use trefoil_model::SourceFile;
 
     fn mistakes(text: &str) -> Vec<String> {
@@ -184,7 +184,7 @@ mod tests {
         );
         assert_mistake(
             "[auth]\nurl = 1",
-            "trefoil.toml:1:2: authentication is not supported yet; remove `auth`",
+            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt",
         );
         assert_mistake(
             "zzzzzz = 1",
@@ -197,6 +197,75 @@ mod tests {
             "[resource.users]\ncahce = \"x\"",
             "trefoil.toml:2:1: unknown key `cahce` in [resource.users]; did you mean `cache`?",
         );
+    }
+
+    #[test]
+    fn issuers_of_tokens_are_read() {
+        let text = "[[auth.jwt]]\nissuer = \"https://a.example\"\naudience = [\"shop\", \"api\"]\nroles = \"realm.roles\"\n\
+                    role-map = { \"shop admins\" = \"ADMIN\" }\naccount = { claim = \"email\", field = \"email\" }\n\
+                    header = \"Cf-Access-Jwt-Assertion\"\n\
+                    [[auth.jwt]]\nissuer = \"own\"\naudience = \"shop\"\nsecret-env = \"SECRET\"\nalgorithms = \"HS512\"\n";
+        let (manifest, mistakes) = Manifest::parse(text);
+        assert_eq!(mistakes, []);
+        let [first, second] = manifest.token_issuers.as_slice() else { panic!("{manifest:?}") };
+        assert_eq!(first.keys, IssuerKeySource::Discovery);
+        assert_eq!(first.audiences, ["shop", "api"]);
+        assert_eq!(first.algorithms, ["RS256", "PS256", "ES256", "ES384", "EdDSA"]);
+        assert_eq!(first.role_map, Some(vec![("shop admins".to_owned(), "ADMIN".to_owned())]));
+        assert_eq!(first.account.as_ref().map(|account| account.claim.as_str()), Some("email"));
+        assert_eq!(first.header.as_deref(), Some("cf-access-jwt-assertion"));
+        assert_eq!(second.keys, IssuerKeySource::SecretVariable("SECRET".to_owned()));
+        assert_eq!(second.algorithms, ["HS512"]);
+        assert_eq!((second.roles.as_ref(), second.header.as_ref()), (None, None));
+    }
+
+    #[test]
+    fn issuers_that_nobody_could_use_are_mistakes() {
+        let with = |lines: &str| format!("[[auth.jwt]]\naudience = \"a\"\n{lines}");
+        let own = "issuer = \"https://a.example\"\n";
+        for (text, expected) in [
+            (with(""), "1:1: [[auth.jwt]] has no `issuer`"),
+            (format!("[[auth.jwt]]\n{own}"), "1:1: [[auth.jwt]] has no `audience`"),
+            (format!("[[auth.jwt]]\n{own}audience = []"), "1:1: [[auth.jwt]] has no `audience`"),
+            (
+                format!("[[auth.jwt]]\n{own}audience = 7"),
+                "3:12: `audience` must be a quoted string or a list",
+            ),
+            (with("issuer = \"own\""), "1:1: [[auth.jwt]] has no keys, and `issuer` is no address"),
+            (
+                with(&format!("{own}jwks = \"http://keys.example\"")),
+                "4:8: `jwks`: \"http://keys.example\" must begin with https://",
+            ),
+            (
+                with(&format!("{own}jwks = \"https://k.example\"\nsecret-env = \"S\"")),
+                "5:14: `secret-env` is a second place for keys",
+            ),
+            (
+                with(&format!("{own}algorithms = [\"none\"]")),
+                "4:14: `algorithms`: `none` is none for public keys",
+            ),
+            (
+                with(&format!("{own}algorithms = [\"HS256\"]")),
+                "4:14: `algorithms`: `HS256` is none for public keys",
+            ),
+            (
+                with(&format!("{own}secret-env = \"S\"\nalgorithms = \"RS256\"")),
+                "5:14: `algorithms`: `RS256` is none for a secret",
+            ),
+            (with(&format!("{own}algorithms = []")), "4:14: `algorithms` is empty"),
+            (with(&format!("{own}secret = \"S\"")), "4:1: unknown key `secret` in [[auth.jwt]]"),
+            (with(&format!("{own}role-map = {{ a = \"ADMIN\" }}")), "1:1: `role-map` needs `roles`"),
+            (with(&format!("{own}account = {{ claim = \"sub\" }}")), "4:11: `account` has no `field`"),
+            (with(&format!("{own}header = \"Cookie\"")), "4:10: `Cookie` is not a header for tokens"),
+        ] {
+            let found = mistakes(&text);
+            assert!(
+                found.len() == 1 && found[0].starts_with(&format!("trefoil.toml:{expected}")),
+                "{text}: {found:?}"
+            );
+        }
+        let local = with("issuer = \"own\"\njwks = \"http://127.0.0.1:8000/keys\"");
+        assert_eq!(mistakes(&local), [""; 0]);
     }
 
     #[test]

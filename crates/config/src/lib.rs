@@ -13,6 +13,9 @@ mod setting_syntax;
 // Flags, environment, file and defaults merged.
 mod setting_layers;
 
+// Who else says who asks.
+mod token_issuer;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,8 +25,11 @@ use trefoil_model::ZoneOffsets;
 
 pub use crate::postgres_url::{PostgresUrl, TlsMode};
 pub use crate::setting_layers::{FileSetting, ResolvedConfig, SettingLayers};
-pub use crate::setting_syntax::{SettingSyntax, SizeSyntax};
+pub use crate::setting_syntax::{DurationSyntax, NetworkListSyntax, SettingSyntax, SizeSyntax};
 pub use crate::settings::{SETTINGS, Setting};
+pub use crate::token_issuer::{
+    AccountClaim, IssuerKeySource, PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS, TokenIssuer,
+};
 
 /// Every setting of a running server, already validated.
 #[derive(Debug, Clone)]
@@ -98,6 +104,23 @@ pub struct RateLimit {
 pub struct IpNetwork {
     pub address: IpAddr,
     pub prefix: u8,
+}
+
+impl IpNetwork {
+    /// Whether the address is in the network. An IPv4 address in IPv6 notation is an IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address.to_canonical(), address.to_canonical()) {
+            (IpAddr::V4(base), IpAddr::V4(address)) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix.min(32))).unwrap_or(0);
+                u32::from(base) & mask == u32::from(address) & mask
+            }
+            (IpAddr::V6(base), IpAddr::V6(address)) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix.min(128))).unwrap_or(0);
+                u128::from(base) & mask == u128::from(address) & mask
+            }
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
 }
 
 /// Limits of sizes, times and requests; each is named in the error that it causes.

@@ -15,6 +15,7 @@ use crate::abstract_operation::AbstractOperation;
 use crate::access::{AccessView, Actor, Authority, RuleCache};
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
+use crate::credential_store::CredentialStore;
 use crate::operation::{Operation, Outcome};
 use crate::plain_list;
 use crate::plan::{MeasuredLengths, Plan, PlanLimits};
@@ -86,6 +87,10 @@ impl Engine {
     /// The engine on behalf of the operator, for whom the rules of the schema do not apply.
     pub fn as_operator(&self) -> Engine {
         Engine { inner: self.inner.clone(), authority: Authority::operator() }
+    }
+
+    pub(crate) fn with_authority(&self, authority: Authority) -> Engine {
+        Engine { inner: self.inner.clone(), authority }
     }
 
     pub fn authority(&self) -> &Authority {
@@ -219,6 +224,11 @@ impl Engine {
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
+    }
+
+    /// The credentials that the store keeps.
+    pub fn credentials(&self) -> Result<&dyn CredentialStore> {
+        self.inner.store.credentials().ok_or_else(|| Error::internal("a transaction has no credentials"))
     }
 
     pub async fn ping(&self) -> Result<()> {

@@ -17,6 +17,7 @@ pub mod cursor;
 pub mod plan;
 
 // The interface to the databases.
+mod credential_store;
 mod row;
 mod store;
 
@@ -57,6 +58,7 @@ pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
     ChangeBatch, ChangeFeed, ChangeFilter, ChangeKind, ChangeLog, LogEpoch, RecordChange, RecordImage,
 };
+pub use crate::credential_store::{ApiKeyRecord, CredentialStore, KeyAccount};
 pub use crate::engine::{
     Engine, EngineRequest, ResolverBinding, ResolverCall, ResolverFn, ResolverRegistry, ResolverResult,
     downcast_sink,

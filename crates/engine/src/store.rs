@@ -12,6 +12,7 @@ use trefoil_model::naming::names;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 
 use crate::changes::{ChangeLog, RecordChange};
+use crate::credential_store::CredentialStore;
 use crate::plan::{Plan, relation_target};
 use crate::row::RowSink;
 
@@ -59,6 +60,9 @@ pub trait Store: Send + Sync {
     fn commits(&self) -> watch::Receiver<()>;
 
     fn poll_interval(&self) -> Duration;
+
+    /// The credentials that the store keeps; `None` if it only runs jobs, as an open transaction does.
+    fn credentials(&self) -> Option<&dyn CredentialStore>;
 }
 
 /// An opaque version of a store's data; only equality is meaningful.

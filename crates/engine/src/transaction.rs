@@ -10,6 +10,7 @@ use trefoil_model::Model;
 use trefoil_model::error::{Error, Result};
 
 use crate::changes::{ChangeLog, RecordChange};
+use crate::credential_store::CredentialStore;
 use crate::engine::Engine;
 use crate::row::RowSink;
 use crate::store::{
@@ -125,5 +126,9 @@ impl Store for TransactionStore {
 
     fn poll_interval(&self) -> Duration {
         Duration::from_secs(1)
+    }
+
+    fn credentials(&self) -> Option<&dyn CredentialStore> {
+        None
     }
 }

@@ -26,6 +26,14 @@ pub enum AssetContent {
     Compressed { brotli: &'static [u8], gzip: &'static [u8] },
 }
 
+/// The folders of the files that the server brings along, the same for everybody.
+const ASSET_FOLDERS: [&str; 3] = ["/_/assets/", "/_/docs/", "/_/pages/"];
+
+/// Whether a path is in one of these folders.
+pub fn is_asset_path(path: &str) -> bool {
+    ASSET_FOLDERS.iter().any(|folder| path.starts_with(folder))
+}
+
 /// A file compressed by `e2e/vendor.mjs`, from the `assets/` folder beside the source file that uses the macro.
 #[macro_export]
 macro_rules! compressed_asset {

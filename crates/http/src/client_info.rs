@@ -74,21 +74,7 @@ impl ClientInfo {
 }
 
 fn is_trusted(networks: &[IpNetwork], address: IpAddr) -> bool {
-    networks.iter().any(|network| network_contains(network, address))
-}
-
-fn network_contains(network: &IpNetwork, address: IpAddr) -> bool {
-    match (network.address.to_canonical(), address) {
-        (IpAddr::V4(base), IpAddr::V4(address)) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(network.prefix.min(32))).unwrap_or(0);
-            u32::from(base) & mask == u32::from(address) & mask
-        }
-        (IpAddr::V6(base), IpAddr::V6(address)) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(network.prefix.min(128))).unwrap_or(0);
-            u128::from(base) & mask == u128::from(address) & mask
-        }
-        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-    }
+    networks.iter().any(|network| network.contains(address))
 }
 
 /// RFC 7239: each proxy appends an element, so the last one that does not describe a trusted proxy is the client's.

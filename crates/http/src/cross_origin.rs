@@ -80,7 +80,7 @@ pub fn check_websocket_origin(headers: &HeaderMap, origins: &[String]) -> Result
 }
 
 /// Whether a page of another origin made the browser send this.
-fn is_foreign(headers: &HeaderMap) -> bool {
+pub(crate) fn is_foreign(headers: &HeaderMap) -> bool {
     let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
     match headers.get(SEC_FETCH_SITE).map_or(&b""[..], HeaderValue::as_bytes) {
         b"same-origin" | b"none" => false,

@@ -6,6 +6,7 @@
 // The way of a request: the service, its checks and limits.
 pub mod service;
 
+pub mod authentication;
 pub mod client_info;
 pub mod cross_origin;
 pub mod host_check;

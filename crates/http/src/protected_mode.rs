@@ -30,8 +30,8 @@ impl ProtectedMode {
     }
 }
 
-/// How a client proves who it is.
-fn challenge(name: &str) -> HeaderValue {
+/// How a client proves who it is. Never `Basic`, for which browsers ask people themselves.
+pub(crate) fn challenge(name: &str) -> HeaderValue {
     let is_plain =
         |letter: char| letter == ' ' || letter.is_ascii_graphic() && !['"', '\\'].contains(&letter);
     let realm: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '?' }).collect();

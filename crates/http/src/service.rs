@@ -18,6 +18,8 @@ use tower_http::cors::CorsLayer;
 
 use trefoil_config::Config;
 
+use crate::assets::is_asset_path;
+use crate::authentication::{ClientAuthenticator, LoggedActor, RequestAuthenticator};
 use crate::client_info::ClientInfo;
 use crate::cross_origin::LoggedOrigins;
 use crate::errors::error_log::LogScope;
@@ -42,6 +44,8 @@ pub struct RouteInfo {
     /// The label of the route in metrics.
     pub route: Cow<'static, str>,
     pub format_policy: FormatPolicy,
+    /// Whether everybody may have it, so that no credential is looked at.
+    pub is_public: bool,
 }
 
 /// Finds the owner of a path.
@@ -82,6 +86,7 @@ pub struct ServiceHandlers {
     pub direct_routes: Vec<DirectRoute>,
     pub hosts: AllowedHosts,
     pub protected_mode: ProtectedMode,
+    pub authenticator: Arc<dyn ClientAuthenticator>,
 }
 
 struct ServiceState {
@@ -90,6 +95,7 @@ struct ServiceState {
     shutdown: Shutdown,
     rate_limiter: Option<Arc<ClientRateLimiter>>,
     handlers: ServiceHandlers,
+    authenticator: RequestAuthenticator,
     cors: Option<CorsLayer>,
     logged_origins: LoggedOrigins,
     /// Wrapped in the CSRF check.
@@ -112,7 +118,9 @@ pub fn build_service(
     let router = router.layer(DefaultBodyLimit::disable()).layer(from_fn(record_matched_route));
     let checked_in_handler =
         handlers.direct_routes.iter().map(|direct| (direct.method.clone(), direct.path)).collect();
+    let authenticator = RequestAuthenticator::new(handlers.authenticator.clone());
     HttpService(Arc::new(ServiceState {
+        authenticator,
         config: config.clone(),
         metrics: Arc::new(metrics.clone()),
         shutdown: shutdown.clone(),
@@ -147,7 +155,6 @@ impl HttpService {
         let mut error_context = ErrorContext::from_request(&request, &client);
         let encodings = compression::AcceptedEncodings::from_headers(request.headers());
         let dispatch = state.dispatch(&request);
-        let is_anonymous = client.identity.is_none();
         let route = match &dispatch {
             Dispatch::Resource(owner) => {
                 error_context.format_policy = Some(owner.format_policy);
@@ -159,14 +166,16 @@ impl HttpService {
                 LoggedRoute::Matched(matched.clone())
             }
         };
-        let access_log =
+        let mut access_log =
             AccessLog::new(&request, connection.received_at, route, &id, &client, &state.metrics);
-        let response = state.apply_cors(request, client, connection, dispatch).await;
+        let mut response = state.apply_cors(request, client, connection, dispatch).await;
+        access_log.actor = response.extensions_mut().remove::<LoggedActor>().map(|LoggedActor(actor)| actor);
         let response = compression::compress_response(response, encodings).await;
         let mut response = state.render_problem(response, &error_context, &id);
         let status = response.status();
         etags::mark_encoded_tag(response.headers_mut());
         response_headers::complete_headers(response.headers_mut(), status, &id);
+        let is_anonymous = access_log.actor.is_none();
         state.handlers.protected_mode.complete_headers(response.headers_mut(), status, is_anonymous);
         if state.shutdown.is_draining() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -271,13 +280,52 @@ impl ServiceState {
         let (allowance, verdict) = taken.unzip();
         let mut response = match verdict.unwrap_or(Ok(())) {
             Ok(()) => {
-                let run = |request| self.run_handler(request, client, dispatch);
+                // Boxed: an open application does not come here, and a request with a credential has more to do.
+                let run = |request| async move {
+                    if self.needs_no_credential(&request, &dispatch) {
+                        return self.run_handler(request, client, dispatch).await;
+                    }
+                    Box::pin(self.run_authenticated(request, client, dispatch)).await
+                };
                 request_limits::run_limited(&self.config.limits, &connection, request, run).await
             }
             Err(problem) => problem.into_response(),
         };
         if let Some(allowance) = allowance {
             allowance.write_headers(response.headers_mut());
+        }
+        response
+    }
+
+    /// Whether nobody asks who makes the request: all may have what it asks for.
+    fn needs_no_credential(&self, request: &Request, dispatch: &Dispatch<'_>) -> bool {
+        if !self.authenticator.is_protected() {
+            return true;
+        }
+        let path = request.uri().path();
+        match dispatch {
+            Dispatch::Resource(owner) => owner.is_public,
+            Dispatch::Direct(_) => false,
+            Dispatch::Router(_) => path.starts_with("/health/") || is_asset_path(path),
+        }
+    }
+
+    async fn run_authenticated(
+        &self,
+        request: Request,
+        mut client: ClientInfo,
+        dispatch: Dispatch<'_>,
+    ) -> Response {
+        let (mut head, body) = request.into_parts();
+        let authenticated =
+            self.authenticator.authenticate(&head.method, &head.headers, &mut head.extensions, &mut client);
+        if let Err(problem) = authenticated.await {
+            return problem.into_response();
+        }
+        let actor = client.identity.clone().map(LoggedActor);
+        let mut response = self.run_handler(Request::from_parts(head, body), client, dispatch).await;
+        if let Some(actor) = actor {
+            response.extensions_mut().insert(actor);
         }
         response
     }

@@ -18,6 +18,10 @@ pub mod listen;
 
 pub mod http1;
 
+// Who asks.
+mod authentication;
+mod key_fetcher;
+
 mod batch_routes;
 #[cfg(test)]
 mod face_tests;

@@ -19,6 +19,7 @@ use trefoil_http::shutdown::Shutdown;
 use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
 use trefoil_sql::{DataLock, SqlStore, SqliteOptions, postgres, transfer};
 
+use crate::authentication::{ApplicationCredentials, ServerAuthenticator};
 use crate::file_watch::FolderWatcher;
 use crate::http1::connection;
 use crate::load_application::{LoadedApplication, load_application};
@@ -73,6 +74,7 @@ struct ReloadContext {
     feed: ChangeFeed,
     graphql: GraphqlService,
     resource_router: ResourceRouter,
+    authenticator: Arc<ServerAuthenticator>,
     store_identity: String,
     streams: trefoil_rest::StreamSettings,
     protected_mode: ProtectedMode,
@@ -106,6 +108,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     }
     log_warnings(&application, &app);
 
+    let authenticator = Arc::new(ServerAuthenticator::new(ApplicationCredentials::new(&app, &engine)?));
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let response_cache = Arc::new(ResponseCache::new(engine.clone(), config.limits.answer_cache, &metrics));
     let graphql = GraphqlService::new(
@@ -138,6 +141,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
         direct_routes: vec![graphql.direct_handler()],
         hosts: AllowedHosts::new(&config, &addresses),
         protected_mode: protected_mode.clone(),
+        authenticator: authenticator.clone(),
     };
     let service = trefoil_http::service::build_service(router, handlers, &config, &metrics, &shutdown);
     let serving = tokio::spawn({
@@ -170,6 +174,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
             feed,
             graphql,
             resource_router,
+            authenticator,
             store_identity,
             streams,
             protected_mode,
@@ -504,10 +509,12 @@ impl ReloadContext {
         let application = adapt_to_store(application, &app, &self.registry, &migrated?)?;
         log_warnings(&application, &app);
         let engine = build_engine(&application, &self.registry, &self.feed, &self.config);
+        let credentials = self.authenticator.prepare_reload(&app, &engine)?;
         let (config, streams) = (&self.config, self.streams.clone());
         // A new cache, because another schema gives other responses to the same requests.
         let response_cache =
             Arc::new(ResponseCache::new(engine.clone(), config.limits.answer_cache, &streams.metrics));
+        self.authenticator.swap(credentials);
         self.resource_router.swap(ResourceState::new(
             &app,
             engine.clone(),

@@ -111,7 +111,9 @@ impl ResourceState {
     }
 
     fn route_info(&self, path: &str) -> Option<RouteInfo> {
-        let (route, format_policy) = match self.match_path(path)? {
+        let matched = self.match_path(path)?;
+        let is_public = matches!(matched, MatchedResource::Text(_));
+        let (route, format_policy) = match matched {
             MatchedResource::Text(_) => (path.to_owned(), FormatPolicy::Always(ErrorFormat::Text)),
             MatchedResource::List(list) if list.has_page => {
                 (path.to_owned(), FormatPolicy::Fallback(ErrorFormat::Text))
@@ -137,7 +139,7 @@ impl ResourceState {
                 (collection.route_pattern(sub_path), FormatPolicy::Fallback(fallback))
             }
         };
-        Some(RouteInfo { route: route.into(), format_policy })
+        Some(RouteInfo { route: route.into(), format_policy, is_public })
     }
 
     fn error_page(&self, problem: &Problem, context: &ErrorContext, request_id: &str) -> String {

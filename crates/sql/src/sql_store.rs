@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use trefoil_engine::{
-    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult,
-    LogReadLimits, RecordChange, Store, StoreJob,
+    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion, IdempotencyKey,
+    JobResult, LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
@@ -117,5 +117,9 @@ impl Store for SqlStore {
 
     fn poll_interval(&self) -> Duration {
         self.as_store().poll_interval()
+    }
+
+    fn credentials(&self) -> Option<&dyn CredentialStore> {
+        self.as_store().credentials()
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod export;
 pub(crate) mod import;
+pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod move_store;
 pub(crate) mod new_app;

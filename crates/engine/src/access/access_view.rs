@@ -115,18 +115,26 @@ impl ActorRules {
                 fields: record.fields.iter().zip(&rules.fields).map(field).collect(),
             }
         });
-        let types: Vec<TypeView> = types.collect();
-        let shapes: Vec<RuleTest> =
-            types.iter().flat_map(TypeView::tests).map(RuleTest::without_values).collect();
-        let shape = xxhash_rust::xxh3::xxh3_128(format!("{shapes:?}").as_bytes());
         // Of operations and plain lists, whose answers may be kept, too.
         let lists = access.lists.values().flat_map(|rules| rules.read.iter().chain(&rules.write));
         let own: Vec<RuleTest> =
             access.calls.values().chain(lists).map(|rule| rule.test.folded(&facts)).collect();
+        ActorRules::of_types(types.collect(), &own, identity)
+    }
+
+    /// `own` are the rules that are about the actor alone, `identity` is what the claims in the rules are of.
+    pub(super) fn of_types(
+        types: Vec<TypeView>,
+        own: &[RuleTest],
+        identity: Option<&ActorIdentity>,
+    ) -> ActorRules {
+        let shapes: Vec<RuleTest> =
+            types.iter().flat_map(TypeView::tests).map(RuleTest::without_values).collect();
+        let shape = xxhash_rust::xxh3::xxh3_128(format!("{shapes:?}").as_bytes());
         let mut values = Vec::new();
-        types.iter().flat_map(TypeView::tests).chain(&own).for_each(|test| rule_values(test, &mut values));
+        types.iter().flat_map(TypeView::tests).chain(own).for_each(|test| rule_values(test, &mut values));
         let depends_on_time = values.iter().any(|value| matches!(value, RuleValue::Now | RuleValue::Today));
-        let class = class_of(&types, &own, &values, identity);
+        let class = class_of(&types, own, &values, identity);
         ActorRules { types, shape, class, depends_on_time }
     }
 }

@@ -3,6 +3,7 @@
 mod access_view;
 mod actor;
 mod authority;
+mod record_test;
 mod rule_cache;
 
 pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};

@@ -15,7 +15,8 @@ pub const LEGACY_SUBPROTOCOL: &str = "graphql-ws";
 /// A message that a client may send.
 #[derive(Debug)]
 pub enum IncomingMessage<'a> {
-    Init,
+    /// With its payload as raw JSON.
+    Init(Option<&'a str>),
     /// With its payload as raw JSON, to be returned in the pong.
     Ping(Option<&'a str>),
     Pong,
@@ -61,6 +62,11 @@ impl SocketClose {
         SocketClose::new(4401, "Unauthorized")
     }
 
+    /// The credential is not good. Clients come back from it, with a fresh one.
+    pub fn forbidden() -> SocketClose {
+        SocketClose::new(4403, "Forbidden: the credential is not good")
+    }
+
     pub fn not_acceptable() -> SocketClose {
         SocketClose::new(4406, format!("Subprotocol not acceptable: use {SUBPROTOCOL}"))
     }
@@ -99,7 +105,7 @@ pub fn parse_message(text: &str) -> Result<IncomingMessage<'_>, SocketClose> {
     let kind = parse_string(fields.kind)
         .ok_or_else(|| SocketClose::invalid_message("`type` is missing or not a string"))?;
     match kind.as_ref() {
-        "connection_init" => optional_payload(&fields, "connection_init").map(|_| IncomingMessage::Init),
+        "connection_init" => optional_payload(&fields, "connection_init").map(IncomingMessage::Init),
         "ping" => optional_payload(&fields, "ping").map(IncomingMessage::Ping),
         "pong" => optional_payload(&fields, "pong").map(|_| IncomingMessage::Pong),
         "complete" => operation_id(&fields, "complete").map(|id| IncomingMessage::Complete { id }),
@@ -137,6 +143,19 @@ fn operation_id<'a>(fields: &MessageFields<'a>, kind: &str) -> Result<Cow<'a, st
     id.ok_or_else(|| {
         SocketClose::invalid_message(format_args!("`id` of {kind} is missing, empty or not a string"))
     })
+}
+
+/// The `authorization` in the payload of an init, by any case. An error if it is no text, or there twice.
+pub fn init_authorization(payload: Option<&str>) -> Result<Option<String>, SocketClose> {
+    let Some(payload) = payload else { return Ok(None) };
+    let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(payload)
+        .map_err(|error| SocketClose::invalid_message(format_args!("{error}")))?;
+    let mut found = members.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    match (found.next(), found.next()) {
+        (None, _) | (Some((_, serde_json::Value::Null)), None) => Ok(None),
+        (Some((_, serde_json::Value::String(text))), None) => Ok(Some(text)),
+        (Some(_), _) => Err(SocketClose::forbidden()),
+    }
 }
 
 /// With the id of the last event, if it is known: a new subscription starts after it.

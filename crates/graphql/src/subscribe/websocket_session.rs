@@ -8,11 +8,12 @@ use std::time::Instant;
 use axum::extract::FromRequestParts;
 use axum::response::Response;
 use bytes::Bytes;
-use http::HeaderMap;
 use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 use tokio::time::{Interval, interval_at, timeout};
 
 use trefoil_engine::Actor;
+use trefoil_http::authentication::SharedAuthenticator;
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
 use trefoil_http::errors::error_log::LogScope;
@@ -34,6 +35,8 @@ use crate::subscribe::websocket_messages::{MessageSocket, ReceivedMessage, Socke
 /// The client of a socket.
 pub struct SocketClient {
     pub actor: Actor,
+    /// For the credential of the first message; `None` in an open application.
+    pub authenticator: Option<SharedAuthenticator>,
     pub request_id: Option<RequestId>,
     pub rate_meter: Option<ClientMeter>,
 }
@@ -45,6 +48,7 @@ impl<S: Sync> FromRequestParts<S> for SocketClient {
         let extensions = &parts.extensions;
         Ok(SocketClient {
             actor: extensions.get::<ClientInfo>().map(ClientInfo::actor).unwrap_or_default(),
+            authenticator: SharedAuthenticator::of_upgrade(parts),
             request_id: ClientInfo::request_of(extensions).cloned(),
             rate_meter: extensions.get().cloned(),
         })
@@ -213,8 +217,11 @@ impl SocketSession {
 
     async fn handle_message(&mut self, message: IncomingMessage<'_>) -> Result<(), SessionEnd> {
         match message {
-            IncomingMessage::Init if self.acknowledged => Err(SocketClose::too_many_inits().into()),
-            IncomingMessage::Init => self.acknowledge().await,
+            IncomingMessage::Init(_) if self.acknowledged => Err(SocketClose::too_many_inits().into()),
+            IncomingMessage::Init(payload) => {
+                self.take_credential(payload).await?;
+                self.acknowledge().await
+            }
             IncomingMessage::Ping(payload) => Ok(self.send_message(protocol::pong(payload)).await?),
             IncomingMessage::Pong => Ok(()),
             IncomingMessage::Subscribe { .. } if !self.acknowledged => {
@@ -230,6 +237,29 @@ impl SocketSession {
                 self.operations.stop(&id);
                 Ok(())
             }
+        }
+    }
+
+    /// A credential in the payload replaces that of the upgrade.
+    async fn take_credential(&mut self, payload: Option<&str>) -> Result<(), SessionEnd> {
+        let Some(authenticator) = &self.client.authenticator else { return Ok(()) };
+        let Some(text) = protocol::init_authorization(payload)? else { return Ok(()) };
+        let limit = self.context.config.limits.request_timeout;
+        let identified =
+            timeout(limit, authenticator.identify_authorization(&text, self.client.actor.address));
+        match identified.await {
+            Ok(Ok(identity)) => {
+                self.client.actor.identity = Some(identity);
+                Ok(())
+            }
+            Ok(Err(problem)) if problem.status == StatusCode::UNAUTHORIZED => {
+                Err(SocketClose::forbidden().into())
+            }
+            Ok(Err(problem)) => {
+                problem.cause.iter().for_each(|cause| self.scope(None).cause(cause));
+                Err(SocketClose::new(1013, problem.detail).into())
+            }
+            Err(_) => Err(SocketClose::new(1013, "the credential could not be checked in time").into()),
         }
     }
 

@@ -12,6 +12,7 @@ use axum::extract::{MatchedPath, Request};
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
 
+use trefoil_engine::ActorIdentity;
 use trefoil_model::error::error_chain;
 
 use crate::client_info::ClientInfo;
@@ -65,6 +66,8 @@ pub(crate) struct AccessLog {
     route: LoggedRoute,
     id: RequestId,
     client: Option<IpAddr>,
+    /// Who asked, unless nobody is known.
+    pub(crate) actor: Option<Arc<ActorIdentity>>,
     status: Option<StatusCode>,
     bytes: u64,
 }
@@ -87,6 +90,7 @@ impl AccessLog {
             route,
             id: id.clone(),
             client: client.address,
+            actor: None,
             status: None,
             bytes: 0,
         }
@@ -115,12 +119,13 @@ impl AccessLog {
         // The id is formatted only if the line is written.
         let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
         let client = self.client.map(tracing::field::display);
+        let actor = self.actor.as_ref().map(|actor| actor.name.as_str());
         let path = self.uri.path();
         let path = &path[..path.floor_char_boundary(MAX_PATH_BYTES)];
         if is_probe(path) {
-            tracing::debug!(method, path, status, ms, bytes, request_id = id(), client, "request");
+            tracing::debug!(method, path, status, ms, bytes, request_id = id(), client, actor, "request");
         } else {
-            tracing::info!(method, path, status, ms, bytes, request_id = id(), client, "request");
+            tracing::info!(method, path, status, ms, bytes, request_id = id(), client, actor, "request");
         }
     }
 }

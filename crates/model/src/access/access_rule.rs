@@ -256,3 +256,31 @@ impl RuleTest {
         if let RuleTest::Constant(value) = self { Some(*value) } else { None }
     }
 }
+
+impl RuleTest {
+    /// Visits every value that the test compares.
+    pub fn visit_values<'t>(&'t self, visit: &mut impl FnMut(&'t RuleValue)) {
+        match self {
+            RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
+            RuleTest::All(tests) | RuleTest::Any(tests) => {
+                for test in tests {
+                    test.visit_values(visit);
+                }
+            }
+            RuleTest::Not(test) | RuleTest::Related { test, .. } => test.visit_values(visit),
+            RuleTest::Compare { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            RuleTest::IsAbsent(value) | RuleTest::IsTrue(value) => visit(value),
+            RuleTest::OneOf { value, choices } => {
+                visit(value);
+                choices.iter().for_each(visit);
+            }
+            RuleTest::HasItem { list, item } => {
+                visit(list);
+                visit(item);
+            }
+        }
+    }
+}

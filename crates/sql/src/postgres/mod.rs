@@ -14,6 +14,9 @@ pub(crate) mod execute_write;
 pub(crate) mod run_job;
 pub(crate) mod short_reads;
 
+// Credentials.
+pub(crate) mod api_keys;
+
 // Parts of jobs.
 pub(crate) mod atomic_batch;
 pub(crate) mod constraint_errors;
@@ -38,8 +41,8 @@ use tokio::task::AbortHandle;
 
 use trefoil_config::{PostgresUrl, TlsMode};
 use trefoil_engine::{
-    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult,
-    LogReadLimits, RecordChange, Store, StoreJob,
+    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion, IdempotencyKey,
+    JobResult, LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
@@ -228,6 +231,10 @@ impl Store for PostgresStore {
 
     fn poll_interval(&self) -> Duration {
         if self.notifier.is_some() { Duration::from_secs(1) } else { Duration::from_millis(100) }
+    }
+
+    fn credentials(&self) -> Option<&dyn CredentialStore> {
+        Some(self)
     }
 }
 

@@ -19,7 +19,8 @@ pub(crate) mod execute_read;
 pub(crate) mod execute_write;
 pub(crate) mod plain_lists;
 
-// Long transactions, idempotency keys, the change log and its limits.
+// Long transactions, credentials, idempotency keys, the change log and its limits.
+pub(crate) mod api_keys;
 pub(crate) mod change_log;
 pub(crate) mod data_version;
 pub(crate) mod idempotency_keys;
@@ -38,8 +39,8 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use trefoil_engine::{
-    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult,
-    LogReadLimits, RecordChange, Store, StoreJob,
+    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion, IdempotencyKey,
+    JobResult, LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordTypeId};
@@ -255,6 +256,10 @@ impl Store for SqliteStore {
 
     fn poll_interval(&self) -> Duration {
         Duration::from_millis(100)
+    }
+
+    fn credentials(&self) -> Option<&dyn CredentialStore> {
+        Some(self)
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::api_keys::API_KEYS_TABLE;
 use crate::migrate::{LinkTable, StoredKey, StoredModel, StoredTable, StoredType, quote_name};
 
 /// A value that is copied.
@@ -42,8 +43,8 @@ pub enum CopiedType {
 /// The table of the change log.
 pub const CHANGES_TABLE: &str = "trefoil_changes";
 
-/// All tables of a store except `trefoil_meta`, referenced tables first.
-pub fn copied_tables(stored_model: &StoredModel) -> Vec<CopiedTable> {
+/// All tables of a store except `trefoil_meta`, referenced tables first; that of API keys if there is one.
+pub fn copied_tables(stored_model: &StoredModel, has_api_keys: bool) -> Vec<CopiedTable> {
     let records = stored_model.tables.iter().map(record_table);
     let links = stored_model.links.iter().map(link_table);
     let (int, text) = ("Long", "String");
@@ -64,7 +65,27 @@ pub fn copied_tables(stored_model: &StoredModel) -> Vec<CopiedTable> {
     records
         .chain(links)
         .chain([lists, values, counts, changes_table("number", CHANGES_TABLE), keys])
+        .chain(has_api_keys.then(api_keys_table))
         .collect()
+}
+
+fn api_keys_table() -> CopiedTable {
+    let (int, text) = ("Long", "String");
+    CopiedTable::new(
+        API_KEYS_TABLE,
+        1,
+        &[
+            ("hash", text),
+            ("name", text),
+            ("roles", text),
+            ("account_type", text),
+            ("account", text),
+            ("expires", int),
+            ("networks", text),
+            ("created", int),
+            ("used", text),
+        ],
+    )
 }
 
 /// A table of changes; the key is their number or, before they have one, their sequence.

@@ -73,8 +73,11 @@ pub async fn copy_store(
     metadata: &StoreMetadata,
     progress: &mut dyn TransferProgress,
 ) -> Result<Vec<TableDigest>, TransferError> {
-    let tables = copied_tables(&metadata.stored_model);
+    let tables = copied_tables(&metadata.stored_model, metadata.has_api_keys);
     to.create_tables(&metadata.stored_model).await?;
+    if metadata.has_api_keys {
+        to.create_api_keys().await?;
+    }
     progress.begin("copying", "rows", count_rows(from, &tables).await?);
     let mut digests = Vec::new();
     for table in &tables {
@@ -100,7 +103,7 @@ pub async fn digest_store(
     metadata: &StoreMetadata,
     progress: &mut dyn TransferProgress,
 ) -> Result<Vec<TableDigest>, TransferError> {
-    let tables = copied_tables(&metadata.stored_model);
+    let tables = copied_tables(&metadata.stored_model, metadata.has_api_keys);
     progress.begin("verifying", "rows", count_rows(store, &tables).await?);
     let mut digests = Vec::new();
     for table in &tables {

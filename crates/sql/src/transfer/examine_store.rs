@@ -42,7 +42,7 @@ async fn read_contents(
     application: &ExpectedSchema,
 ) -> Result<StoreContents, TransferError> {
     let mut records = 0;
-    for table in copied_tables(&metadata.stored_model) {
+    for table in copied_tables(&metadata.stored_model, false) {
         if metadata.stored_model.tables.iter().any(|records| records.table == table.name) {
             records += store.count_rows(&table).await?;
         }

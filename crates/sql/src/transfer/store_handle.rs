@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use tokio_postgres::Client;
 
+use crate::api_keys::{CREATE_ON_POSTGRES, CREATE_ON_SQLITE};
 use crate::migrate::{StoredKey, StoredModel, quote_name, transfer_tables};
 use crate::postgres::connect_for_maintenance;
 use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedValue};
@@ -98,16 +99,29 @@ impl StoreHandle {
         Ok(())
     }
 
+    /// Creates the table of API keys.
+    pub async fn create_api_keys(&self) -> Result<(), TransferError> {
+        match self {
+            StoreHandle::Sqlite(_) => self.execute_batch(CREATE_ON_SQLITE).await,
+            StoreHandle::Postgres(_) => self.execute_batch(CREATE_ON_POSTGRES).await,
+        }
+    }
+
     /// True if the database contains a store.
     pub async fn is_store(&self) -> Result<bool, TransferError> {
+        self.has_table("trefoil_meta").await
+    }
+
+    /// True if the database contains this table of Trefoil's own.
+    pub async fn has_table(&self, name: &str) -> Result<bool, TransferError> {
         Ok(match self {
             StoreHandle::Sqlite(connection) => {
-                let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'trefoil_meta')";
-                connection.query_row(sql, [], |row| row.get(0))?
+                let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?1)";
+                connection.query_row(sql, [name], |row| row.get(0))?
             }
             StoreHandle::Postgres(client) => {
-                let sql = "SELECT to_regclass(quote_ident(current_schema()) || '.trefoil_meta') IS NOT NULL";
-                client.query_one(sql, &[]).await?.try_get(0)?
+                let sql = "SELECT to_regclass(quote_ident(current_schema()) || '.' || $1::text) IS NOT NULL";
+                client.query_one(sql, &[&name]).await?.try_get(0)?
             }
         })
     }

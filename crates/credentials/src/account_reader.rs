@@ -1,0 +1,217 @@
+//! [`AccountReader`]: reads the account of an actor, as far as the rules of the schema use it.
+
+use std::sync::Arc;
+
+use trefoil_engine::{
+    AccountFacts, ActorPath, ChildSelection, Condition, Engine, ListSlice, Listing, Operation, OwnedRow,
+    PreparedSelection, Selection,
+};
+use trefoil_model::access::{AccountType, RuleTest, RuleValue};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{CellValue, FieldId, RecordId, StoredValue, Value};
+
+/// Reads accounts. One is made for a model.
+pub struct AccountReader {
+    engine: Engine,
+    account: AccountType,
+    /// The fields that rules use.
+    paths: Vec<ActorPath>,
+    tree: PathTree,
+    selection: Arc<PreparedSelection>,
+    /// Whether an account that can be used now can be used for as long as nothing changes.
+    is_lasting: bool,
+}
+
+/// How an account is found.
+pub enum AccountKey<'k> {
+    Id(&'k RecordId),
+    /// The only account with this value in this field.
+    Field(FieldId, &'k str),
+}
+
+/// An account that can be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsableAccount {
+    pub facts: AccountFacts,
+    /// Those that its own record names.
+    pub roles: Vec<String>,
+}
+
+/// What was found of an account.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AccountFinding {
+    Missing,
+    /// `if` of `@account` does not hold.
+    Unusable,
+    Usable(UsableAccount),
+}
+
+/// The columns of a record that are read, and those of the records that its references lead to.
+#[derive(Default)]
+struct PathTree {
+    columns: Vec<FieldId>,
+    references: Vec<(FieldId, PathTree)>,
+}
+
+impl AccountReader {
+    /// `None` if the schema has no accounts. The engine is the operator's: rules about accounts see all data.
+    pub fn new(engine: &Engine) -> Option<AccountReader> {
+        let access = engine.model().access.as_ref()?;
+        let account = access.account.as_ref()?;
+        let paths = access.actor_paths();
+        let id = engine.model().record(account.record).id_field();
+        let mut tree = PathTree::default();
+        tree.add(&[], id);
+        account.roles.into_iter().for_each(|roles| tree.add(&[], roles));
+        paths.iter().for_each(|path| tree.add(&path.references, path.field));
+        let mut is_lasting = true;
+        account.usable.visit_values(&mut |value| {
+            is_lasting &= !matches!(value, RuleValue::Now | RuleValue::Today);
+        });
+        Some(AccountReader {
+            engine: engine.as_operator(),
+            account: AccountType {
+                usable: account.usable.clone(),
+                manage: RuleTest::Constant(false),
+                ..*account
+            },
+            selection: PreparedSelection::new(tree.selection()),
+            paths,
+            tree,
+            is_lasting,
+        })
+    }
+
+    pub fn is_lasting(&self) -> bool {
+        self.is_lasting
+    }
+
+    /// The name of the type of accounts.
+    pub fn type_name(&self) -> &str {
+        &self.engine.model().record(self.account.record).name
+    }
+
+    /// A field of the accounts by its name.
+    pub fn field(&self, name: &str) -> Option<FieldId> {
+        self.engine.model().record(self.account.record).find_field(name)
+    }
+
+    /// The id of the account with this login: exactly, or else the only one that differs in case alone.
+    pub async fn find_login(&self, login: &str) -> Result<Option<RecordId>> {
+        let exact = self.read(AccountKey::Field(self.account.login, login)).await?;
+        if let Some(row) = exact {
+            return Ok(self.id_of(&row));
+        }
+        let operator = trefoil_model::FilterOperator::NAMES.iter().find(|(name, _)| *name == "ci");
+        let Some((_, operator)) = operator else { return Ok(None) };
+        let folded = Condition::compare(self.account.login, *operator, Value::String(login.to_owned()));
+        let rows = self.list(folded).await?;
+        Ok(if let [row] = rows.as_slice() { self.id_of(row) } else { None })
+    }
+
+    /// Reads an account and decides whether it can be used.
+    pub async fn find(&self, key: AccountKey<'_>) -> Result<AccountFinding> {
+        let Some(row) = self.read(key).await? else { return Ok(AccountFinding::Missing) };
+        let id = self.id_of(&row).ok_or_else(|| Error::internal("an account has no id"))?;
+        let is_usable = match self.account.usable.as_constant() {
+            Some(constant) => constant,
+            None => self.engine.record_meets(self.account.record, &id, &self.account.usable).await?,
+        };
+        if !is_usable {
+            return Ok(AccountFinding::Unusable);
+        }
+        let values = self.paths.iter().filter_map(|path| {
+            let value = self.tree.value(&row, &path.references, path.field)?;
+            Some((path.clone(), value))
+        });
+        let facts = AccountFacts { id, values: values.collect() };
+        Ok(AccountFinding::Usable(UsableAccount { facts, roles: self.roles_of(&row) }))
+    }
+
+    async fn read(&self, key: AccountKey<'_>) -> Result<Option<OwnedRow>> {
+        let mut rows = match key {
+            AccountKey::Id(id) => {
+                let selection = self.selection.clone();
+                let operation = Operation::Get { record: self.account.record, id: id.clone(), selection };
+                self.engine.collect(operation, self.selection.clone()).await?.rows
+            }
+            AccountKey::Field(field, text) => {
+                self.list(Condition::equals(field, self.operand(field, text))).await?
+            }
+        };
+        // Two records with one value are nobody's account.
+        Ok(if rows.len() == 1 { rows.pop() } else { None })
+    }
+
+    /// At most two records. A value that the field cannot have finds none.
+    async fn list(&self, condition: Condition) -> Result<Vec<OwnedRow>> {
+        let slice = ListSlice::Range { offset: 0, limit: Some(2) };
+        let listing = Listing { conditions: vec![condition], slice, ..Listing::default() };
+        let selection = self.selection.clone();
+        let operation = Operation::List { record: self.account.record, listing, selection };
+        match self.engine.collect(operation, self.selection.clone()).await {
+            Ok(found) => Ok(found.rows),
+            Err(Error::Invalid(_)) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn operand(&self, field: FieldId, text: &str) -> Value {
+        let field = self.engine.model().record(self.account.record).field(field);
+        let number = if field.kind.is_text() { None } else { Value::number(text) };
+        number.unwrap_or_else(|| Value::String(text.to_owned()))
+    }
+
+    fn id_of(&self, row: &OwnedRow) -> Option<RecordId> {
+        let id = self.engine.model().record(self.account.record).id_field();
+        RecordId::from_cell(self.tree.cell(row, id)?.as_cell())
+    }
+
+    /// The roles in the record: one, or a list of them.
+    fn roles_of(&self, row: &OwnedRow) -> Vec<String> {
+        let Some(roles) = self.account.roles else { return Vec::new() };
+        let cell = self.tree.cell(row, roles).map_or(CellValue::Null, StoredValue::as_cell);
+        match self.engine.model().record(self.account.record).field(roles).cell_value(cell) {
+            Value::String(role) => vec![role],
+            Value::List(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+        }
+    }
+}
+
+impl PathTree {
+    fn add(&mut self, references: &[FieldId], field: FieldId) {
+        let Some((first, rest)) = references.split_first() else {
+            if !self.columns.contains(&field) {
+                self.columns.push(field);
+            }
+            return;
+        };
+        let found = self.references.iter().position(|(reference, _)| reference == first);
+        let position = found.unwrap_or_else(|| {
+            self.references.push((*first, PathTree::default()));
+            self.references.len() - 1
+        });
+        self.references[position].1.add(rest, field);
+    }
+
+    fn selection(&self) -> Selection {
+        let child = |(reference, tree): &(FieldId, PathTree)| {
+            ChildSelection::new(*reference, Listing::default(), tree.selection())
+        };
+        Selection::new(self.columns.clone(), self.references.iter().map(child).collect())
+    }
+
+    fn cell<'r>(&self, row: &'r OwnedRow, field: FieldId) -> Option<&'r StoredValue> {
+        row.cells.get(self.columns.iter().position(|column| *column == field)?)
+    }
+
+    /// The value at the end of a path; `None` if it is absent.
+    fn value(&self, row: &OwnedRow, references: &[FieldId], field: FieldId) -> Option<StoredValue> {
+        let Some((first, rest)) = references.split_first() else {
+            return self.cell(row, field).filter(|value| **value != StoredValue::Null).cloned();
+        };
+        let position = self.references.iter().position(|(reference, _)| reference == first)?;
+        self.references[position].1.value(row.children.get(position)?.first()?, rest, field)
+    }
+}

@@ -1,0 +1,312 @@
+//! [`CredentialVerifier`]: decides whether a credential is good now, and whose it is.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use parking_lot::Mutex;
+
+use trefoil_config::{NetworkListSyntax, SettingSyntax};
+use trefoil_engine::{ActorIdentity, ApiKeyRecord, DataVersion, Engine};
+use trefoil_model::Value;
+use trefoil_model::error::Error;
+
+use crate::account_reader::{AccountFinding, AccountKey, AccountReader, UsableAccount};
+use crate::api_key::ApiKey;
+use crate::digest::{hexadecimal, sha256};
+use crate::jwt::{TokenRefusal, TokenVerifier, VerifiedToken};
+
+/// The most identities that are kept for one version of the data.
+const KEPT_IDENTITIES: usize = 10_000;
+
+/// A credential as a request has it.
+#[derive(Debug, Clone, Copy)]
+pub enum PresentedCredential<'r> {
+    ApiKey(&'r str),
+    Token {
+        text: &'r str,
+        /// The header that it came in, in lower case; `None` for `Authorization`.
+        header: Option<&'r str>,
+    },
+}
+
+/// Why a credential proves nothing.
+#[derive(Debug, Clone)]
+pub enum CredentialRefusal {
+    /// It is not good; the reason is for the log.
+    Bad(String),
+    /// Whether it is good cannot be told yet.
+    NotYet { retry_after: Duration },
+    /// The store could not be asked.
+    Failed(Error),
+}
+
+impl From<Error> for CredentialRefusal {
+    fn from(error: Error) -> CredentialRefusal {
+        CredentialRefusal::Failed(error)
+    }
+}
+
+impl From<TokenRefusal> for CredentialRefusal {
+    fn from(refusal: TokenRefusal) -> CredentialRefusal {
+        match refusal {
+            TokenRefusal::NoKeysYet { retry_after } => CredentialRefusal::NotYet { retry_after },
+            other => CredentialRefusal::Bad(format!("a token is refused: {other}")),
+        }
+    }
+}
+
+/// Verifies credentials for one model.
+pub struct CredentialVerifier {
+    engine: Engine,
+    accounts: Option<AccountReader>,
+    tokens: TokenVerifier,
+    kept: Mutex<KeptIdentities>,
+    /// The day on which a use of a key was last recorded, by hash.
+    marked: Arc<Mutex<HashMap<String, Date>>>,
+}
+
+/// What was found in one version of the data. A key that is revoked makes another version.
+#[derive(Default)]
+struct KeptIdentities {
+    version: Option<DataVersion>,
+    keys: HashMap<String, (ApiKeyRecord, Arc<ActorIdentity>)>,
+    tokens: HashMap<[u8; 32], Arc<ActorIdentity>>,
+}
+
+impl CredentialVerifier {
+    pub fn new(engine: &Engine, tokens: TokenVerifier) -> CredentialVerifier {
+        CredentialVerifier {
+            engine: engine.as_operator(),
+            accounts: AccountReader::new(engine),
+            tokens,
+            kept: Mutex::default(),
+            marked: Arc::default(),
+        }
+    }
+
+    pub fn tokens(&self) -> &TokenVerifier {
+        &self.tokens
+    }
+
+    /// Whom a credential proves, as every change acknowledged before this call has left it.
+    pub async fn identify(
+        &self,
+        credential: PresentedCredential<'_>,
+        address: Option<IpAddr>,
+    ) -> Result<Arc<ActorIdentity>, CredentialRefusal> {
+        match credential {
+            PresentedCredential::ApiKey(text) => self.identify_key(text, address).await,
+            PresentedCredential::Token { text, header } => self.identify_token(text, header).await,
+        }
+    }
+
+    async fn identify_key(
+        &self,
+        text: &str,
+        address: Option<IpAddr>,
+    ) -> Result<Arc<ActorIdentity>, CredentialRefusal> {
+        let key = ApiKey::parse(text).ok_or_else(|| {
+            CredentialRefusal::Bad("an API key is mistyped: its checksum is wrong".to_owned())
+        })?;
+        let hash = key.hash();
+        let version = self.engine.data_version();
+        let kept = self.kept_for(version, |kept| kept.keys.get(&hash).cloned());
+        let (record, identity) = match kept {
+            Some(found) => found,
+            None => {
+                let found = self.engine.credentials()?.find_api_key(&hash).await?;
+                let record = found.ok_or_else(|| CredentialRefusal::Bad("no such API key".to_owned()))?;
+                let identity = Arc::new(self.identity_of_key(&record).await?);
+                self.keep(version, |kept| {
+                    kept.keys.insert(hash.clone(), (record.clone(), identity.clone()));
+                });
+                (record, identity)
+            }
+        };
+        check_use(&record, address, Timestamp::now())?;
+        self.mark_used(hash, &record);
+        Ok(identity)
+    }
+
+    async fn identity_of_key(&self, record: &ApiKeyRecord) -> Result<ActorIdentity, CredentialRefusal> {
+        let account = match &record.account {
+            None => None,
+            Some(account) => {
+                let reader = self.accounts.as_ref().filter(|reader| reader.type_name() == account.type_name);
+                let found = match reader {
+                    Some(reader) => reader.find(AccountKey::Id(&account.id)).await?,
+                    None => AccountFinding::Missing,
+                };
+                match found {
+                    AccountFinding::Usable(UsableAccount { facts, .. }) => Some(facts),
+                    AccountFinding::Missing | AccountFinding::Unusable => {
+                        let reason =
+                            format!("the account of the API key {} is gone or cannot be used", record.name);
+                        return Err(CredentialRefusal::Bad(reason));
+                    }
+                }
+            }
+        };
+        Ok(ActorIdentity {
+            name: format!("key:{}", record.name),
+            roles: record.roles.clone(),
+            account,
+            claims: Value::Object(Vec::new()),
+            expires: record.expires,
+        })
+    }
+
+    async fn identify_token(
+        &self,
+        text: &str,
+        header: Option<&str>,
+    ) -> Result<Arc<ActorIdentity>, CredentialRefusal> {
+        let verified = self.tokens.verify(text, header, Timestamp::now()).await?;
+        let version = self.engine.data_version();
+        let hash = sha256(text);
+        if let Some(identity) = self.kept_for(version, |kept| kept.tokens.get(&hash).cloned()) {
+            return Ok(identity);
+        }
+        let identity = Arc::new(self.identity_of_token(&verified).await?);
+        self.keep(version, |kept| {
+            kept.tokens.insert(hash, identity.clone());
+        });
+        Ok(identity)
+    }
+
+    async fn identity_of_token(&self, token: &VerifiedToken) -> Result<ActorIdentity, CredentialRefusal> {
+        let settings = self.tokens.issuers()[token.issuer].settings();
+        let mut roles = token.roles.clone();
+        let mut facts = None;
+        if let (Some(value), Some(reader), Some(claim)) = (&token.account, &self.accounts, &settings.account)
+            && let Some(field) = reader.field(&claim.field)
+        {
+            match reader.find(AccountKey::Field(field, value)).await? {
+                AccountFinding::Usable(account) => {
+                    roles.extend(account.roles);
+                    facts = Some(account.facts);
+                }
+                // Whoever it is, they are signed in, with no record of their own.
+                AccountFinding::Missing => {}
+                AccountFinding::Unusable => return Err(TokenRefusal::Account.into()),
+            }
+        }
+        roles.sort();
+        roles.dedup();
+        let subject =
+            token.subject.as_deref().map(|subject| format!("/{}", &hexadecimal(&sha256(subject))[..16]));
+        Ok(ActorIdentity {
+            name: format!("token:{}{}", token.issuer + 1, subject.unwrap_or_default()),
+            roles,
+            account: facts,
+            claims: token.claims.clone(),
+            expires: Some(token.expires),
+        })
+    }
+
+    /// What is kept for this version of the data, if the store can tell versions.
+    fn kept_for<T>(
+        &self,
+        version: Option<DataVersion>,
+        find: impl FnOnce(&KeptIdentities) -> Option<T>,
+    ) -> Option<T> {
+        let kept = self.kept.lock();
+        if version.is_some() && kept.version == version { find(&kept) } else { None }
+    }
+
+    /// Keeps what was read since `version` was the version of the data: if something changed meanwhile, the version of the
+    /// next request differs, and it is not used.
+    fn keep(&self, version: Option<DataVersion>, add: impl FnOnce(&mut KeptIdentities)) {
+        let is_lasting = self.accounts.as_ref().is_none_or(AccountReader::is_lasting);
+        if version.is_none() || !is_lasting {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        if kept.version != version || kept.keys.len() + kept.tokens.len() >= KEPT_IDENTITIES {
+            *kept = KeptIdentities { version, ..KeptIdentities::default() };
+        }
+        add(&mut kept);
+    }
+
+    /// Records the day of a use, once a day and without making the request wait.
+    fn mark_used(&self, hash: String, record: &ApiKeyRecord) {
+        let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+        if record.last_used.is_some_and(|day| day >= today)
+            || self.marked.lock().insert(hash.clone(), today) == Some(today)
+        {
+            return;
+        }
+        let (engine, marked) = (self.engine.clone(), self.marked.clone());
+        tokio::spawn(async move {
+            let result = match engine.credentials() {
+                Ok(store) => store.mark_api_key_used(&hash, today).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = result {
+                tracing::warn!(%error, "cannot record the use of an API key");
+                marked.lock().remove(&hash);
+            }
+        });
+    }
+}
+
+/// Refuses a key at a time or from a network that it is not for.
+fn check_use(
+    record: &ApiKeyRecord,
+    address: Option<IpAddr>,
+    now: Timestamp,
+) -> Result<(), CredentialRefusal> {
+    let name = &record.name;
+    if record.expires.is_some_and(|expires| expires <= now) {
+        return Err(CredentialRefusal::Bad(format!("the API key {name} has expired")));
+    }
+    if record.networks.is_empty() {
+        return Ok(());
+    }
+    let networks = NetworkListSyntax::read(&record.networks.join(",")).unwrap_or_default();
+    let is_inside = address.is_some_and(|address| networks.iter().any(|network| network.contains(address)));
+    if is_inside {
+        return Ok(());
+    }
+    Err(CredentialRefusal::Bad(format!("the API key {name} is not for this network")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_hold_for_their_time_and_networks() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let check = |expires: Option<i64>, networks: &[&str], address: Option<&str>| {
+            let record = ApiKeyRecord {
+                name: "ci".to_owned(),
+                roles: Vec::new(),
+                account: None,
+                expires: expires.map(|seconds| Timestamp::from_second(seconds).unwrap()),
+                networks: networks.iter().map(|network| (*network).to_owned()).collect(),
+                created: now,
+                last_used: None,
+            };
+            check_use(&record, address.map(|address| address.parse().unwrap()), now).is_ok()
+        };
+        assert!(check(None, &[], None));
+        assert!(check(Some(1_800_000_001), &[], None));
+        assert!(!check(Some(1_800_000_000), &[], None));
+        let networks = ["10.0.0.0/8", "2001:db8::/32"];
+        for inside in ["10.1.2.3", "::ffff:10.1.2.3", "2001:db8::7"] {
+            assert!(check(None, &networks, Some(inside)), "{inside}");
+        }
+        for outside in ["11.0.0.1", "127.0.0.1", "::1", "2001:db9::"] {
+            assert!(!check(None, &networks, Some(outside)), "{outside}");
+        }
+        assert!(!check(None, &networks, None));
+        // What cannot be read allows nothing.
+        assert!(!check(None, &["everywhere"], Some("10.1.2.3")));
+    }
+}

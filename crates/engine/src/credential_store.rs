@@ -1,0 +1,49 @@
+//! The credentials that a store keeps: API keys, as hashes.
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use trefoil_model::RecordId;
+use trefoil_model::error::Result;
+
+/// An API key as the store knows it. The key itself is nowhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiKeyRecord {
+    /// Chosen by whoever made it, and unique.
+    pub name: String,
+    pub roles: Vec<String>,
+    /// The account that it acts as.
+    pub account: Option<KeyAccount>,
+    pub expires: Option<Timestamp>,
+    /// The networks that it may be used from, as texts; any if there are none.
+    pub networks: Vec<String>,
+    pub created: Timestamp,
+    /// The last day on which it was used.
+    pub last_used: Option<Date>,
+}
+
+/// A record among the accounts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyAccount {
+    pub type_name: String,
+    pub id: RecordId,
+}
+
+/// The part of a store that keeps credentials, in tables of its own that no schema can name.
+pub trait CredentialStore: Send + Sync {
+    /// Adds a key under its hash; false if another key has its name. It is on disk before this returns.
+    fn add_api_key<'s>(&'s self, hash: &'s str, key: &'s ApiKeyRecord) -> BoxFuture<'s, Result<bool>>;
+
+    /// All keys, by name.
+    fn list_api_keys(&self) -> BoxFuture<'_, Result<Vec<ApiKeyRecord>>>;
+
+    /// Removes a key; false if there is none of this name. No later look-up finds it, on any node.
+    fn revoke_api_key<'s>(&'s self, name: &'s str) -> BoxFuture<'s, Result<bool>>;
+
+    /// The key with this hash, as every acknowledged change left it.
+    fn find_api_key<'s>(&'s self, hash: &'s str) -> BoxFuture<'s, Result<Option<ApiKeyRecord>>>;
+
+    /// Records the day of a key's last use.
+    fn mark_api_key_used<'s>(&'s self, hash: &'s str, day: Date) -> BoxFuture<'s, Result<()>>;
+}

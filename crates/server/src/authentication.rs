@@ -1,0 +1,207 @@
+//! [`ServerAuthenticator`]: whose credentials are, for the application that is served now.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
+use http::HeaderName;
+use tokio::task::AbortHandle;
+
+use trefoil_application::{App, AppOrigin};
+use trefoil_config::{IssuerKeySource, TokenIssuer};
+use trefoil_credentials::jwt::{IssuerKeys, KeySet, TokenVerifier, TrustedIssuer};
+use trefoil_credentials::{CredentialRefusal, CredentialVerifier, PresentedCredential as KnownCredential};
+use trefoil_engine::{ActorIdentity, Engine};
+use trefoil_http::authentication::{ClientAuthenticator, IdentityFailure, PresentedCredential};
+
+use crate::StartError;
+use crate::key_fetcher::{HttpKeyFetcher, KeyLocation};
+
+/// The shortest secret that tokens may be signed with, in bytes.
+const MIN_SECRET_BYTES: usize = 32;
+
+/// Identifies clients; a reload replaces what it knows.
+pub struct ServerAuthenticator {
+    current: ArcSwap<ApplicationCredentials>,
+}
+
+/// What is good for one application.
+pub struct ApplicationCredentials {
+    /// `None` for an open application.
+    verifier: Option<CredentialVerifier>,
+    token_headers: Arc<[HeaderName]>,
+    realm: String,
+    keys: Vec<RunningKeys>,
+}
+
+/// The keys of an issuer, with the task that fetches them.
+#[derive(Clone)]
+struct RunningKeys {
+    issuer: String,
+    source: IssuerKeySource,
+    keys: Arc<IssuerKeys>,
+    _task: Option<Arc<AbortOnDrop>>,
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl ServerAuthenticator {
+    pub fn new(credentials: ApplicationCredentials) -> ServerAuthenticator {
+        ServerAuthenticator { current: ArcSwap::from_pointee(credentials) }
+    }
+
+    /// What is good for an application after a reload. Keys that were fetched are kept.
+    pub fn prepare_reload(&self, app: &App, engine: &Engine) -> Result<ApplicationCredentials, StartError> {
+        ApplicationCredentials::load(app, engine, &self.current.load().keys)
+    }
+
+    pub fn swap(&self, credentials: ApplicationCredentials) {
+        self.current.store(Arc::new(credentials));
+    }
+}
+
+impl ApplicationCredentials {
+    pub fn new(app: &App, engine: &Engine) -> Result<ApplicationCredentials, StartError> {
+        ApplicationCredentials::load(app, engine, &[])
+    }
+
+    /// Reads secrets and files, and begins to fetch what is elsewhere without waiting for it.
+    fn load(
+        app: &App,
+        engine: &Engine,
+        earlier: &[RunningKeys],
+    ) -> Result<ApplicationCredentials, StartError> {
+        let access = engine.model().access.as_ref();
+        let (mut keys, mut issuers, mut headers) = (Vec::new(), Vec::new(), Vec::new());
+        for settings in app.manifest.token_issuers.iter().filter(|_| access.is_some()) {
+            let running = RunningKeys::find_or_start(app, settings, earlier)?;
+            let header = settings.header.as_ref().and_then(|name| HeaderName::try_from(name).ok());
+            headers.extend(header.filter(|header| !headers.contains(header)));
+            issuers.push(TrustedIssuer::new(settings.clone(), running.keys.clone()));
+            keys.push(running);
+        }
+        let verifier = access
+            .map(|access| CredentialVerifier::new(engine, TokenVerifier::new(issuers, access.roles.clone())));
+        Ok(ApplicationCredentials { verifier, token_headers: headers.into(), realm: app.name.clone(), keys })
+    }
+}
+
+impl RunningKeys {
+    fn find_or_start(
+        app: &App,
+        settings: &TokenIssuer,
+        earlier: &[RunningKeys],
+    ) -> Result<RunningKeys, StartError> {
+        let TokenIssuer { issuer, keys: source, .. } = settings;
+        let fetched = |location| Arc::new(IssuerKeys::fetched(Arc::new(HttpKeyFetcher(location))));
+        let keys = match source {
+            IssuerKeySource::Address(_) | IssuerKeySource::Discovery
+                if let Some(found) =
+                    earlier.iter().find(|keys| keys.issuer == *issuer && keys.source == *source) =>
+            {
+                return Ok(found.clone());
+            }
+            IssuerKeySource::Address(address) => fetched(KeyLocation::Address(address.clone())),
+            IssuerKeySource::Discovery => fetched(KeyLocation::Discovery(issuer.clone())),
+            IssuerKeySource::File(path) => {
+                let text = read_file(app, path, "keys-file")?;
+                let keys = KeySet::parse(&text).map_err(|error| {
+                    StartError::Settings(format!("keys-file {}: {error}", path.display()))
+                })?;
+                Arc::new(IssuerKeys::fixed(keys))
+            }
+            IssuerKeySource::SecretVariable(name) => {
+                let secret = std::env::var(name).map_err(|_| {
+                    StartError::Settings(format!("secret-env: there is no environment variable {name}"))
+                })?;
+                Arc::new(IssuerKeys::fixed(secret_keys(secret.into_bytes(), &format!("secret-env {name}"))?))
+            }
+            IssuerKeySource::SecretFile(path) => {
+                let mut secret = read_file(app, path, "secret-file")?;
+                // Editors end files with a line break.
+                while secret.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+                    secret.pop();
+                }
+                let name = format!("secret-file {}", path.display());
+                Arc::new(IssuerKeys::fixed(secret_keys(secret, &name)?))
+            }
+        };
+        let task = match source {
+            IssuerKeySource::Address(_) | IssuerKeySource::Discovery => {
+                let task = tokio::spawn(keys.clone().keep_fresh(issuer.clone()));
+                Some(Arc::new(AbortOnDrop(task.abort_handle())))
+            }
+            IssuerKeySource::File(_)
+            | IssuerKeySource::SecretVariable(_)
+            | IssuerKeySource::SecretFile(_) => None,
+        };
+        Ok(RunningKeys { issuer: issuer.clone(), source: source.clone(), keys, _task: task })
+    }
+}
+
+/// A file, relative to the application's folder.
+fn read_file(app: &App, path: &Path, key: &str) -> Result<Vec<u8>, StartError> {
+    let folder = match &app.origin {
+        AppOrigin::Folder(folder) => folder.as_path(),
+        AppOrigin::Sample => Path::new(""),
+    };
+    std::fs::read(folder.join(path))
+        .map_err(|error| StartError::Settings(format!("{key} {}: {error}", path.display())))
+}
+
+fn secret_keys(secret: Vec<u8>, name: &str) -> Result<KeySet, StartError> {
+    if secret.len() < MIN_SECRET_BYTES {
+        return Err(StartError::Settings(format!(
+            "{name}: the secret has {} bytes; it needs at least {MIN_SECRET_BYTES}",
+            secret.len()
+        )));
+    }
+    Ok(KeySet::of_secret(secret))
+}
+
+impl ClientAuthenticator for ServerAuthenticator {
+    fn is_protected(&self) -> bool {
+        self.current.load().verifier.is_some()
+    }
+
+    fn token_headers(&self) -> Arc<[HeaderName]> {
+        self.current.load().token_headers.clone()
+    }
+
+    fn realm(&self) -> String {
+        self.current.load().realm.clone()
+    }
+
+    fn identify(
+        &self,
+        credential: PresentedCredential,
+        address: Option<IpAddr>,
+    ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>> {
+        Box::pin(async move {
+            let current = self.current.load_full();
+            let Some(verifier) = &current.verifier else { return Err(IdentityFailure::Bad) };
+            let credential = match &credential {
+                PresentedCredential::ApiKey(text) => KnownCredential::ApiKey(text),
+                PresentedCredential::Token { text, header } => {
+                    KnownCredential::Token { text, header: header.as_ref().map(HeaderName::as_str) }
+                }
+            };
+            verifier.identify(credential, address).await.map_err(|refusal| match refusal {
+                CredentialRefusal::Bad(reason) => {
+                    tracing::debug!(reason, "a credential is refused");
+                    IdentityFailure::Bad
+                }
+                CredentialRefusal::NotYet { retry_after } => IdentityFailure::NotYet { retry_after },
+                CredentialRefusal::Failed(error) => IdentityFailure::Failed(error),
+            })
+        })
+    }
+}

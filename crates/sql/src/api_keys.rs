@@ -1,0 +1,147 @@
+//! The table of API keys in both databases, and its rows.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use trefoil_engine::{ApiKeyRecord, KeyAccount};
+use trefoil_model::RecordId;
+use trefoil_model::error::{Error, Result};
+
+/// The table, made when the first key is added.
+pub const API_KEYS_TABLE: &str = "trefoil_api_keys";
+
+pub const CREATE_ON_SQLITE: &str = "CREATE TABLE IF NOT EXISTS \"trefoil_api_keys\" (\
+     \"hash\" TEXT NOT NULL PRIMARY KEY, \"name\" TEXT NOT NULL UNIQUE, \"roles\" TEXT NOT NULL, \
+     \"account_type\" TEXT, \"account\" TEXT, \"expires\" INTEGER, \"networks\" TEXT NOT NULL, \
+     \"created\" INTEGER NOT NULL, \"used\" TEXT) WITHOUT ROWID";
+
+pub const CREATE_ON_POSTGRES: &str = "CREATE TABLE IF NOT EXISTS \"trefoil_api_keys\" (\
+     \"hash\" text COLLATE \"C\" PRIMARY KEY, \"name\" text COLLATE \"C\" NOT NULL UNIQUE, \
+     \"roles\" text COLLATE \"C\" NOT NULL, \"account_type\" text COLLATE \"C\", \"account\" text COLLATE \"C\", \
+     \"expires\" bigint, \"networks\" text COLLATE \"C\" NOT NULL, \"created\" bigint NOT NULL, \
+     \"used\" text COLLATE \"C\")";
+
+// The same on both databases.
+pub const ADD_KEY: &str = "INSERT INTO trefoil_api_keys \
+     (hash, name, roles, account_type, account, expires, networks, created, used) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (name) DO NOTHING";
+pub const LIST_KEYS: &str = "SELECT name, roles, account_type, account, expires, networks, created, used \
+     FROM trefoil_api_keys ORDER BY name";
+pub const REVOKE_KEY: &str = "DELETE FROM trefoil_api_keys WHERE name = $1";
+pub const FIND_KEY: &str = "SELECT name, roles, account_type, account, expires, networks, created, used \
+     FROM trefoil_api_keys WHERE hash = $1";
+pub const MARK_USED: &str =
+    "UPDATE trefoil_api_keys SET used = $2 WHERE hash = $1 AND (used IS NULL OR used < $2)";
+
+/// A key as its columns hold it. Times are seconds since 1970, lists and ids are JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiKeyRow {
+    pub name: String,
+    pub roles: String,
+    pub account_type: Option<String>,
+    pub account: Option<String>,
+    pub expires: Option<i64>,
+    pub networks: String,
+    pub created: i64,
+    pub used: Option<String>,
+}
+
+impl ApiKeyRow {
+    pub fn from_record(key: &ApiKeyRecord) -> ApiKeyRow {
+        let list = |items: &[String]| serde_json::Value::from(items).to_string();
+        let id = |account: &KeyAccount| match &account.id {
+            RecordId::Number(number) => number.to_string(),
+            RecordId::Text(text) => serde_json::Value::from(&**text).to_string(),
+        };
+        ApiKeyRow {
+            name: key.name.clone(),
+            roles: list(&key.roles),
+            account_type: key.account.as_ref().map(|account| account.type_name.clone()),
+            account: key.account.as_ref().map(id),
+            expires: key.expires.map(Timestamp::as_second),
+            networks: list(&key.networks),
+            created: key.created.as_second(),
+            used: key.last_used.map(|day| day.to_string()),
+        }
+    }
+
+    /// The key; an error if another program wrote what cannot be one.
+    pub fn into_record(self) -> Result<ApiKeyRecord> {
+        let wrong = |column: &str| {
+            Error::internal(format!("{API_KEYS_TABLE}: cannot read `{column}` of {}", self.name))
+        };
+        let list = |text: &str, column| serde_json::from_str::<Vec<String>>(text).map_err(|_| wrong(column));
+        let time = |seconds: i64, column| Timestamp::from_second(seconds).map_err(|_| wrong(column));
+        let account = match (&self.account_type, &self.account) {
+            (Some(type_name), Some(id)) => {
+                let id = match serde_json::from_str(id).map_err(|_| wrong("account"))? {
+                    serde_json::Value::String(text) => RecordId::from(text.as_str()),
+                    other => RecordId::Number(other.as_i64().ok_or_else(|| wrong("account"))?),
+                };
+                Some(KeyAccount { type_name: type_name.clone(), id })
+            }
+            // Half an account must not become none, which would be more than the key may do.
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err(wrong("account")),
+        };
+        Ok(ApiKeyRecord {
+            roles: list(&self.roles, "roles")?,
+            account,
+            expires: self.expires.map(|seconds| time(seconds, "expires")).transpose()?,
+            networks: list(&self.networks, "networks")?,
+            created: time(self.created, "created")?,
+            last_used: self.used.as_deref().map(str::parse::<Date>).transpose().map_err(|_| wrong("used"))?,
+            name: self.name,
+        })
+    }
+}
+
+/// The pause before the table is created again, if another node was creating it.
+pub const CREATE_PAUSE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_keep_everything_of_a_key() {
+        let full = ApiKeyRecord {
+            name: "ci".to_owned(),
+            roles: vec!["EDITOR".to_owned(), "ADMIN".to_owned()],
+            account: Some(KeyAccount { type_name: "User".to_owned(), id: RecordId::from("a\"b") }),
+            expires: Timestamp::from_second(1_800_000_000).ok(),
+            networks: vec!["10.0.0.0/8".to_owned()],
+            created: Timestamp::UNIX_EPOCH,
+            last_used: Some(jiff::civil::date(2026, 11, 18)),
+        };
+        let bare = ApiKeyRecord {
+            roles: Vec::new(),
+            account: Some(KeyAccount { type_name: "User".to_owned(), id: RecordId::Number(7) }),
+            expires: None,
+            networks: Vec::new(),
+            last_used: None,
+            ..full.clone()
+        };
+        for key in [full, ApiKeyRecord { account: None, ..bare.clone() }, bare] {
+            assert_eq!(ApiKeyRow::from_record(&key).into_record().unwrap(), key);
+        }
+    }
+
+    #[test]
+    fn half_an_account_is_an_error() {
+        let key = ApiKeyRecord {
+            name: "ci".to_owned(),
+            roles: Vec::new(),
+            account: Some(KeyAccount { type_name: "User".to_owned(), id: RecordId::Number(7) }),
+            expires: None,
+            networks: Vec::new(),
+            created: Timestamp::UNIX_EPOCH,
+            last_used: None,
+        };
+        let row = ApiKeyRow::from_record(&key);
+        assert!(ApiKeyRow { account: None, ..row.clone() }.into_record().is_err());
+        assert!(ApiKeyRow { account: Some("7.5".to_owned()), ..row }.into_record().is_err());
+    }
+}

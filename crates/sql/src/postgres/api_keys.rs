@@ -1,0 +1,117 @@
+//! API keys on PostgreSQL: every look-up asks the database, so a key that one node revoked is good on none.
+
+use futures_util::future::BoxFuture;
+use jiff::civil::Date;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error as DatabaseError, Row};
+
+use trefoil_engine::{ApiKeyRecord, CredentialStore};
+use trefoil_model::error::{Error, Result};
+
+use crate::api_keys::{
+    ADD_KEY, ApiKeyRow, CREATE_ON_POSTGRES, CREATE_PAUSE, FIND_KEY, LIST_KEYS, MARK_USED, REVOKE_KEY,
+};
+use crate::postgres::PostgresStore;
+use crate::postgres::connections::connection::PgConnection;
+use crate::postgres::error::PostgresError;
+
+type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
+
+impl CredentialStore for PostgresStore {
+    fn add_api_key<'s>(&'s self, hash: &'s str, key: &'s ApiKeyRecord) -> BoxFuture<'s, Result<bool>> {
+        let row = ApiKeyRow::from_record(key);
+        Box::pin(async move {
+            let connection = self.connections.acquire_pooled().await?;
+            let created = connection.client().batch_execute(CREATE_ON_POSTGRES).await;
+            if created.is_err() {
+                // Two nodes that create it at once: one of them fails, and finds it there afterwards.
+                tokio::time::sleep(CREATE_PAUSE).await;
+                let again = connection.client().batch_execute(CREATE_ON_POSTGRES).await;
+                again.map_err(|error| connection.classify_error(error).into_error())?;
+            }
+            let ApiKeyRow { name, roles, account_type, account, expires, networks, created, used } = row;
+            let values: Parameters<'_> =
+                &[&hash, &name, &roles, &account_type, &account, &expires, &networks, &created, &used];
+            Ok(execute(&connection, ADD_KEY, values).await? > 0)
+        })
+    }
+
+    fn list_api_keys(&self) -> BoxFuture<'_, Result<Vec<ApiKeyRecord>>> {
+        Box::pin(async { self.read_keys(LIST_KEYS, &[]).await })
+    }
+
+    fn revoke_api_key<'s>(&'s self, name: &'s str) -> BoxFuture<'s, Result<bool>> {
+        Box::pin(async move {
+            let connection = self.connections.acquire_pooled().await?;
+            Ok(execute(&connection, REVOKE_KEY, &[&name]).await? > 0)
+        })
+    }
+
+    fn find_api_key<'s>(&'s self, hash: &'s str) -> BoxFuture<'s, Result<Option<ApiKeyRecord>>> {
+        Box::pin(async move { Ok(self.read_keys(FIND_KEY, &[&hash]).await?.pop()) })
+    }
+
+    fn mark_api_key_used<'s>(&'s self, hash: &'s str, day: Date) -> BoxFuture<'s, Result<()>> {
+        Box::pin(async move {
+            let connection = self.connections.acquire_pooled().await?;
+            execute(&connection, MARK_USED, &[&hash, &day.to_string()]).await.map(drop)
+        })
+    }
+}
+
+impl PostgresStore {
+    async fn read_keys(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<ApiKeyRecord>> {
+        let connection = self.connections.shared_connection()?;
+        let rows = match query(&connection, sql, parameters).await {
+            // A prepared statement may have been lost; reading it again does no harm.
+            Err(PostgresError::Retryable(_)) => query(&connection, sql, parameters).await,
+            result => result,
+        };
+        let rows = rows.map_err(PostgresError::into_error)?;
+        let rows = rows.iter().map(|row| read_row(row).map_err(Error::internal));
+        rows.map(|row| row.and_then(ApiKeyRow::into_record)).collect()
+    }
+}
+
+/// Without the table there are no keys.
+async fn query(
+    connection: &PgConnection,
+    sql: &str,
+    parameters: Parameters<'_>,
+) -> Result<Vec<Row>, PostgresError> {
+    let found = async {
+        let statement = connection.prepare(sql).await?;
+        connection.client().query(&statement, parameters).await
+    };
+    match found.await {
+        Err(error) if is_missing_table(&error) => Ok(Vec::new()),
+        found => found.map_err(|error| connection.classify_error(error)),
+    }
+}
+
+async fn execute(connection: &PgConnection, sql: &str, parameters: Parameters<'_>) -> Result<u64> {
+    match connection.client().execute(sql, parameters).await {
+        Err(error) if is_missing_table(&error) => Ok(0),
+        changed => {
+            changed.map_err(|error| connection.classify_error(error).outcome_unknown_if_lost().into_error())
+        }
+    }
+}
+
+fn is_missing_table(error: &DatabaseError) -> bool {
+    error.code() == Some(&SqlState::UNDEFINED_TABLE)
+}
+
+fn read_row(row: &Row) -> Result<ApiKeyRow, DatabaseError> {
+    Ok(ApiKeyRow {
+        name: row.try_get(0)?,
+        roles: row.try_get(1)?,
+        account_type: row.try_get(2)?,
+        account: row.try_get(3)?,
+        expires: row.try_get(4)?,
+        networks: row.try_get(5)?,
+        created: row.try_get(6)?,
+        used: row.try_get(7)?,
+    })
+}
