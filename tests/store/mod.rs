@@ -392,7 +392,9 @@ fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
         Operation::Aggregate { query, .. } => (Arc::default(), query.cell_count()),
         // A text and nothing else.
         Operation::PlainList(_) => (Arc::default(), 1),
-        Operation::UpdateMany { .. } | Operation::DeleteMany { .. } => (Arc::default(), 0),
+        Operation::UpdateMany { .. } | Operation::DeleteMany { .. } | Operation::SeeImages { .. } => {
+            (Arc::default(), 0)
+        }
     }
 }
 

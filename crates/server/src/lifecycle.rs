@@ -92,7 +92,6 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     };
     let application = load_application(&app, &registry)
         .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
-    application.require_open()?;
     // Bind first: a port that is taken is reported before anything is written.
     let listeners = listen::bind_listeners(&config, application.model.access.is_some())
         .await
@@ -450,8 +449,7 @@ async fn read_application(
         let app = App::load(&folder).map_err(StartError::Application)?;
         let application = load_application(&app, &registry)
             .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
-        application.require_open()?;
-        Ok((app, application))
+            Ok((app, application))
     };
     let result = tokio::task::spawn_blocking(read).await;
     result.unwrap_or_else(|error| Err(StartError::Store(format!("cannot read the schema: {error}"))))
