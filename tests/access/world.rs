@@ -29,8 +29,10 @@ fn answers_are_those_of_the_actors_world() {
     seeds::run(&Trial { name: "access::world", short: 60, long: 3_000 }, |seed| async move {
         let mut chance = Chance::new(seed);
         let case = WorldCase::random(seed, &mut chance).await?;
-        for actor in TestActor::eight(&mut chance, &case.shape, &case.stock) {
-            case.try_requests(&mut chance, &actor).await?;
+        let actors = TestActor::eight(&mut chance, &case.shape, &case.stock);
+        // An open store for each takes time: half of them.
+        for actor in actors.iter().skip(chance.below(2)).step_by(2) {
+            case.try_requests(&mut chance, actor).await?;
         }
         Ok(())
     });
