@@ -38,7 +38,7 @@ struct SeenChange {
 
 #[test]
 fn changes_reach_those_who_may_read_them() {
-    seeds::run(&Trial { name: "access::events", short: 40, long: 1_500 }, |seed| async move {
+    seeds::run(&Trial { name: "access::events", short: 30, long: 1_500 }, |seed| async move {
         let on = if seed % 2 == 0 { On::Postgres } else { On::Sqlite };
         let mut chance = Chance::new(seed);
         let shape = AccessShape::random(&mut chance, RuleWeight::Reading);
@@ -73,6 +73,10 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
         }
         stage.ask(&Asker::Operator, &write.document, &json!({})).await;
         stock = stage.stock(shape).await;
+        // Of a write that was refused there is nothing to wait for.
+        if feed.last_change_number().await.map_err(|error| error.to_string())? == position {
+            continue;
+        }
         let batch = feed.changes_after(position).await.map_err(|error| error.to_string())?;
         position = batch.until.max(position);
         for change in &batch.changes {
@@ -89,12 +93,13 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
             changes.push(change);
         }
     }
-    for listener in &mut listeners {
-        if let Ok(step) = tokio::time::timeout(Duration::from_millis(30), listener.subscription.next()).await
-        {
-            return Err(format!("{:?} is told more than the changes: {}", listener.actor, step_text(&step)));
+    let silences = listeners.iter_mut().map(async |listener| {
+        match tokio::time::timeout(Duration::from_millis(100), listener.subscription.next()).await {
+            Ok(step) => Err(format!("{:?} is told more than the changes: {}", listener.actor, step_text(&step))),
+            Err(_) => Ok(()),
         }
-    }
+    });
+    futures_util::future::join_all(silences).await.into_iter().collect::<Result<(), String>>()?;
     // Again, judged by the records and rules of now.
     let begin = feed.event_id(begin).await.map_err(|error| error.to_string())?;
     for actor in &actors {

@@ -17,9 +17,6 @@ const OPERATORS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
 /// The comparisons of a rule with those that it uses, of which the language allows 64.
 const MOST_COMPARISONS: usize = 40;
 
-/// Whether the served schema says that a required field may be null where it can be hidden.
-const IS_HIDDEN_NULLABLE: bool = false;
-
 /// How many rules a schema has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RuleWeight {
@@ -33,21 +30,7 @@ impl AccessShape {
     pub fn random(chance: &mut Chance, weight: RuleWeight) -> AccessShape {
         let mut shape = AccessShape::without_rules(chance);
         RuleMaker { shape: &mut shape, chance }.add_rules(weight);
-        if !IS_HIDDEN_NULLABLE {
-            shape.relax_hidden_fields();
-        }
         shape
-    }
-
-    /// What may be hidden is not required.
-    fn relax_hidden_fields(&mut self) {
-        let known = self.clone();
-        for (owner, of) in self.types.iter_mut().zip(&known.types) {
-            for (field, is) in owner.fields.iter_mut().zip(&of.fields) {
-                let is_login = field.content == Content::Login;
-                field.required &= is_login || !known.may_be_hidden(is);
-            }
-        }
     }
 
     fn without_rules(chance: &mut Chance) -> AccessShape {
@@ -199,8 +182,7 @@ impl RuleMaker<'_> {
                 };
                 // What nobody may give cannot be required.
                 let is_givable = !(deed == Deed::Create && self.shape.types[of].fields[at].required);
-                let is_login = content == Content::Login && is_read && !IS_HIDDEN_NULLABLE;
-                if is_login || !(is_needed || self.chance.percent(percent) && is_givable) {
+                if !(is_needed || self.chance.percent(percent) && is_givable) {
                     continue;
                 }
                 let rule = match self.chance.below(8) {

@@ -13,6 +13,7 @@ mod events;
 mod examples;
 mod judge;
 mod making;
+mod over_http;
 mod rule_tree;
 mod secrets;
 mod seeds;

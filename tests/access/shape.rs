@@ -165,6 +165,39 @@ impl AccessShape {
         })
     }
 
+    /// All rules, in an order that stays the same.
+    fn rules_mut(&mut self) -> Vec<&mut RuleTree> {
+        let mut found: Vec<&mut RuleTree> = self.everywhere.0.iter_mut().map(|(_, rule)| rule).collect();
+        for owner in &mut self.types {
+            found.extend(owner.rules.0.iter_mut().map(|(_, rule)| rule));
+            found.extend(owner.named.iter_mut().map(|(_, rule)| rule));
+            found.extend(owner.fields.iter_mut().flat_map(|field| &mut field.rules.0).map(|(_, rule)| rule));
+        }
+        found
+    }
+
+    /// The same schema with one simpler rule.
+    pub fn smaller(&self) -> Vec<AccessShape> {
+        let mut found = Vec::new();
+        let count = self.clone().rules_mut().len();
+        for at in 0..count {
+            let rule = self.clone().rules_mut()[at].clone();
+            let parts = match &rule {
+                // What is within sees another record.
+                RuleTree::Exists(..) => Vec::new(),
+                rule => rule.parts().into_iter().cloned().collect(),
+            };
+            let is_constant = matches!(rule, RuleTree::Constant(_));
+            let simplest = (!is_constant).then_some(RuleTree::Constant(true));
+            for smaller in simplest.into_iter().chain(parts) {
+                let mut shape = self.clone();
+                *shape.rules_mut()[at] = smaller;
+                found.push(shape);
+            }
+        }
+        found
+    }
+
     /// The rule of a type for a deed: its own, or that of the schema. Empty: nobody is allowed.
     pub fn rules_for(&self, of: usize, deed: Deed) -> Vec<&RuleTree> {
         let own = self.types[of].rules.get(deed);

@@ -114,11 +114,9 @@ fn is_never(judge: &RuleJudge<'_>, deed: &RecordDeed) -> bool {
         Deed::Update => is_no(deed.of, Deed::Update) || is_no(deed.of, Deed::UpdateTo),
         other => is_no(deed.of, other),
     };
-    // What one may never read one may never change.
-    let is_unseen = deed.id.is_some() && is_no(deed.of, Deed::Read);
     let of_fields =
         deed.given.iter().any(|(at, _)| judge.field_verdict(deed.of, *at, deed.deed) == Verdict::No);
-    of_type || is_unseen || of_fields
+    of_type || of_fields
 }
 
 /// Whether the request itself is refused, by which of its mistakes is not told here: a required field is not given, or
@@ -133,7 +131,10 @@ fn is_wrong(judge: &RuleJudge<'_>, request: &WriteRequest) -> bool {
     let is_login = |deed: &RecordDeed| {
         deed.given.iter().any(|(at, _)| judge.shape.types[deed.of].fields[*at].content == Content::Login)
     };
-    request.deeds.iter().any(lacks) || request.is_of_many && request.deeds.iter().any(is_login)
+    // Whether nothing is found, or the search is refused.
+    let is_unseen = |deed: &RecordDeed| judge.verdict(deed.of, Deed::Read) == Verdict::No;
+    let is_open_for_many = |deed: &RecordDeed| is_login(deed) || is_unseen(deed);
+    request.deeds.iter().any(lacks) || request.is_of_many && request.deeds.iter().any(is_open_for_many)
 }
 
 fn is_seen(judge: &RuleJudge<'_>, of: usize, id: i64) -> bool {

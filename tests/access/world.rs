@@ -29,8 +29,10 @@ fn answers_are_those_of_the_actors_world() {
     seeds::run(&Trial { name: "access::world", short: 60, long: 3_000 }, |seed| async move {
         let mut chance = Chance::new(seed);
         let case = WorldCase::random(seed, &mut chance).await?;
-        for actor in TestActor::eight(&mut chance, &case.shape, &case.stock) {
-            case.try_requests(&mut chance, &actor).await?;
+        let actors = TestActor::eight(&mut chance, &case.shape, &case.stock);
+        // An open store for each takes time: half of them.
+        for actor in actors.iter().skip(chance.below(2)).step_by(2) {
+            case.try_requests(&mut chance, actor).await?;
         }
         Ok(())
     });
@@ -72,7 +74,7 @@ impl WorldCase {
             }
             for _ in 0..REQUESTS.div_ceil(self.shape.types.len()) {
                 let request = ReadMaker { judge, chance, names_all: false }.request(of);
-                self.try_request(&open, &asker, actor, &world, &request).await?;
+                self.try_request(&open, &asker, actor, &request).await?;
             }
         }
         Ok(())
@@ -96,7 +98,6 @@ impl WorldCase {
         open: &AccessStage,
         asker: &Asker,
         actor: &TestActor,
-        world: &AccessStock,
         request: &ReadRequest,
     ) -> Result<(), String> {
         let mut cursor = Value::Null;
@@ -117,11 +118,7 @@ impl WorldCase {
             let answer = self.stage.ask(asker, &request.document, &variables).await;
             let expected = open.ask(&Asker::Operator, &request.document, &variables).await;
             if answer != expected {
-                let head = format!("{:?}: {} {variables}", self.on, request.document);
-                return Err(format!(
-                    "{head}\n  answered {answer}\n  expected {expected}\n{}",
-                    self.description(actor, world)
-                ));
+                return Err(self.smallest(actor, &request.document, &variables).await);
             }
             if expected.starts_with("rejected") || expected.starts_with("failed") {
                 return Err(format!(
@@ -215,16 +212,51 @@ impl WorldCase {
         Ok(())
     }
 
-    /// What is needed to understand a failure.
-    fn description(&self, actor: &TestActor, world: &AccessStock) -> String {
-        let rows = |stock: &AccessStock| -> String {
-            stock.seeds(&self.shape).into_iter().map(|(name, text)| format!("  {name}: {text}\n")).collect()
+    /// What is wrong with the answer, under the simplest rules with which it is still wrong.
+    async fn smallest(&self, actor: &TestActor, document: &str, variables: &Value) -> String {
+        let mut shape = self.shape.clone();
+        let Some(mut known) = self.difference(&shape, actor, document, variables).await else {
+            return format!("{document} {variables}: answered otherwise the second time");
         };
+        'smaller: for _ in 0..30 {
+            for smaller in shape.smaller() {
+                let found = self.difference(&smaller, actor, document, variables).await;
+                // That other rules refuse it is another matter.
+                let is_same = |found: &[String; 2]| {
+                    let refused = |answer: &str| answer.contains("FORBIDDEN") || answer.contains("UNAUTHENTICATED");
+                    refused(&found[0]) == refused(&known[0])
+                };
+                if let Some(found) = found.filter(is_same) {
+                    (shape, known) = (smaller, found);
+                    continue 'smaller;
+                }
+            }
+            break;
+        }
+        let [answer, expected] = known;
+        let rows: String =
+            self.stock.seeds(&shape).into_iter().map(|(name, text)| format!("  {name}: {text}\n")).collect();
         format!(
-            "actor: {actor:?}\nall records:\n{}their world:\n{}{}",
-            rows(&self.stock),
-            rows(world),
-            self.shape.protected_sdl()
+            "{:?}: {document} {variables}\n  by {actor:?}\n  answered {answer}\n  expected {expected}\n{rows}{}",
+            self.on,
+            shape.protected_sdl()
         )
+    }
+
+    /// Both answers under these rules, if they differ.
+    async fn difference(
+        &self,
+        shape: &AccessShape,
+        actor: &TestActor,
+        document: &str,
+        variables: &Value,
+    ) -> Option<[String; 2]> {
+        let world = RuleJudge { shape, stock: &self.stock, actor, old: None }.world();
+        let stage = AccessStage::protected(self.on, shape, &self.stock).await.ok()?;
+        let open = AccessStage::open(On::Sqlite, shape, &world).await.ok()?;
+        let asker = Asker::Actor(actor.for_engine(shape, &self.stock, stage.engine.model()));
+        let answer = stage.ask(&asker, document, variables).await;
+        let expected = open.ask(&Asker::Operator, document, variables).await;
+        (answer != expected).then_some([answer, expected])
     }
 }
