@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use http::header::{ACCEPT, CACHE_CONTROL, HeaderName, LOCATION, VARY};
+use http::HeaderMap;
+use http::header::{ACCEPT, CACHE_CONTROL, VARY};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
 
 use trefoil_engine::{Engine, EngineRequest, IdempotencyKey, JobResult, Operation, Outcome};
 use trefoil_http::errors::problem::Problem;
@@ -16,12 +16,11 @@ use trefoil_model::naming::names;
 use trefoil_model::{FieldId, KeyForm, RecordId, RecordType, RecordTypeId};
 
 use crate::ServedResources;
-use crate::collection::{Collection, decode_segment, id_from_segment, readable_fields, record_path};
+use crate::collection::{Collection, decode_segment, id_from_segment, readable_fields};
 use crate::list_query::{ListQuery, ParamSet, query_problem};
 use crate::parsed_body::BodyKind;
 use crate::record_shape::RecordShape;
 use crate::row_writer::{EncodedRows, RowWriter};
-use crate::write::header_value;
 
 /// A request for a collection or its records.
 pub struct ResourceRequest<'a> {
@@ -118,12 +117,6 @@ impl ResourceRequest<'_> {
     /// The tag of a version of a record, for those who see the same as the actor.
     pub fn etag(&self, shape: &RecordShape, version: i64, encoded: &[u8]) -> String {
         shape.etag(self.resources.engine.access_class(), version, encoded)
-    }
-
-    /// Where a written record is, if it may be read.
-    pub fn location(&self, id: &RecordId) -> Option<(HeaderName, HeaderValue)> {
-        let may_read = self.resources.engine.may(AccessAction::Read, self.collection.record);
-        may_read.then(|| (LOCATION, header_value(&record_path(&self.collection.path, id))))
     }
 
     /// Runs operations that only read.

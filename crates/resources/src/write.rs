@@ -11,10 +11,12 @@ use trefoil_engine::{
 };
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::{etags, idempotency};
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{KeyForm, RecordId};
 
 use crate::body_text;
+use crate::collection::record_path;
 use crate::field_values::FieldValues;
 use crate::record_shape::etag_version;
 use crate::request::ResourceRequest;
@@ -85,6 +87,12 @@ impl ResourceRequest<'_> {
         let (encoded, _) =
             self.read_rows(vec![operation], RowWriter::new(shape, RowEncoding::SingleObject)).await?;
         Ok(encoded.version)
+    }
+
+    /// Where a written record is, if it may be read.
+    pub fn location(&self, id: &RecordId) -> Option<(HeaderName, HeaderValue)> {
+        let may_read = self.resources.engine.may(AccessAction::Read, self.collection.record);
+        may_read.then(|| (LOCATION, header_value(&record_path(&self.collection.path, id))))
     }
 
     pub fn idempotency_key(&self, bytes: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {

@@ -27,9 +27,16 @@ pub async fn show_banner(
     unreadable: &UnreadableTables,
 ) {
     let url = listen::server_url(addresses);
+    let access = access_text(engine);
+    if let Some(address) = addresses.iter().find(|address| listen::is_reachable(&[**address]))
+        && access.is_none()
+    {
+        tracing::warn!(
+            "everybody who reaches {address} may read and change everything: no @allow, no @account"
+        );
+    }
     let count = tokio::time::timeout(COUNT_TIMEOUT, count_all_records(engine, unreadable)).await;
     let records = count.unwrap_or_else(|_| format!("not counted within {COUNT_TIMEOUT:?}"));
-    let access = access_text(engine);
     if !std::io::stderr().is_terminal() || config.log_format == LogFormat::Json {
         if let Some(access) = &access {
             tracing::info!("access: {access}");

@@ -151,14 +151,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     tokio::spawn({
         let (config, engine, shutdown) = (config.clone(), engine.as_operator(), shutdown.clone());
         let addresses = addresses.clone();
-        let access = application.model.access.is_some();
         async move {
-            if !access && listen::is_reachable(&addresses) {
-                let address = addresses.first().map(ToString::to_string).unwrap_or_default();
-                tracing::warn!(
-                    "everybody who reaches {address} may read and change everything: no @allow, no @account"
-                );
-            }
             tokio::select! {
                 () = banner::show_banner(&app, &config, &engine, &addresses, &unreadable) => (),
                 () = shutdown.wait_for_drain() => (),
@@ -472,21 +465,12 @@ impl ReloadContext {
         }
     }
 
-    /// An application does not lose its rules while others reach it, unless the operator has said so.
-    fn refuse_opening(&self, application: &LoadedApplication) -> Result<(), StartError> {
-        let opens = self.protected_mode.is_on() && application.model.access.is_none();
-        if !opens || !self.is_reachable || self.config.open {
-            return Ok(());
-        }
-        let reason = "the schema has no @allow and no @account any more, so everybody who reaches this server could read \
-                      and change everything: put the rules back, or start the server with --open to allow this";
-        Err(StartError::Schema(reason.to_owned()))
-    }
-
     /// Requests see the reload as one step: they wait at the gate until the tables and all interfaces are replaced.
     async fn reload(&self, folder: &Path) -> Result<usize, StartError> {
         let (app, application) = read_application(folder.to_owned(), self.registry.clone()).await?;
-        self.refuse_opening(&application)?;
+        if self.protected_mode.is_on() && self.is_reachable && !self.config.open {
+            application.require_rules()?;
+        }
         let changes_tables =
             !migrate_store(&self.store, &application, &app, MigrationMode::Plan).await?.steps.is_empty();
         let grace = if changes_tables {

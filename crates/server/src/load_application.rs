@@ -123,6 +123,16 @@ fn reserved_paths(app: &App) -> Vec<ReservedPath> {
 }
 
 impl LoadedApplication {
+    /// Refuses an application without rules: one that is served does not lose them while others reach it.
+    pub fn require_rules(&self) -> Result<(), StartError> {
+        if self.model.access.is_some() {
+            return Ok(());
+        }
+        let reason = "the schema has no @allow and no @account any more, so everybody who reaches this server could read \
+                      and change everything: put the rules back, or start the server with --open to allow this";
+        Err(StartError::Schema(reason.to_owned()))
+    }
+
     /// The name of the application, if its schema has rules.
     pub fn protected_name<'a>(&self, app: &'a App) -> Option<&'a str> {
         self.model.access.as_ref().map(|_| app.name.as_str())
