@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 
 use trefoil_config::{NetworkListSyntax, SettingSyntax};
 use trefoil_engine::{ActorIdentity, ApiKeyRecord, DataVersion, Engine};
@@ -20,7 +21,7 @@ use crate::api_key::ApiKey;
 use crate::digest::{hexadecimal, sha256};
 use crate::jwt::{TokenRefusal, TokenVerifier, VerifiedToken};
 
-/// The most identities that are kept for one version of the data.
+/// The most identities that are kept.
 const KEPT_IDENTITIES: usize = 10_000;
 
 /// A credential as a request has it.
@@ -65,17 +66,20 @@ pub struct CredentialVerifier {
     engine: Engine,
     accounts: Option<AccountReader>,
     tokens: TokenVerifier,
-    kept: Mutex<KeptIdentities>,
+    /// The last identities by the SHA-256 of their credentials.
+    kept: Cache<[u8; 32], KeptIdentity>,
     /// The day on which a use of a key was last recorded, by hash.
     marked: Arc<Mutex<HashMap<String, Date>>>,
 }
 
-/// What was found in one version of the data. A key that is revoked makes another version.
-#[derive(Default)]
-struct KeptIdentities {
+/// An identity as it was in one version of the data. A key that is revoked makes another version.
+#[derive(Clone)]
+struct KeptIdentity {
+    /// `None` if it must be found anew in every request.
     version: Option<DataVersion>,
-    keys: HashMap<String, (ApiKeyRecord, Arc<ActorIdentity>)>,
-    tokens: HashMap<[u8; 32], Arc<ActorIdentity>>,
+    identity: Arc<ActorIdentity>,
+    /// Of a key.
+    record: Option<Arc<ApiKeyRecord>>,
 }
 
 impl CredentialVerifier {
@@ -84,13 +88,9 @@ impl CredentialVerifier {
             engine: engine.as_operator(),
             accounts: AccountReader::new(engine),
             tokens,
-            kept: Mutex::default(),
+            kept: Cache::new(KEPT_IDENTITIES),
             marked: Arc::default(),
         }
-    }
-
-    pub fn tokens(&self) -> &TokenVerifier {
-        &self.tokens
     }
 
     /// Whom a credential proves, as every change acknowledged before this call has left it.
@@ -115,17 +115,14 @@ impl CredentialVerifier {
         })?;
         let hash = key.hash();
         let version = self.engine.data_version();
-        let kept = self.kept_for(version, |kept| kept.keys.get(&hash).cloned());
-        let (record, identity) = match kept {
-            Some(found) => found,
-            None => {
+        let (identity, record) = match self.find_kept(&sha256(text), version) {
+            Some(KeptIdentity { identity, record: Some(record), .. }) => (identity, record),
+            Some(KeptIdentity { record: None, .. }) | None => {
                 let found = self.engine.credentials()?.find_api_key(&hash).await?;
-                let record = found.ok_or_else(|| CredentialRefusal::Bad("no such API key".to_owned()))?;
-                let identity = Arc::new(self.identity_of_key(&record).await?);
-                self.keep(version, |kept| {
-                    kept.keys.insert(hash.clone(), (record.clone(), identity.clone()));
-                });
-                (record, identity)
+                let record =
+                    Arc::new(found.ok_or_else(|| CredentialRefusal::Bad("no such API key".to_owned()))?);
+                let identity = self.identity_of_key(&record).await?;
+                (self.keep(sha256(text), version, identity, Some(record.clone())), record)
             }
         };
         check_use(&record, address, Timestamp::now())?;
@@ -169,14 +166,11 @@ impl CredentialVerifier {
         let verified = self.tokens.verify(text, header, Timestamp::now()).await?;
         let version = self.engine.data_version();
         let hash = sha256(text);
-        if let Some(identity) = self.kept_for(version, |kept| kept.tokens.get(&hash).cloned()) {
-            return Ok(identity);
+        if let Some(kept) = self.find_kept(&hash, version) {
+            return Ok(kept.identity);
         }
-        let identity = Arc::new(self.identity_of_token(&verified).await?);
-        self.keep(version, |kept| {
-            kept.tokens.insert(hash, identity.clone());
-        });
-        Ok(identity)
+        let identity = self.identity_of_token(&verified).await?;
+        Ok(self.keep(hash, version, identity, None))
     }
 
     async fn identity_of_token(&self, token: &VerifiedToken) -> Result<ActorIdentity, CredentialRefusal> {
@@ -209,28 +203,26 @@ impl CredentialVerifier {
         })
     }
 
-    /// What is kept for this version of the data, if the store can tell versions.
-    fn kept_for<T>(
-        &self,
-        version: Option<DataVersion>,
-        find: impl FnOnce(&KeptIdentities) -> Option<T>,
-    ) -> Option<T> {
-        let kept = self.kept.lock();
-        if version.is_some() && kept.version == version { find(&kept) } else { None }
+    /// The identity as it is in this version of the data, if the store can tell versions.
+    fn find_kept(&self, hash: &[u8; 32], version: Option<DataVersion>) -> Option<KeptIdentity> {
+        self.kept.get(hash).filter(|kept| version.is_some() && kept.version == version)
     }
 
-    /// Keeps what was read since `version` was the version of the data: if something changed meanwhile, the version of the
-    /// next request differs, and it is not used.
-    fn keep(&self, version: Option<DataVersion>, add: impl FnOnce(&mut KeptIdentities)) {
+    /// Keeps an identity that was read since `version` was the version of the data: if something changed meanwhile, that of
+    /// the next request differs. An identity that has not changed stays the same one, with all that was made for it.
+    fn keep(
+        &self,
+        hash: [u8; 32],
+        version: Option<DataVersion>,
+        identity: ActorIdentity,
+        record: Option<Arc<ApiKeyRecord>>,
+    ) -> Arc<ActorIdentity> {
         let is_lasting = self.accounts.as_ref().is_none_or(AccountReader::is_lasting);
-        if version.is_none() || !is_lasting {
-            return;
-        }
-        let mut kept = self.kept.lock();
-        if kept.version != version || kept.keys.len() + kept.tokens.len() >= KEPT_IDENTITIES {
-            *kept = KeptIdentities { version, ..KeptIdentities::default() };
-        }
-        add(&mut kept);
+        let known = self.kept.get(&hash).map(|kept| kept.identity).filter(|known| **known == identity);
+        let identity = known.unwrap_or_else(|| Arc::new(identity));
+        let version = version.filter(|_| is_lasting);
+        self.kept.insert(hash, KeptIdentity { version, identity: identity.clone(), record });
+        identity
     }
 
     /// Records the day of a use, once a day and without making the request wait.

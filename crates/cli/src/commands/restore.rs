@@ -58,8 +58,13 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     let new_store_note =
         "\nThis is not the store that was backed up: use a different file or folder for its backups.";
     let new_store_note = if restored.is_new_store { new_store_note } else { "" };
+    let keys = restored.api_keys.join(", ");
+    let keys_note = match restored.api_keys.len() {
+        0 => String::new(),
+        _ => format!("\nThese API keys are good again: {keys}; end one with `trefoil key revoke NAME`."),
+    };
     print_output(&format!(
-        "{to}: {} records restored{time_note}{new_store_note}\n",
+        "{to}: {} records restored{time_note}{new_store_note}{keys_note}\n",
         group_thousands(restored.records)
     ))
 }

@@ -30,6 +30,8 @@ pub struct RestoreResult {
     pub at: Option<String>,
     /// True if it is not the store that was backed up, which may be in use elsewhere.
     pub is_new_store: bool,
+    /// The names of its API keys, which are good again even if they were revoked since.
+    pub api_keys: Vec<String>,
 }
 
 /// Copies the store in `file`, a backup or the file of a store, into `to`. An existing store is not replaced with one
@@ -78,7 +80,8 @@ pub async fn restore_store(
     }
     let (records, rows) = (count_records(&metadata, &read), read.iter().map(|digest| digest.rows).sum());
     let is_new_store = metadata.store_id() != backup_id;
-    Ok(RestoreResult { records, rows, at: label.map(|label| label.at), is_new_store })
+    let api_keys = if metadata.has_api_keys { source.api_key_names().await? } else { Vec::new() };
+    Ok(RestoreResult { records, rows, at: label.map(|label| label.at), is_new_store, api_keys })
 }
 
 async fn restore_into_file(

@@ -107,6 +107,22 @@ impl StoreHandle {
         }
     }
 
+    /// The names in the table of API keys, which must be there.
+    pub async fn api_key_names(&self) -> Result<Vec<String>, TransferError> {
+        let sql = "SELECT \"name\" FROM \"trefoil_api_keys\" ORDER BY \"name\"";
+        match self {
+            StoreHandle::Sqlite(connection) => {
+                let mut statement = connection.prepare(sql)?;
+                let names = statement.query_map([], |row| row.get(0))?;
+                Ok(names.collect::<rusqlite::Result<_>>()?)
+            }
+            StoreHandle::Postgres(client) => {
+                let rows = client.query(sql, &[]).await?;
+                rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+            }
+        }
+    }
+
     /// True if the database contains a store.
     pub async fn is_store(&self) -> Result<bool, TransferError> {
         self.has_table("trefoil_meta").await
