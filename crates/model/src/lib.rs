@@ -374,6 +374,12 @@ impl RecordType {
         by_name.or_else(|| self.fields.iter().position(is_text).map(FieldId))
     }
 
+    /// True if searches may use the full-text index: it has the texts of all records, also those that rules hide.
+    pub fn has_open_index(&self) -> bool {
+        let mut fields = self.search_fields().peekable();
+        fields.peek().is_some() && fields.all(|field| !field.may_be_hidden)
+    }
+
     /// The fields of the full-text index; without any, a search reads all records.
     pub fn search_fields(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter().filter(|field| field.search_weight.is_some())

@@ -12,7 +12,7 @@ use http::header::CONTENT_TYPE;
 use tokio::time::Interval;
 
 use trefoil_engine::changes::{FeedGeneration, image_cell};
-use trefoil_engine::{ChangeBatch, ChangeFeed, ChangeKind, Engine, Operation, RecordChange, Row};
+use trefoil_engine::{ChangeBatch, ChangeFeed, ChangeKind, Engine, RecordChange, Row};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::error_log::{LogScope, StreamEnd};
 use trefoil_http::errors::problem::Problem;
@@ -22,13 +22,11 @@ use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::shutdown::{DrainWaiter, Shutdown};
 use trefoil_http::streaming::response;
-use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, FieldId, RecordTypeId};
 use trefoil_resources::list_query::{ListQuery, ParamSet};
 use trefoil_resources::record_shape::RecordShape;
-use trefoil_resources::request::{ResourceRequest, read_rows};
-use trefoil_resources::row_writer::{RowEncoding, RowWriter};
+use trefoil_resources::request::ResourceRequest;
 
 use crate::stream_snapshot::ListSnapshot;
 
@@ -81,13 +79,9 @@ async fn open_stream(
     let starts_anew = last_id.is_none() || reset.is_some();
     let snapshot = (query.snapshot && starts_anew)
         .then(|| ListSnapshot::new(engine.clone(), request.collection.record, shape.clone()));
-    let is_judged = engine.access_view().is_some_and(|view| {
-        let (read, mut fields) = (AccessAction::Read, shape.selection.columns.iter());
-        view.verdict(read, request.collection.record) != AccessVerdict::Yes
-            || fields.any(|field| view.field_verdict(request.collection.record, *field) != AccessVerdict::Yes)
-    });
     Ok(ChangeStream {
-        judge: is_judged.then(|| (engine.clone(), request.collection.record)),
+        engine: engine.clone(),
+        record: request.collection.record,
         feed: feed.clone(),
         generation,
         position,
@@ -106,8 +100,9 @@ async fn open_stream(
 
 /// The change stream of one client.
 struct ChangeStream {
-    /// Reads what a change shows to the actor; `None` if that is all of it.
-    judge: Option<(Engine, RecordTypeId)>,
+    /// Of the actor, who gets the changes that they may see.
+    engine: Engine,
+    record: RecordTypeId,
     feed: ChangeFeed,
     /// A schema reload ends the stream. The client reconnects to the new schema with its last event id.
     generation: FeedGeneration,
@@ -218,15 +213,15 @@ impl ChangeStream {
 
     async fn encode_changes(&mut self, batch: &ChangeBatch) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        for change in batch.changes.iter().filter(|change| self.is_relevant(change)) {
-            let Some(shown) = self.shown_record(change).await? else { continue };
+        let seen = self.engine.seen_changes(self.record, batch).await?;
+        for change in seen.iter().filter(|change| self.is_relevant(change)) {
             let head = format!(
                 "event: {}\nid: {}\ndata: ",
                 change.kind.name(),
                 self.feed.event_id(change.number).await?
             );
             out.extend_from_slice(head.as_bytes());
-            out.extend_from_slice(&shown);
+            self.shape.write_json(&mut out, &ChangeRow { columns: &self.columns, change });
             out.extend_from_slice(b"\n\n");
             self.stream_guard.event_delivered();
         }
@@ -235,20 +230,6 @@ impl ChangeStream {
             snapshot.forget_up_to(self.position);
         }
         Ok(out)
-    }
-
-    /// The record as JSON, as the actor sees it; `None` if they do not.
-    async fn shown_record(&self, change: &RecordChange) -> Result<Option<Vec<u8>>> {
-        let mut shown = Vec::new();
-        let Some((engine, record)) = &self.judge else {
-            self.shape.write_json(&mut shown, &ChangeRow { columns: &self.columns, change });
-            return Ok(Some(shown));
-        };
-        let (image, selection) = (change.image.clone(), self.shape.selection.clone());
-        let operation = Operation::ReadImage { record: *record, image, selection };
-        let rows = RowWriter::new(&self.shape, RowEncoding::SingleObject);
-        let (read, _) = read_rows(engine, vec![operation], rows).await?;
-        Ok((read.row_count > 0).then_some(read.bytes))
     }
 
     fn is_relevant(&self, change: &RecordChange) -> bool {

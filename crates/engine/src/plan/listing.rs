@@ -87,7 +87,7 @@ pub(super) fn plan_listing(model: &Model, record: &RecordType, listing: &Listing
         let text = text.as_deref();
         text.map(|text| cursor::decode(model, record, &listing.sort_keys, name, text)).transpose()
     };
-    let is_indexed = record.search_fields().next().is_some();
+    let is_indexed = record.has_open_index();
     let mut planned = PlannedListing {
         predicates,
         sort_keys: listing.sort_keys.clone(),

@@ -281,7 +281,7 @@ fn plan_one_of(
 
 /// The predicate that every word of this text occurs in a record.
 pub fn search_predicate(model: &Model, record: &RecordType, text: &str) -> Predicate {
-    if record.search_fields().next().is_some() {
+    if record.has_open_index() {
         let words: Vec<StoredValue> =
             search_words::index_words(text).into_iter().map(StoredValue::Text).collect();
         return match words.is_empty() {
