@@ -85,7 +85,7 @@ struct KeptIdentity {
 impl CredentialVerifier {
     pub fn new(engine: &Engine, tokens: TokenVerifier) -> CredentialVerifier {
         CredentialVerifier {
-            engine: engine.as_operator(),
+            engine: engine.clone(),
             accounts: AccountReader::new(engine),
             tokens,
             kept: Cache::new(KEPT_IDENTITIES),
