@@ -12,6 +12,11 @@ const OPERATORS: &[(&str, usize, &str)] = &[
         2,
         "where it is made: on request, and for everybody where there are no rules",
     ),
+    (
+        "crates/credentials/src/account_reader.rs",
+        1,
+        "the account of an actor, before it is known what the actor may do",
+    ),
     ("crates/engine/src/measured_relations.rs", 1, "the average lengths of lists, which no answer shows"),
     ("crates/engine/src/plan/mod.rs", 2, "imports and other bulk writes of commands"),
     ("crates/server/src/command_store.rs", 1, "commands on the machine: export and import"),

@@ -56,7 +56,19 @@ impl From<TokenRefusal> for CredentialRefusal {
     fn from(refusal: TokenRefusal) -> CredentialRefusal {
         match refusal {
             TokenRefusal::NoKeysYet { retry_after } => CredentialRefusal::NotYet { retry_after },
-            other => CredentialRefusal::Bad(format!("a token is refused: {other}")),
+            TokenRefusal::TooLong
+            | TokenRefusal::Malformed
+            | TokenRefusal::Critical
+            | TokenRefusal::Type
+            | TokenRefusal::Algorithm
+            | TokenRefusal::Issuer
+            | TokenRefusal::Audience
+            | TokenRefusal::Key
+            | TokenRefusal::Signature
+            | TokenRefusal::Expiry
+            | TokenRefusal::Expired
+            | TokenRefusal::NotYet
+            | TokenRefusal::Account => CredentialRefusal::Bad(format!("a token is refused: {refusal}")),
         }
     }
 }
@@ -85,7 +97,7 @@ struct KeptIdentity {
 impl CredentialVerifier {
     pub fn new(engine: &Engine, tokens: TokenVerifier) -> CredentialVerifier {
         CredentialVerifier {
-            engine: engine.as_operator(),
+            engine: engine.clone(),
             accounts: AccountReader::new(engine),
             tokens,
             kept: Cache::new(KEPT_IDENTITIES),

@@ -12,10 +12,10 @@ use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, RootKind, Value};
 
 use crate::abstract_operation::AbstractOperation;
+use crate::access::CredentialStore;
 use crate::access::{AccessView, Actor, Authority, RuleCache};
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
-use crate::credential_store::CredentialStore;
 use crate::operation::{Operation, Outcome};
 use crate::plain_list;
 use crate::plan::{MeasuredLengths, Plan, PlanLimits};

@@ -17,7 +17,6 @@ pub mod cursor;
 pub mod plan;
 
 // The interface to the databases.
-mod credential_store;
 mod row;
 mod store;
 
@@ -50,15 +49,14 @@ mod schema_swap_gate;
 
 pub use crate::abstract_operation::{AbstractOperation, AbstractRequest};
 pub use crate::access::{
-    AccessView, AccountFacts, Actor, ActorIdentity, ActorPath, ActorRules, Authority, FieldView, FoldedRule,
-    TypeView, rule_values,
+    AccessView, AccountFacts, Actor, ActorIdentity, ActorPath, ActorRules, ApiKeyRecord, Authority,
+    CredentialStore, FieldView, FoldedRule, KeyAccount, TypeView, rule_values,
 };
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
     ChangeBatch, ChangeFeed, ChangeFilter, ChangeKind, ChangeLog, LogEpoch, RecordChange, RecordImage,
 };
-pub use crate::credential_store::{ApiKeyRecord, CredentialStore, KeyAccount};
 pub use crate::engine::{
     Engine, EngineRequest, ResolverBinding, ResolverCall, ResolverFn, ResolverRegistry, ResolverResult,
     downcast_sink,

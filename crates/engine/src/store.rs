@@ -11,8 +11,8 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 
+use crate::access::CredentialStore;
 use crate::changes::{ChangeLog, RecordChange};
-use crate::credential_store::CredentialStore;
 use crate::plan::{Plan, relation_target};
 use crate::row::RowSink;
 

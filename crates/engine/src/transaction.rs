@@ -9,8 +9,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Result};
 
+use crate::access::CredentialStore;
 use crate::changes::{ChangeLog, RecordChange};
-use crate::credential_store::CredentialStore;
 use crate::engine::Engine;
 use crate::row::RowSink;
 use crate::store::{

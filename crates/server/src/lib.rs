@@ -20,7 +20,6 @@ pub mod http1;
 
 // Who asks.
 mod authentication;
-mod key_fetcher;
 
 mod batch_routes;
 #[cfg(test)]

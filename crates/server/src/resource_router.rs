@@ -112,7 +112,7 @@ impl ResourceState {
 
     fn route_info(&self, path: &str) -> Option<RouteInfo> {
         let matched = self.match_path(path)?;
-        let is_public = matches!(matched, MatchedResource::Text(_));
+        let is_public = matches!(matched, MatchedResource::Text(text) if text.is_public());
         let (route, format_policy) = match matched {
             MatchedResource::Text(_) => (path.to_owned(), FormatPolicy::Always(ErrorFormat::Text)),
             MatchedResource::List(list) if list.has_page => {

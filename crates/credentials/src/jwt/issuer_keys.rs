@@ -157,10 +157,13 @@ impl IssuerKeys {
 mod tests {
     use super::*;
 
+    /// A key with its age, or why there is none.
+    type FakeAnswer = Result<(&'static str, Option<u64>), &'static str>;
+
     /// An issuer that gives the answers of the list one after the other, the last one for ever.
     #[derive(Default)]
     struct FakeIssuer {
-        answers: Mutex<Vec<Result<(&'static str, Option<u64>), &'static str>>>,
+        answers: Mutex<Vec<FakeAnswer>>,
         fetched: Mutex<Vec<Instant>>,
     }
 
@@ -181,9 +184,7 @@ mod tests {
     const ONE: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
     const OTHER: &str = "21qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 
-    fn start(
-        answers: Vec<Result<(&'static str, Option<u64>), &'static str>>,
-    ) -> (Arc<FakeIssuer>, Arc<IssuerKeys>) {
+    fn start(answers: Vec<FakeAnswer>) -> (Arc<FakeIssuer>, Arc<IssuerKeys>) {
         let issuer = Arc::new(FakeIssuer { answers: Mutex::new(answers), fetched: Mutex::default() });
         let keys = Arc::new(IssuerKeys::fetched(issuer.clone()));
         tokio::spawn(keys.clone().keep_fresh("test".to_owned()));

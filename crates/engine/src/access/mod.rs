@@ -3,11 +3,13 @@
 mod access_view;
 mod actor;
 mod authority;
+mod credential_store;
 mod record_test;
 mod rule_cache;
 
 pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};
 pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity};
 pub use crate::access::authority::Authority;
+pub use crate::access::credential_store::{ApiKeyRecord, CredentialStore, KeyAccount};
 pub(crate) use crate::access::rule_cache::RuleCache;
 pub use trefoil_model::access::ActorPath;

@@ -14,9 +14,6 @@ pub(crate) mod execute_write;
 pub(crate) mod run_job;
 pub(crate) mod short_reads;
 
-// Credentials.
-pub(crate) mod api_keys;
-
 // Parts of jobs.
 pub(crate) mod atomic_batch;
 pub(crate) mod constraint_errors;

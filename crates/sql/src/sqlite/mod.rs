@@ -19,8 +19,7 @@ pub(crate) mod execute_read;
 pub(crate) mod execute_write;
 pub(crate) mod plain_lists;
 
-// Long transactions, credentials, idempotency keys, the change log and its limits.
-pub(crate) mod api_keys;
+// Long transactions, idempotency keys, the change log and its limits.
 pub(crate) mod change_log;
 pub(crate) mod data_version;
 pub(crate) mod idempotency_keys;
@@ -160,7 +159,7 @@ impl SqliteStore {
     }
 
     /// Runs a look-up on the caller's thread or, if that would have to wait for a lock, on a reader thread.
-    async fn look_up<T: Send + 'static>(
+    pub(crate) async fn look_up<T: Send + 'static>(
         &self,
         query: impl Fn(SqliteSession<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {

@@ -22,7 +22,7 @@ impl CredentialStore for PostgresStore {
     fn add_api_key<'s>(&'s self, hash: &'s str, key: &'s ApiKeyRecord) -> BoxFuture<'s, Result<bool>> {
         let row = ApiKeyRow::from_record(key);
         Box::pin(async move {
-            let connection = self.connections.acquire_pooled().await?;
+            let connection = self.connections().acquire_pooled().await?;
             let created = connection.client().batch_execute(CREATE_ON_POSTGRES).await;
             if created.is_err() {
                 // Two nodes that create it at once: one of them fails, and finds it there afterwards.
@@ -43,7 +43,7 @@ impl CredentialStore for PostgresStore {
 
     fn revoke_api_key<'s>(&'s self, name: &'s str) -> BoxFuture<'s, Result<bool>> {
         Box::pin(async move {
-            let connection = self.connections.acquire_pooled().await?;
+            let connection = self.connections().acquire_pooled().await?;
             Ok(execute(&connection, REVOKE_KEY, &[&name]).await? > 0)
         })
     }
@@ -54,15 +54,15 @@ impl CredentialStore for PostgresStore {
 
     fn mark_api_key_used<'s>(&'s self, hash: &'s str, day: Date) -> BoxFuture<'s, Result<()>> {
         Box::pin(async move {
-            let connection = self.connections.acquire_pooled().await?;
-            execute(&connection, MARK_USED, &[&hash, &day.to_string()]).await.map(drop)
+            let connection = self.connections().acquire_pooled().await?;
+            execute(&connection, MARK_USED, &[&day.to_string(), &hash]).await.map(drop)
         })
     }
 }
 
 impl PostgresStore {
     async fn read_keys(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<ApiKeyRecord>> {
-        let connection = self.connections.shared_connection()?;
+        let connection = self.connections().shared_connection()?;
         let rows = match query(&connection, sql, parameters).await {
             // A prepared statement may have been lost; reading it again does no harm.
             Err(PostgresError::Retryable(_)) => query(&connection, sql, parameters).await,

@@ -1,4 +1,4 @@
-//! API keys in SQLite.
+//! API keys in SQLite, looked up by their hash.
 
 use futures_util::future::BoxFuture;
 use jiff::civil::Date;
@@ -57,7 +57,7 @@ impl CredentialStore for SqliteStore {
         let (hash, day) = (hash.to_owned(), day.to_string());
         Box::pin(async move {
             let marked =
-                self.run_on_writer(move |connection| or_empty(connection.execute(MARK_USED, [hash, day])));
+                self.run_on_writer(move |connection| or_empty(connection.execute(MARK_USED, [day, hash])));
             marked.await?.map(drop).map_err(|error| store_error(&error))
         })
     }

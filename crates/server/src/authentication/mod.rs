@@ -1,5 +1,7 @@
 //! [`ServerAuthenticator`]: whose credentials are, for the application that is served now.
 
+mod key_fetcher;
+
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use trefoil_engine::{ActorIdentity, Engine};
 use trefoil_http::authentication::{ClientAuthenticator, IdentityFailure, PresentedCredential};
 
 use crate::StartError;
-use crate::key_fetcher::{HttpKeyFetcher, KeyLocation};
+use crate::authentication::key_fetcher::{HttpKeyFetcher, KeyLocation};
 
 /// The shortest secret that tokens may be signed with, in bytes.
 const MIN_SECRET_BYTES: usize = 32;

@@ -1,5 +1,8 @@
 //! The table of API keys in both databases, and its rows.
 
+mod postgres;
+mod sqlite;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,7 +26,7 @@ pub const CREATE_ON_POSTGRES: &str = "CREATE TABLE IF NOT EXISTS \"trefoil_api_k
      \"expires\" bigint, \"networks\" text COLLATE \"C\" NOT NULL, \"created\" bigint NOT NULL, \
      \"used\" text COLLATE \"C\")";
 
-// The same on both databases.
+// The same on both databases. SQLite numbers parameters in the order in which they are written.
 pub const ADD_KEY: &str = "INSERT INTO trefoil_api_keys \
      (hash, name, roles, account_type, account, expires, networks, created, used) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (name) DO NOTHING";
@@ -33,7 +36,7 @@ pub const REVOKE_KEY: &str = "DELETE FROM trefoil_api_keys WHERE name = $1";
 pub const FIND_KEY: &str = "SELECT name, roles, account_type, account, expires, networks, created, used \
      FROM trefoil_api_keys WHERE hash = $1";
 pub const MARK_USED: &str =
-    "UPDATE trefoil_api_keys SET used = $2 WHERE hash = $1 AND (used IS NULL OR used < $2)";
+    "UPDATE trefoil_api_keys SET used = $1 WHERE hash = $2 AND (used IS NULL OR used < $1)";
 
 /// A key as its columns hold it. Times are seconds since 1970, lists and ids are JSON.
 #[derive(Debug, Clone, PartialEq)]
