@@ -41,8 +41,9 @@ export async function start(bin, args = [], env = {}, given = undefined) {
   const address = new Promise((resolve) => {
     const read = (text) => {
       printed += text
-      const found = /http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):\d+/.exec(printed)
-      if (found) resolve(found[0])
+      // The log may name other addresses before, such as that of an issuer of tokens.
+      const found = /listening on (http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):\d+)/.exec(printed)
+      if (found) resolve(found[1])
     }
     child.stdout.setEncoding('utf8').on('data', read)
     child.stderr.setEncoding('utf8').on('data', read)
