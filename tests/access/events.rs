@@ -95,7 +95,9 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
     }
     let silences = listeners.iter_mut().map(async |listener| {
         match tokio::time::timeout(Duration::from_millis(100), listener.subscription.next()).await {
-            Ok(step) => Err(format!("{:?} is told more than the changes: {}", listener.actor, step_text(&step))),
+            Ok(step) => {
+                Err(format!("{:?} is told more than the changes: {}", listener.actor, step_text(&step)))
+            }
             Err(_) => Ok(()),
         }
     });

@@ -33,7 +33,12 @@ struct ServedStage {
 }
 
 impl ServedStage {
-    fn new(shape: &AccessShape, sdl: &str, stock: &AccessStock, database: &str) -> Result<ServedStage, String> {
+    fn new(
+        shape: &AccessShape,
+        sdl: &str,
+        stock: &AccessStock,
+        database: &str,
+    ) -> Result<ServedStage, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let app = folder.path().join("app");
         write_application(&app, sdl, &stock.seeds(shape)).map_err(|error| error.to_string())?;
@@ -64,7 +69,8 @@ impl ServedStage {
         let made = command(self.folder.path(), &words).output().map_err(|error| error.to_string())?;
         let (out, err) = (String::from_utf8_lossy(&made.stdout), String::from_utf8_lossy(&made.stderr));
         let key = out.split_whitespace().find(|word| word.starts_with("tfk_"));
-        key.map(|key| Some(format!("Bearer {key}"))).ok_or_else(|| format!("{words:?} made no key: {out}{err}"))
+        key.map(|key| Some(format!("Bearer {key}")))
+            .ok_or_else(|| format!("{words:?} made no key: {out}{err}"))
     }
 }
 
@@ -179,7 +185,10 @@ fn hidden_values_are_in_nothing_that_links_lead_to() {
                 // A crawl that finds nothing proves nothing.
                 let all: BTreeSet<&String> = found.values().flatten().collect();
                 if all.is_empty() && !seen.is_empty() {
-                    return Err(format!("a crawl as {actor:?} found none of {seen:?}\n{}", shape.protected_sdl()));
+                    return Err(format!(
+                        "a crawl as {actor:?} found none of {seen:?}\n{}",
+                        shape.protected_sdl()
+                    ));
                 }
             }
             Ok(())
@@ -188,7 +197,11 @@ fn hidden_values_are_in_nothing_that_links_lead_to() {
 }
 
 /// The marks at each address that links lead to, as a page, as JSON and in other forms.
-fn crawl(stage: &ServedStage, shape: &AccessShape, credential: Option<&str>) -> BTreeMap<String, BTreeSet<String>> {
+fn crawl(
+    stage: &ServedStage,
+    shape: &AccessShape,
+    credential: Option<&str>,
+) -> BTreeMap<String, BTreeSet<String>> {
     let mut client = Client::of(&stage.server);
     let mut open: VecDeque<String> = ["/", "/openapi.json", "/docs", "/graphql/schema.graphqls", "/_/me"]
         .into_iter()
@@ -196,8 +209,12 @@ fn crawl(stage: &ServedStage, shape: &AccessShape, credential: Option<&str>) -> 
         .collect();
     for owner in &shape.types {
         let plural = owner.plural;
-        open.extend(["", "?format=csv", "?format=ndjson", "?q=mark", "/new", "/1", "/2", "/1/edit"].map(|end| format!("/{plural}{end}")));
-        let fields = owner.fields.iter().map(|field| format!("/{plural}?sort={0}&fields={0}&size=2", field.name));
+        open.extend(
+            ["", "?format=csv", "?format=ndjson", "?q=mark", "/new", "/1", "/2", "/1/edit"]
+                .map(|end| format!("/{plural}{end}")),
+        );
+        let fields =
+            owner.fields.iter().map(|field| format!("/{plural}?sort={0}&fields={0}&size=2", field.name));
         open.extend(fields);
     }
     let (mut known, mut found): (BTreeSet<String>, BTreeMap<String, BTreeSet<String>>) = Default::default();
@@ -207,7 +224,8 @@ fn crawl(stage: &ServedStage, shape: &AccessShape, credential: Option<&str>) -> 
         }
         for accept in ["text/html", "application/json"] {
             let reply = ask(&mut client, &path, credential, accept);
-            let headers: String = reply.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+            let headers: String =
+                reply.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
             let text = headers + &String::from_utf8_lossy(&reply.body);
             found.entry(path.clone()).or_default().extend(found_marks(&text));
             open.extend(links(&text).into_iter().filter(|link| !known.contains(link)));
@@ -226,7 +244,9 @@ fn links(text: &str) -> Vec<String> {
         // `</` opens a link of a header, and closes an element of a page.
         let path = if *mark == "</" { format!("/{path}") } else { path.to_owned() };
         let path = path.replace("&amp;", "&");
-        let is_link = path.starts_with('/') && !path.starts_with("//") && path.contains(|c: char| c.is_ascii_digit() || c == '?' || c == 's');
+        let is_link = path.starts_with('/')
+            && !path.starts_with("//")
+            && path.contains(|c: char| c.is_ascii_digit() || c == '?' || c == 's');
         (is_link && path.len() < 300 && !path.contains(char::is_whitespace)).then_some(path)
     });
     paths.collect()

@@ -223,7 +223,8 @@ impl WorldCase {
                 let found = self.difference(&smaller, actor, document, variables).await;
                 // That other rules refuse it is another matter.
                 let is_same = |found: &[String; 2]| {
-                    let refused = |answer: &str| answer.contains("FORBIDDEN") || answer.contains("UNAUTHENTICATED");
+                    let refused =
+                        |answer: &str| answer.contains("FORBIDDEN") || answer.contains("UNAUTHENTICATED");
                     refused(&found[0]) == refused(&known[0])
                 };
                 if let Some(found) = found.filter(is_same) {

@@ -47,7 +47,12 @@ fn keys_move_with_their_store() {
                 let restored = site.place(place, &format!("restored {file} {place:?}"));
                 let ran = site.run(&["restore", file, "app"], &restored);
                 assert_eq!(ran.code, 0, "{}", ran.err);
-                assert_eq!(ran.out.contains("API keys are good again: ci;"), !expected.is_empty(), "{}", ran.out);
+                assert_eq!(
+                    ran.out.contains("API keys are good again: ci;"),
+                    !expected.is_empty(),
+                    "{}",
+                    ran.out
+                );
                 assert_eq!(&listed(&site, &restored), expected, "{on:?} {file} {place:?}");
             }
         }

@@ -353,7 +353,7 @@ async fn read_application(
         let app = App::load(&folder).map_err(StartError::Application)?;
         let application = load_application(&app, &registry)
             .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
-            Ok((app, application))
+        Ok((app, application))
     };
     let result = tokio::task::spawn_blocking(read).await;
     result.unwrap_or_else(|error| Err(StartError::Store(format!("cannot read the schema: {error}"))))
