@@ -7,6 +7,8 @@ use super::tokens::tokens;
 
 /// How often each file makes one, and for what.
 const OPERATORS: &[(&str, usize, &str)] = &[
+    ("crates/credentials/src/account_reader.rs", 1, "the account that a credential is for"),
+    ("crates/credentials/src/credential_verifier.rs", 1, "whether a credential is good"),
     (
         "crates/engine/src/engine.rs",
         2,
@@ -18,6 +20,7 @@ const OPERATORS: &[(&str, usize, &str)] = &[
         "the account of an actor, before it is known what the actor may do",
     ),
     ("crates/engine/src/measured_relations.rs", 1, "the average lengths of lists, which no answer shows"),
+    ("crates/engine/src/plan/actor_values.rs", 1, "the test of the file itself, with and without rules"),
     ("crates/engine/src/plan/mod.rs", 2, "imports and other bulk writes of commands"),
     ("crates/server/src/command_store.rs", 1, "commands on the machine: export and import"),
     (

@@ -17,13 +17,14 @@ pub struct DocumentLocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseError {
     pub message: String,
-    pub locations: Vec<DocumentLocation>,
+    pub locations: Box<[DocumentLocation]>,
     /// Empty for errors of the request as a whole.
     pub path: Vec<PathSegment>,
     pub code: Box<str>,
     pub violations: Box<[Violation]>,
     /// The field that may not be read: `User.email`.
-    pub field: Option<Box<str>>,
+    #[expect(clippy::box_collection, reason = "a smaller error, and this is rare")]
+    pub field: Option<Box<String>>,
     /// For the log only: see [`log_causes`].
     pub cause: Option<Cause>,
     /// Refused by an estimate, which may be less once the lengths of lists are measured again.
@@ -34,7 +35,7 @@ impl ResponseError {
     pub fn new(code: &str, message: impl Into<String>) -> ResponseError {
         ResponseError {
             message: message.into(),
-            locations: Vec::new(),
+            locations: Box::default(),
             path: Vec::new(),
             code: code.into(),
             violations: Box::default(),
@@ -54,7 +55,7 @@ impl ResponseError {
     }
 
     pub fn with_locations(mut self, locations: &[DocumentLocation]) -> ResponseError {
-        self.locations = locations.to_vec();
+        self.locations = locations.into();
         self
     }
 
@@ -68,7 +69,7 @@ impl ResponseError {
         json_text::write_text(out, &self.message);
         if !self.locations.is_empty() {
             out.extend_from_slice(b",\"locations\":[");
-            write_separated(out, &self.locations, |out, location| {
+            write_separated(out, &*self.locations, |out, location| {
                 let DocumentLocation { line, column } = location;
                 write_formatted(out, format_args!("{{\"line\":{line},\"column\":{column}}}"));
             });

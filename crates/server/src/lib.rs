@@ -10,6 +10,7 @@ pub mod lifecycle;
 mod banner;
 pub mod load_application;
 mod load_seed;
+mod open_store;
 mod start_error;
 mod unreadable_tables;
 

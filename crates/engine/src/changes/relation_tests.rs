@@ -136,7 +136,10 @@ impl MemorySize for RelationMatches {
 
 /// The tests of all filters in use, so that equal ones are run once for all actors of a class.
 #[derive(Default)]
-pub struct RelationTestMap(Mutex<HashMap<(Option<u128>, String), Weak<RelationTests>>>);
+pub struct RelationTestMap(Mutex<HashMap<ClassKey, Weak<RelationTests>>>);
+
+/// The class of the actors, and what their tests say.
+type ClassKey = (Option<u128>, String);
 
 impl RelationTestMap {
     /// Equal tests that another filter uses, or these.

@@ -167,6 +167,6 @@ impl HiddenFields<'_> {
         let error = ResponseError::new("FORBIDDEN", message)
             .with_locations(&label.locations)
             .with_path(path.unwrap_or_default());
-        self.errors.push(ResponseError { field: Some(field.into()), ..error });
+        self.errors.push(ResponseError { field: Some(Box::new(field)), ..error });
     }
 }
