@@ -296,7 +296,7 @@ async fn writes_are_judged(application: Application) {
     let published = |value: bool| object(&[("published", Value::Bool(value))]);
     assert_eq!(
         ending(ann.update("Post", 1, published(false)).await),
-        PUBLISHED
+        "FORBIDDEN [Field(\"published\")] FORBIDDEN"
     );
     assert_eq!(ending(ann.update("Post", 1, published(true)).await), "ok");
     let words = |count: i64| object(&[("words", Value::Int(count))]);
