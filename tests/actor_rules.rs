@@ -85,11 +85,11 @@ fn editor(org: &str) -> Actor {
     Actor { address: None, identity: Some(Arc::new(identity)) }
 }
 
-async fn asked(engine: Engine, query: &str) -> Json {
-    let state = GraphqlState::new(engine, &Config::default());
+async fn asked(engine: &Engine, actor: Actor, query: &str) -> Json {
+    let state = GraphqlState::new(engine.clone(), &Config::default());
     let request =
         GraphqlRequest { query: query.to_owned().into(), operation_name: None, variables: Vec::new() };
-    match state.execute_request(request, RequestContext::default()).await {
+    match state.execute_request(request, RequestContext { actor, ..RequestContext::default() }).await {
         GraphqlReply::Executed(executed) => serde_json::from_slice(&executed.body).unwrap(),
         GraphqlReply::Rejected(_) | GraphqlReply::Failed(_) | GraphqlReply::PostRequired => panic!("refused"),
     }
@@ -110,21 +110,21 @@ async fn calls_are_refused_field_by_field() {
         });
         shown.collect::<Vec<_>>()
     };
-    let nobody = asked(engine.clone(), query).await;
+    let nobody = asked(&engine, Actor::default(), query).await;
     assert_eq!(
         nobody["data"],
         json!({ "posts": [], "day": null, "secret": null, "open": "said" }),
         "{nobody}"
     );
     assert_eq!(codes(&nobody), ["day UNAUTHENTICATED", "secret UNAUTHENTICATED"]);
-    let other = asked(engine.for_actor(&editor("other")), query).await;
+    let other = asked(&engine, editor("other"), query).await;
     assert_eq!(
         other["data"],
         json!({ "posts": [], "day": "said", "secret": null, "open": "said" }),
         "{other}"
     );
     assert_eq!(codes(&other), ["secret FORBIDDEN"]);
-    let own = asked(engine.for_actor(&editor("main")), query).await;
+    let own = asked(&engine, editor("main"), query).await;
     assert_eq!(own["data"]["secret"], "said", "{own}");
     assert!(own["errors"].is_null(), "{own}");
 }

@@ -8,11 +8,9 @@
 mod fake_owner;
 mod seeded_random;
 
-// Names, places, sentences, dates and numbers.
-mod plausible_text;
-
-// Texts that match a regular expression.
+// Names, places, sentences, dates, numbers, and texts that match a regular expression.
 mod pattern_text;
+mod plausible_text;
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use crate::Model;
 use crate::ValueType;
 use crate::access::access_rule::RuleTest;
-use crate::access::rule_error::RuleError;
-use crate::access::rule_parser::parse_rule;
-use crate::access::rule_resolver::resolve_actor_rule;
-use crate::access::rule_scope::{RuleFailure, RuleNames};
-use crate::access::rule_sources::RuleSources;
+use crate::access::expression::rule_error::RuleError;
+use crate::access::expression::rule_parser::parse_rule;
+use crate::access::expression::rule_resolver::resolve_actor_rule;
+use crate::access::expression::rule_scope::{RuleFailure, RuleNames};
+use crate::access::expression::rule_sources::RuleSources;
 
 impl Model {
     /// The test of a rule about the actor alone, such as `role(EDITOR)`. The roles that it names are known from then on.

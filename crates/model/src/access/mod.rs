@@ -3,19 +3,8 @@
 //! A rule is an expression about a record and the actor who asks for it: `published || author == me`. Its text is parsed
 //! into a syntax tree, and names and types are resolved into a [`RuleTest`].
 
-// From text to a syntax tree.
-mod rule_parser;
-mod rule_syntax;
-mod rule_tokens;
-
-// From the syntax tree to a test.
-mod rule_error;
-mod rule_mistakes;
-mod rule_paths;
-mod rule_resolver;
-mod rule_scope;
-mod rule_sources;
-mod value_kind;
+// From text to a test.
+mod expression;
 
 // From the directives of a schema to its rules.
 mod access_directives;
@@ -25,7 +14,6 @@ mod access_warnings;
 mod actor_fields;
 mod actor_rule;
 mod hidden_fields;
-mod rule_literal;
 
 // The rules for one actor.
 mod rule_constants;
@@ -37,7 +25,7 @@ pub use crate::access::access_model::{
 };
 pub use crate::access::access_rule::{AccessAction, ActorPath, RecordPath, RuleTest, RuleValue};
 pub(crate) use crate::access::actor_fields::read_actor_fields;
+pub use crate::access::expression::rule_error::RuleError;
+pub(crate) use crate::access::expression::rule_literal::source_range;
 pub(crate) use crate::access::hidden_fields::{make_nullable, mark_hidden_fields};
-pub use crate::access::rule_error::RuleError;
 pub use crate::access::rule_folding::{AccessVerdict, ActorFact, ActorFacts};
-pub(crate) use crate::access::rule_literal::source_range;

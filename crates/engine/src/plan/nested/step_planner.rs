@@ -289,11 +289,9 @@ impl<'a> StepPlanner<'a> {
             let action = StepAction::ChangeOthers { values, owner: belongs(), kept: kept.clone() };
             self.push(owner.level, StepRank::Unlink, target, action, vec![StepItem::default()]);
         }
-        for (member, ids) in [("set", kept), ("connect", connect)] {
+        let given = [("set", kept), ("connect", connect)].into_iter().filter(|(_, ids)| !ids.is_empty());
+        for (member, ids) in given {
             let items = self.id_items(ids, path, member);
-            if items.is_empty() {
-                continue;
-            }
             let values = self.update_timestamps(target, reference);
             let values = RowValues::new(&self.new_ids, values, vec![(reference, owner.key.clone())]);
             let action = StepAction::Change { values, owner: None };

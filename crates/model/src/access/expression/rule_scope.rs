@@ -3,8 +3,8 @@
 use indexmap::IndexMap;
 
 use crate::access::access_rule::AccessAction;
-use crate::access::rule_error::RuleError;
-use crate::access::rule_sources::RuleSources;
+use crate::access::expression::rule_error::RuleError;
+use crate::access::expression::rule_sources::RuleSources;
 use crate::values::coerce::{CoercionTypes, coerce_literal};
 use crate::{EmbeddedType, EnumType, RecordType, RecordTypeId, StoredValue, Value, ValueType};
 

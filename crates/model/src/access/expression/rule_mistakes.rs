@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::FieldId;
-use crate::access::rule_error::RuleError;
-use crate::access::rule_scope::MAX_REFERENCES;
-use crate::access::rule_syntax::{PathName, SyntaxNode};
-use crate::access::value_kind::{TypedOperand, TypedValue};
+use crate::access::expression::rule_error::RuleError;
+use crate::access::expression::rule_scope::MAX_REFERENCES;
+use crate::access::expression::rule_syntax::{PathName, SyntaxNode};
+use crate::access::expression::value_kind::{TypedOperand, TypedValue};
 use crate::naming::names;
 
 pub(super) fn path_span(path: &[PathName]) -> Range<usize> {

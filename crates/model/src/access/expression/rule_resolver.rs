@@ -4,18 +4,18 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::access::access_rule::{AccessAction, RecordPath, RuleTest, RuleValue};
-use crate::access::rule_error::RuleError;
-use crate::access::rule_mistakes::{
+use crate::access::expression::rule_error::RuleError;
+use crate::access::expression::rule_mistakes::{
     compared_condition, constant_comparison, list_misuse, no_condition, path_span,
 };
-use crate::access::rule_paths::PathMeaning;
-use crate::access::rule_scope::{
+use crate::access::expression::rule_paths::PathMeaning;
+use crate::access::expression::rule_scope::{
     MAX_COMPARISONS, MAX_LIST_TESTS, Resolved, RuleFailure, RuleNames, RulePlace, RuleResolver, RuleVariable,
     WORDS,
 };
-use crate::access::rule_sources::{RuleSource, WrittenRule};
-use crate::access::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
-use crate::access::value_kind::{TypedOperand, TypedValue, ValueKind};
+use crate::access::expression::rule_sources::{RuleSource, WrittenRule};
+use crate::access::expression::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
+use crate::access::expression::value_kind::{TypedOperand, TypedValue, ValueKind};
 use crate::naming::names;
 use crate::{ComparisonOp, RecordType, RecordTypeId, StoredValue, Value, ValueType};
 

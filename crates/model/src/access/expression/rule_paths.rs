@@ -1,11 +1,11 @@
 //! Looks up the paths in a rule: `author.team.name`, `me.team`, `old.status`, and single words.
 
 use crate::access::access_rule::{RecordPath, RuleTest, RuleValue};
-use crate::access::rule_error::RuleError;
-use crate::access::rule_mistakes::{check_length, list_misuse, path_span, unknown_field};
-use crate::access::rule_scope::{Resolved, RuleFailure, RulePlace, RuleResolver, WORDS};
-use crate::access::rule_syntax::PathName;
-use crate::access::value_kind::{TypedOperand, TypedValue, ValueKind};
+use crate::access::expression::rule_error::RuleError;
+use crate::access::expression::rule_mistakes::{check_length, list_misuse, path_span, unknown_field};
+use crate::access::expression::rule_scope::{Resolved, RuleFailure, RulePlace, RuleResolver, WORDS};
+use crate::access::expression::rule_syntax::PathName;
+use crate::access::expression::value_kind::{TypedOperand, TypedValue, ValueKind};
 use crate::naming::names::nearest_name;
 use crate::{Field, FieldId, FieldKind, RecordTypeId, Relation, Scalar, ValueType};
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use apollo_compiler::parser::SourceSpan;
 
 use crate::access::access_rule::AccessAction;
-use crate::access::rule_syntax::SyntaxNode;
+use crate::access::expression::rule_syntax::SyntaxNode;
 use crate::{FieldId, RecordTypeId};
 
 /// A rule as it is written in the argument of a directive.

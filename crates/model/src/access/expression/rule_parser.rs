@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use crate::ComparisonOp;
-use crate::access::rule_error::RuleError;
-use crate::access::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
-use crate::access::rule_tokens::{RuleSymbol, RuleToken, RuleTokenKind, read_tokens};
+use crate::access::expression::rule_error::RuleError;
+use crate::access::expression::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
+use crate::access::expression::rule_tokens::{RuleSymbol, RuleToken, RuleTokenKind, read_tokens};
 
 /// The greatest length of a rule.
 pub const MAX_RULE_CHARACTERS: usize = 2_000;

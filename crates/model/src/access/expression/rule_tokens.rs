@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::access::rule_error::RuleError;
+use crate::access::expression::rule_error::RuleError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleTokenKind {
