@@ -111,7 +111,7 @@ mod tests {
 scalar Date
 scalar DateTime
 type Team { id: ID! users: [User!]! }
-type User @account(login: "email") { id: ID! email: String! @unique team: Team notes: [Note!]! }
+type User @account(login: "email") @allow(all: true) { id: ID! email: String! @unique team: Team notes: [Note!]! }
 type Note @allow(all: true) {
   id: ID!
   text: String!
