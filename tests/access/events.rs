@@ -73,21 +73,20 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
         }
         stage.ask(&Asker::Operator, &write.document, &json!({})).await;
         stock = stage.stock(shape).await;
-        // Of a write that was refused there is nothing to wait for.
-        if feed.last_change_number().await.map_err(|error| error.to_string())? == position {
-            continue;
-        }
-        let batch = feed.changes_after(position).await.map_err(|error| error.to_string())?;
-        position = batch.until.max(position);
         let mut found = Vec::new();
-        for change in &batch.changes {
-            let Some(of) = shape.types.iter().position(|owner| *owner.name == *change.type_name) else {
-                continue;
-            };
-            let event = next(&mut told[of])
-                .await
-                .ok_or_else(|| format!("the operator hears of no change after {}", write.document))?;
-            found.push(seen_change(shape, of, event));
+        // Of a write that was refused there is nothing to wait for.
+        while position < feed.last_change_number().await.map_err(|error| error.to_string())? {
+            let batch = feed.changes_after(position).await.map_err(|error| error.to_string())?;
+            position = batch.until.max(position);
+            for change in &batch.changes {
+                let Some(of) = shape.types.iter().position(|owner| *owner.name == *change.type_name) else {
+                    continue;
+                };
+                let event = next(&mut told[of])
+                    .await
+                    .ok_or_else(|| format!("the operator hears of no change after {}", write.document))?;
+                found.push(seen_change(shape, of, event));
+            }
         }
         let checks = listeners.iter_mut().map(|listener| listener.check(shape, &stock, &found));
         let checks = futures_util::future::join_all(checks).await;
