@@ -294,10 +294,7 @@ async fn writes_are_judged(application: Application) {
     assert_eq!(ending(bob.update("Post", 1, title()).await), "FORBIDDEN");
     assert_eq!(ending(ann.update("Post", 1, title()).await), "ok");
     let published = |value: bool| object(&[("published", Value::Bool(value))]);
-    assert_eq!(
-        ending(ann.update("Post", 1, published(false)).await),
-        PUBLISHED
-    );
+    assert_eq!(ending(ann.update("Post", 1, published(false)).await), PUBLISHED);
     assert_eq!(ending(ann.update("Post", 1, published(true)).await), "ok");
     let words = |count: i64| object(&[("words", Value::Int(count))]);
     assert_eq!(ending(ann.update("Post", 2, words(19)).await), "FORBIDDEN");

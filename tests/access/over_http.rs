@@ -89,7 +89,7 @@ fn key_actors(chance: &mut Chance, shape: &AccessShape, stock: &AccessStock) -> 
 }
 
 fn database(seed: u64) -> String {
-    if seed % 2 == 0 { postgres::database() } else { "sqlite:".to_owned() }
+    if seed.is_multiple_of(2) { postgres::database() } else { "sqlite:".to_owned() }
 }
 
 fn ask(client: &mut Client, path: &str, credential: Option<&str>, accept: &str) -> Reply {

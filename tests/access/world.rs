@@ -52,7 +52,7 @@ fn what_can_never_be_seen_is_refused_by_name() {
 
 impl WorldCase {
     async fn random(seed: u64, chance: &mut Chance) -> Result<WorldCase, String> {
-        let on = if seed % 2 == 0 { On::Postgres } else { On::Sqlite };
+        let on = if seed.is_multiple_of(2) { On::Postgres } else { On::Sqlite };
         let shape = AccessShape::random(chance, RuleWeight::Reading);
         let stock = AccessStock::random(chance, &shape);
         let stage = AccessStage::protected(on, &shape, &stock).await?;
