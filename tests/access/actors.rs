@@ -103,7 +103,7 @@ impl TestActor {
         if !self.is_signed_in() {
             return Actor::anonymous(None);
         }
-        let judge = RuleJudge { shape, stock, actor: self, old: None };
+        let judge = RuleJudge { shape, stock, actor: self, old: None, image: None };
         let facts = || {
             let paths = shape.actor_paths().into_iter();
             let known = paths.filter_map(|operand| {

@@ -301,16 +301,16 @@ impl ReadMaker<'_> {
         let plural = self.shape().types[of].plural;
         let id = 1 + self.chance.below(14);
         match self.chance.below(6) {
-            0 => return format!("/{plural}/{id}"),
+            0 => return self.with_fields(of, &format!("/{plural}/{id}"), &[]),
             1 => {
-                let lists: Vec<String> = self
+                let lists: Vec<(String, usize)> = self
                     .fields(of)
                     .into_iter()
                     .filter(|(_, field)| field.content.is_list())
-                    .map(|(_, field)| field.name)
+                    .filter_map(|(_, field)| Some((field.name, field.content.target()?)))
                     .collect();
-                if let Some(list) = self.chance.pick(&lists) {
-                    return format!("/{plural}/{id}/{list}");
+                if let Some((list, target)) = self.chance.pick(&lists).cloned() {
+                    return self.with_fields(target, &format!("/{plural}/{id}/{list}"), &[]);
                 }
             }
             _ => {}
@@ -340,18 +340,25 @@ impl ReadMaker<'_> {
             let format = *self.chance.pick(&["csv", "ndjson"]).expect("some");
             parameters.push(format!("format={format}"));
         }
-        let references: Vec<String> = fields
-            .iter()
-            .filter(|(_, field)| field.content.target().is_some())
-            .map(|(_, field)| field.name.clone())
-            .collect();
-        if self.chance.percent(30)
-            && let Some(name) = self.chance.pick(&references)
-        {
-            parameters.push(format!("include={name}"));
+        self.with_fields(of, &format!("/{plural}"), &parameters)
+    }
+
+    /// An address that names the fields where some are left out of what the actor is shown.
+    fn with_fields(&self, of: usize, path: &str, parameters: &[String]) -> String {
+        let (all, shown) = (&self.shape().types[of].fields, self.fields(of));
+        let mut parameters = parameters.to_vec();
+        if shown.len() < all.len() {
+            let is_column = |field: &ShapeField| !matches!(field.content, Content::Inverse { .. });
+            let names =
+                shown.iter().filter(|(_, field)| is_column(field)).map(|(_, field)| match field.content {
+                    Content::Link { .. } => format!("{}Ids", field.name.trim_end_matches('s')),
+                    _ => field.input_name(),
+                });
+            let names: Vec<String> = std::iter::once("id".to_owned()).chain(names).collect();
+            parameters.push(format!("fields={}", names.join(",")));
         }
         let question = if parameters.is_empty() { "" } else { "?" };
-        format!("/{plural}{question}{}", parameters.join("&").replace(' ', "%20"))
+        format!("{path}{question}{}", parameters.join("&").replace(' ', "%20"))
     }
 
     fn parameter(&mut self, field: &ShapeField) -> Option<String> {

@@ -148,7 +148,8 @@ impl WriteMaker<'_> {
         for (at, field) in self.shape.types[of].fields.iter().enumerate() {
             if is_settable(field) && (field.required || self.chance.percent(60)) {
                 let cell = self.cell(field);
-                if cell != Cell::Null || !field.required {
+                // Null is what a field has that is not given.
+                if cell != Cell::Null {
                     given.push((at, cell));
                 }
             }

@@ -15,6 +15,8 @@ pub struct RuleJudge<'w> {
     pub actor: &'w TestActor,
     /// The record before an update, for `old`.
     pub old: Option<&'w AccessRow>,
+    /// The record that a rule is about as a change shows it. By way of other records it is what it is now.
+    pub image: Option<(usize, i64, &'w AccessRow)>,
 }
 
 /// What is the case whatever the record.
@@ -114,19 +116,29 @@ impl<'w> RuleJudge<'w> {
 
     /// The record at the end of a way, if there is one.
     fn record(&self, scope: &[(usize, i64)], way: &RecordWay) -> Option<(usize, i64)> {
-        way.references.iter().try_fold(scope[way.variable], |(of, id), field| {
-            let target = self.shape.types[of].fields[*field].content.target().expect("a reference");
-            match &self.stock.rows[of].get(&id)?[*field] {
-                Cell::One(id) => Some((target, *id)),
-                Cell::Null => None,
+        let mut at = scope[way.variable];
+        for (step, field) in way.references.iter().enumerate() {
+            let target = self.shape.types[at.0].fields[*field].content.target().expect("a reference");
+            at = match &self.row(at, way.variable == 0 && step == 0)?[*field] {
+                Cell::One(id) => (target, *id),
+                Cell::Null => return None,
                 other => panic!("{other:?} is no reference"),
-            }
-        })
+            };
+        }
+        Some(at)
     }
 
     fn cell(&self, scope: &[(usize, i64)], way: &RecordWay, field: usize) -> Option<Cell> {
-        let (of, id) = self.record(scope, way)?;
-        Some(self.stock.rows[of].get(&id)?[field].clone())
+        let at = self.record(scope, way)?;
+        Some(self.row(at, way.variable == 0 && way.references.is_empty())?[field].clone())
+    }
+
+    /// A record; `is_subject` where it is the one that the rule is about.
+    fn row(&self, (of, id): (usize, i64), is_subject: bool) -> Option<&'w AccessRow> {
+        match self.image {
+            Some((image_of, image_id, row)) if is_subject && (image_of, image_id) == (of, id) => Some(row),
+            _ => self.stock.rows[of].get(&id),
+        }
     }
 
     pub fn value(&self, operand: &Operand, scope: &[(usize, i64)]) -> Cell {

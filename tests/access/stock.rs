@@ -205,7 +205,7 @@ impl AccessStock {
         let cell = |field: &ShapeField| {
             let value = &object[field.name.as_str()];
             let text = || value.as_str().map(str::to_owned);
-            let texts = || value.as_array().map(|items| items.iter().map(|item| word(item)).collect());
+            let texts = || value.as_array().map(|items| items.iter().map(word).collect());
             match field.content {
                 Content::Inverse { .. } => Some(Cell::Many(Vec::new())),
                 Content::Link { .. } => {

@@ -22,11 +22,26 @@ fn forbidden(judge: &RuleJudge<'_>) -> WriteVerdict {
     WriteVerdict::Refused(vec![if judge.actor.is_signed_in() { "FORBIDDEN" } else { "UNAUTHENTICATED" }])
 }
 
-/// In the order of docs/access.md: what can never be, the record, its rule, references, the record as it would be.
+/// What must become of a write. Of several records it is not told whose refusal comes first.
 pub fn verdict(judge: &RuleJudge<'_>, request: &WriteRequest) -> WriteVerdict {
+    match verdict_in_order(judge, request) {
+        WriteVerdict::Refused(_) if request.deeds.len() > 1 => {
+            let of_rule = if judge.actor.is_signed_in() { "FORBIDDEN" } else { "UNAUTHENTICATED" };
+            WriteVerdict::Refused(vec![of_rule, "NOT_FOUND", "REFERENCE", "CONFLICT"])
+        }
+        verdict => verdict,
+    }
+}
+
+/// In the order of docs/access.md: what can never be, the record, its rule, references, the record as it would be.
+fn verdict_in_order(judge: &RuleJudge<'_>, request: &WriteRequest) -> WriteVerdict {
     for deed in &request.deeds {
         if is_never(judge, deed) {
             return forbidden(judge);
+        }
+        // Which fields it is about is told to anonymous actors, too.
+        if gives_forbidden_field(judge, deed) {
+            return WriteVerdict::Refused(vec!["FORBIDDEN"]);
         }
     }
     if is_wrong(judge, request) {
@@ -107,16 +122,18 @@ fn verdict_afterwards(
     WriteVerdict::Allowed(Box::new(after))
 }
 
-/// What no record could make allowed, and fields that nobody of this kind may set.
+/// What no record could make allowed.
 fn is_never(judge: &RuleJudge<'_>, deed: &RecordDeed) -> bool {
     let is_no = |of: usize, deed: Deed| judge.verdict(of, deed) == Verdict::No;
-    let of_type = match deed.deed {
+    match deed.deed {
         Deed::Update => is_no(deed.of, Deed::Update) || is_no(deed.of, Deed::UpdateTo),
         other => is_no(deed.of, other),
-    };
-    let of_fields =
-        deed.given.iter().any(|(at, _)| judge.field_verdict(deed.of, *at, deed.deed) == Verdict::No);
-    of_type || of_fields
+    }
+}
+
+/// Whether a field is given that the actor may set in no record.
+fn gives_forbidden_field(judge: &RuleJudge<'_>, deed: &RecordDeed) -> bool {
+    deed.given.iter().any(|(at, _)| judge.field_verdict(deed.of, *at, deed.deed) == Verdict::No)
 }
 
 /// Whether the request itself is refused, by which of its mistakes is not told here: a required field is not given, or

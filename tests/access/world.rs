@@ -52,7 +52,7 @@ fn what_can_never_be_seen_is_refused_by_name() {
 
 impl WorldCase {
     async fn random(seed: u64, chance: &mut Chance) -> Result<WorldCase, String> {
-        let on = if seed % 2 == 0 { On::Postgres } else { On::Sqlite };
+        let on = if seed.is_multiple_of(2) { On::Postgres } else { On::Sqlite };
         let shape = AccessShape::random(chance, RuleWeight::Reading);
         let stock = AccessStock::random(chance, &shape);
         let stage = AccessStage::protected(on, &shape, &stock).await?;
@@ -64,7 +64,7 @@ impl WorldCase {
     }
 
     async fn try_requests(&self, chance: &mut Chance, actor: &TestActor) -> Result<(), String> {
-        let judge = RuleJudge { shape: &self.shape, stock: &self.stock, actor, old: None };
+        let judge = RuleJudge { shape: &self.shape, stock: &self.stock, actor, old: None, image: None };
         let world = judge.world();
         let open = AccessStage::open(On::Sqlite, &self.shape, &world).await?;
         let asker = self.asker(actor);
@@ -81,7 +81,7 @@ impl WorldCase {
     }
 
     async fn try_refusals(&self, actor: &TestActor) -> Result<(), String> {
-        let judge = RuleJudge { shape: &self.shape, stock: &self.stock, actor, old: None };
+        let judge = RuleJudge { shape: &self.shape, stock: &self.stock, actor, old: None, image: None };
         let asker = self.asker(actor);
         for of in 0..self.shape.types.len() {
             match judge.verdict(of, Deed::Read) {
@@ -252,7 +252,7 @@ impl WorldCase {
         document: &str,
         variables: &Value,
     ) -> Option<[String; 2]> {
-        let world = RuleJudge { shape, stock: &self.stock, actor, old: None }.world();
+        let world = RuleJudge { shape, stock: &self.stock, actor, old: None, image: None }.world();
         let stage = AccessStage::protected(self.on, shape, &self.stock).await.ok()?;
         let open = AccessStage::open(On::Sqlite, shape, &world).await.ok()?;
         let asker = Asker::Actor(actor.for_engine(shape, &self.stock, stage.engine.model()));

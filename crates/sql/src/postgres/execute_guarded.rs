@@ -189,7 +189,7 @@ impl GuardedWrite<'_> {
         ids: &[CellValue<'_>],
     ) -> Result<Vec<StoredValue>, PostgresError> {
         let statement = self.rules.visible_ids(target);
-        Ok(self.session.read_values(&statement, &[SqlParameter::Keys(ids.to_vec())]).await?)
+        self.session.read_values(&statement, &[SqlParameter::Keys(ids.to_vec())]).await
     }
 
     /// The records that are referred to must be visible.

@@ -224,8 +224,8 @@ fn last_parameter(dialect: Dialect, sql: &str) -> usize {
         Dialect::Sqlite => '?',
         Dialect::Postgres => '$',
     };
-    let (mut last, mut quote, mut letters) = (0, None, sql.char_indices());
-    while let Some((position, letter)) = letters.next() {
+    let (mut last, mut quote) = (0, None);
+    for (position, letter) in sql.char_indices() {
         match quote {
             Some(open) if open == letter => quote = None,
             Some(_) => {}

@@ -366,10 +366,9 @@ impl WriteCheck<'_> {
                 return Ok(CheckResult::Missing);
             }
             if let Some(rule) = refused_by {
-                return Err(match self.view.refusal(Some(rule.of(self.view))) {
-                    Error::Forbidden { rule, .. } => Error::Forbidden { violations, rule },
-                    other => other,
-                });
+                let refusal = self.view.refusal(Some(rule.of(self.view)));
+                let Error::Forbidden { rule, .. } = refusal else { return Err(refusal) };
+                return Err(Error::Forbidden { violations, rule });
             }
             self.check_version(row)?;
         }
