@@ -79,9 +79,10 @@ impl ApiKeyRow {
         let time = |seconds: i64, column| Timestamp::from_second(seconds).map_err(|_| wrong(column));
         let account = match (&self.account_type, &self.account) {
             (Some(type_name), Some(id)) => {
-                let id = match serde_json::from_str(id).map_err(|_| wrong("account"))? {
-                    serde_json::Value::String(text) => RecordId::from(text.as_str()),
-                    other => RecordId::Number(other.as_i64().ok_or_else(|| wrong("account"))?),
+                let id: serde_json::Value = serde_json::from_str(id).map_err(|_| wrong("account"))?;
+                let id = match id.as_str() {
+                    Some(text) => RecordId::from(text),
+                    None => RecordId::Number(id.as_i64().ok_or_else(|| wrong("account"))?),
                 };
                 Some(KeyAccount { type_name: type_name.clone(), id })
             }
