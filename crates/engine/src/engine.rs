@@ -93,6 +93,12 @@ impl Engine {
         Engine { inner: self.inner.clone(), authority }
     }
 
+    /// The engine for what happens now in a long request: rules may compare with the time.
+    pub fn at_present(&self) -> Engine {
+        let authority = self.authority.at(jiff::Timestamp::now(), &self.limits().time_zone);
+        Engine { inner: self.inner.clone(), authority }
+    }
+
     pub fn authority(&self) -> &Authority {
         &self.authority
     }

@@ -1,16 +1,21 @@
 //! Who makes a request: its credential, read from the headers, and the errors for one that is not good.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
+use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures_util::future::BoxFuture;
-use http::header::{AUTHORIZATION, UPGRADE, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, UPGRADE, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http_body::Frame;
 
 use trefoil_engine::ActorIdentity;
 use trefoil_model::error::Error;
@@ -116,22 +121,29 @@ impl RequestAuthenticator {
     }
 
     /// Sets the identity of the client. An upgrade gets the authenticator itself, for what its first message brings.
+    /// Whoever answers for long watches the credential.
     pub async fn authenticate(
         &self,
         method: &Method,
         headers: &HeaderMap,
         extensions: &mut Extensions,
         client: &mut ClientInfo,
-    ) -> Result<(), Problem> {
+    ) -> Result<Option<CredentialWatch>, Problem> {
         if headers.contains_key(UPGRADE) {
             extensions.insert(self.authenticator.clone());
         }
         let authenticator = &self.authenticator.0;
-        let Some(credential) = self.presented(method, headers)? else { return Ok(()) };
+        let Some(credential) = self.presented(method, headers)? else { return Ok(None) };
         self.warn_of_http(client);
-        let identity = authenticator.identify(credential, client.address).await;
-        client.identity = Some(identity.map_err(|failure| self.authenticator.problem(failure))?);
-        Ok(())
+        let identity = authenticator.identify(credential.clone(), client.address).await;
+        let identity = identity.map_err(|failure| self.authenticator.problem(failure))?;
+        client.identity = Some(identity.clone());
+        let (authenticator, address) = (self.authenticator.clone(), client.address);
+        let watch = CredentialWatch { authenticator, credential, address, identity };
+        if headers.contains_key(UPGRADE) {
+            extensions.insert(watch.clone());
+        }
+        Ok(Some(watch))
     }
 
     /// The credential of a request; `None` if it has none that counts.
@@ -185,9 +197,11 @@ impl SharedAuthenticator {
         &self,
         text: &str,
         address: Option<IpAddr>,
-    ) -> Result<Arc<ActorIdentity>, Problem> {
+    ) -> Result<CredentialWatch, Problem> {
         let credential = parse_authorization(text).ok_or_else(|| self.problem(IdentityFailure::Bad))?;
-        self.0.identify(credential, address).await.map_err(|failure| self.problem(failure))
+        let identity = self.0.identify(credential.clone(), address).await;
+        let identity = identity.map_err(|failure| self.problem(failure))?;
+        Ok(CredentialWatch { authenticator: self.clone(), credential, address, identity })
     }
 
     fn problem(&self, failure: IdentityFailure) -> Problem {
@@ -210,6 +224,73 @@ impl SharedAuthenticator {
         let challenge = protected_mode::challenge(&self.0.realm());
         let text = [challenge.as_bytes(), b", error=\"invalid_token\""].concat();
         HeaderValue::try_from(text).expect("visible ASCII")
+    }
+}
+
+/// How often the credential of a long answer is looked at.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The credential of a long answer, which ends when the credential does.
+#[derive(Clone)]
+pub struct CredentialWatch {
+    authenticator: SharedAuthenticator,
+    credential: PresentedCredential,
+    address: Option<IpAddr>,
+    pub identity: Arc<ActorIdentity>,
+}
+
+impl CredentialWatch {
+    /// Waits until the credential is not good any more, or its actor has other rights. A client that comes back gets
+    /// these, or is refused.
+    pub async fn wait_for_end(self) {
+        loop {
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            match self.authenticator.0.identify(self.credential.clone(), self.address).await {
+                Ok(identity) if identity == self.identity => {}
+                Ok(_) | Err(IdentityFailure::Bad) => return,
+                // It cannot be told now; nothing is read from a store that is away either.
+                Err(IdentityFailure::NotYet { .. } | IdentityFailure::Failed(_)) => {}
+            }
+        }
+    }
+}
+
+/// A body that breaks off when the credential of its request ends.
+pub(crate) struct WatchedBody {
+    body: Body,
+    end: BoxFuture<'static, ()>,
+}
+
+impl WatchedBody {
+    /// Watches the credential of a response that is a stream of events.
+    pub fn of_stream(response: Response, watch: CredentialWatch) -> Response {
+        let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let is_stream = content_type.is_some_and(|media| {
+            media.starts_with(b"text/event-stream") || media.starts_with(b"multipart/mixed")
+        });
+        if !is_stream {
+            return response;
+        }
+        response.map(|body| Body::new(WatchedBody { body, end: Box::pin(watch.wait_for_end()) }))
+    }
+}
+
+impl http_body::Body for WatchedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.end.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => Pin::new(&mut self.body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
     }
 }
 
@@ -309,7 +390,7 @@ mod tests {
         let authenticator = RequestAuthenticator::new(Arc::new(FakeAuthenticator));
         let mut client = ClientInfo::default();
         match authenticator.authenticate(&method, &headers, &mut Extensions::new(), &mut client).await {
-            Ok(()) => client.identity.map_or("-".to_owned(), |identity| identity.name.clone()),
+            Ok(_) => client.identity.map_or("-".to_owned(), |identity| identity.name.clone()),
             Err(problem) => format!("{} {}", problem.status.as_u16(), problem.code),
         }
     }

@@ -19,7 +19,7 @@ use tower_http::cors::CorsLayer;
 use trefoil_config::Config;
 
 use crate::assets::is_asset_path;
-use crate::authentication::{ClientAuthenticator, LoggedActor, RequestAuthenticator};
+use crate::authentication::{ClientAuthenticator, LoggedActor, RequestAuthenticator, WatchedBody};
 use crate::client_info::ClientInfo;
 use crate::cross_origin::LoggedOrigins;
 use crate::errors::error_log::LogScope;
@@ -319,15 +319,19 @@ impl ServiceState {
         let (mut head, body) = request.into_parts();
         let authenticated =
             self.authenticator.authenticate(&head.method, &head.headers, &mut head.extensions, &mut client);
-        if let Err(problem) = authenticated.await {
-            return problem.into_response();
-        }
+        let watch = match authenticated.await {
+            Ok(watch) => watch,
+            Err(problem) => return problem.into_response(),
+        };
         let actor = client.identity.clone().map(LoggedActor);
         let mut response = self.run_handler(Request::from_parts(head, body), client, dispatch).await;
         if let Some(actor) = actor {
             response.extensions_mut().insert(actor);
         }
-        response
+        match watch {
+            Some(watch) => WatchedBody::of_stream(response, watch),
+            None => response,
+        }
     }
 
     /// Requests that could be forged writes go through the router, which the CSRF layer wraps.

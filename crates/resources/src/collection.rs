@@ -72,12 +72,7 @@ pub enum NestedRelation {
 impl NestedCollection {
     /// The condition that a record is in the list of the record `parent_id` of type `parent`.
     pub fn condition(&self, parent: RecordTypeId, parent_id: &RecordId) -> Condition {
-        match self.relation {
-            NestedRelation::Reference(reference) => equals_id(reference, parent_id),
-            NestedRelation::Link => {
-                Condition::LinkedFrom { owner: parent, field: self.field, id: parent_id.clone() }
-            }
-        }
+        Condition::LinkedFrom { owner: parent, field: self.field, id: parent_id.clone() }
     }
 
     pub fn is_link(&self) -> bool {

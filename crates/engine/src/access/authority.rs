@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
+use trefoil_model::ZoneOffsets;
+
 use crate::access::access_view::AccessView;
 
 /// On whose behalf operations are planned. Without one there are no plans.
@@ -17,6 +21,14 @@ impl Authority {
     /// Of the operator, for whom no rules apply; everybody is one in an open application.
     pub fn operator() -> Authority {
         Authority(None)
+    }
+
+    /// Of the same actor at another time.
+    pub(crate) fn at(&self, now: Timestamp, zone: &ZoneOffsets) -> Authority {
+        let at = |view: &Arc<AccessView>| {
+            Arc::new(AccessView::new(view.identity.clone(), view.rules.clone(), now, zone))
+        };
+        Authority(self.0.as_ref().map(at))
     }
 
     /// What the rules leave to the actor; `None` if no rules apply.

@@ -60,7 +60,7 @@ impl Engine {
         let json_columns = json_columns.collect();
         let operation = Operation::SeeImages { record, list: ImageList { images, json_columns } };
         let sink = Box::new(ImageSink { columns: seen_columns(owner), seen: Vec::new(), failure: None });
-        let finished = self.run(vec![Ok(operation)], EngineRequest::new(sink)).await?;
+        let finished = self.at_present().run(vec![Ok(operation)], EngineRequest::new(sink)).await?;
         let sink = finished.into_sink::<ImageSink>()?;
         if let Some(error) = sink.failure {
             return Err(error);

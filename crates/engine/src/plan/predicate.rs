@@ -76,7 +76,7 @@ pub enum Predicate {
         relation: FieldId,
         predicates: Vec<Predicate>,
     },
-    /// True if the link `field` of the record `id` of type `owner` leads to this record.
+    /// True if the list `field` of the record `id` of type `owner` leads to this record.
     LinkedFrom {
         owner: RecordTypeId,
         field: FieldId,
@@ -143,7 +143,15 @@ fn plan_predicate(
             Ok(Predicate::Related { relation: *relation, predicates })
         }
         Condition::LinkedFrom { owner, field, id } => {
-            Ok(Predicate::LinkedFrom { owner: *owner, field: *field, id: id.clone() })
+            let inverse = model.record(*owner).field(*field).kind.inverse();
+            Ok(match inverse.filter(|inverse| !record.field(inverse.field).may_be_hidden) {
+                Some(inverse) => Predicate::Compare {
+                    path: inverse.field.into(),
+                    op: ComparisonOp::Eq,
+                    value: id.clone().into_stored(),
+                },
+                None => Predicate::LinkedFrom { owner: *owner, field: *field, id: id.clone() },
+            })
         }
     }
 }

@@ -89,8 +89,10 @@ impl SubscriptionChannel {
             return batch.clone();
         }
         let channel = self.clone();
-        let batch =
-            self.registry.event_cache.join((self.number, position), move || channel.next_events(position));
+        // What a rule asks of other records is asked when an event is delivered: an earlier answer may be outdated.
+        let judged_at = if self.engine.access_view().is_some() { self.feed().known_head() } else { 0 };
+        let key = (self.number, position, judged_at);
+        let batch = self.registry.event_cache.join(key, move || channel.next_events(position));
         if waiting.is_none() && position >= self.feed().known_head() {
             *waiting_at_end = Some((position, Arc::downgrade(&batch)));
         }
@@ -202,8 +204,9 @@ impl SubscriptionChannel {
     async fn execute_change(&self, change: &RecordChange) -> (Vec<u8>, Vec<Cause>) {
         let mut backoff = RetryBackoff::new("records for an event");
         loop {
+            let engine = self.engine.at_present();
             let execution = OperationExecution {
-                engine: &self.engine,
+                engine: &engine,
                 plan: self.planned.plan.clone(),
                 variables: self.planned.variables.clone(),
                 key: None,

@@ -14,7 +14,7 @@ use crate::subscribe::event::EventBatch;
 /// One per server; outlives reloads.
 pub struct SubscriptionRegistry {
     /// Event batches by channel number and start position.
-    pub(crate) event_cache: Arc<SharedComputation<(u64, i64), EventBatch>>,
+    pub(crate) event_cache: Arc<SharedComputation<(u64, i64, i64), EventBatch>>,
     /// Notified when the schema is swapped.
     pub(crate) schema_swaps: watch::Sender<()>,
     /// Events encoded, each once for all subscribers of its channel.

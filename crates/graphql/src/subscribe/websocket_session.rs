@@ -8,12 +8,13 @@ use std::time::Instant;
 use axum::extract::FromRequestParts;
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use tokio::time::{Interval, interval_at, timeout};
 
 use trefoil_engine::Actor;
-use trefoil_http::authentication::SharedAuthenticator;
+use trefoil_http::authentication::{CredentialWatch, SharedAuthenticator};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
 use trefoil_http::errors::error_log::LogScope;
@@ -37,6 +38,8 @@ pub struct SocketClient {
     pub actor: Actor,
     /// For the credential of the first message; `None` in an open application.
     pub authenticator: Option<SharedAuthenticator>,
+    /// Of the upgrade.
+    pub watch: Option<CredentialWatch>,
     pub request_id: Option<RequestId>,
     pub rate_meter: Option<ClientMeter>,
 }
@@ -49,6 +52,7 @@ impl<S: Sync> FromRequestParts<S> for SocketClient {
         Ok(SocketClient {
             actor: extensions.get::<ClientInfo>().map(ClientInfo::actor).unwrap_or_default(),
             authenticator: SharedAuthenticator::of_upgrade(parts),
+            watch: extensions.get().cloned(),
             request_id: ClientInfo::request_of(extensions).cloned(),
             rate_meter: extensions.get().cloned(),
         })
@@ -117,13 +121,24 @@ struct SocketSession {
     timer: Interval,
     /// A ping was sent, and nothing was received since.
     ping_unanswered: bool,
+    /// The end of the credential that the session has.
+    credential_end: BoxFuture<'static, ()>,
 }
 
 enum SessionSignal {
+    CredentialEnded,
     Drained,
     Received(ReceivedMessage),
     Outgoing(Arc<str>, OutgoingMessage),
     TimerDue,
+}
+
+/// The end of a credential; an anonymous session has none.
+fn end_of(watch: Option<CredentialWatch>) -> BoxFuture<'static, ()> {
+    match watch {
+        Some(watch) => Box::pin(watch.wait_for_end()),
+        None => Box::pin(std::future::pending()),
+    }
 }
 
 /// How a session ended.
@@ -156,7 +171,9 @@ impl SocketSession {
         let init_timeout = context.config.limits.socket_init_timeout;
         let timer = interval_at(tokio::time::Instant::now() + init_timeout, init_timeout);
         let operations = SocketOperations::default();
+        let credential_end = end_of(client.watch.clone());
         SocketSession {
+            credential_end,
             service,
             context,
             socket,
@@ -171,11 +188,12 @@ impl SocketSession {
     async fn run(&mut self) -> SessionEnd {
         let mut drained = self.context.shutdown.drain_waiter();
         loop {
-            let SocketSession { socket, operations, timer, .. } = self;
+            let SocketSession { socket, operations, timer, credential_end, .. } = self;
             // Received messages go first: after a `complete` nothing more may be sent for that operation.
             let signal = tokio::select! {
                 biased;
                 () = poll_fn(|cx| drained.poll(cx)) => SessionSignal::Drained,
+                () = credential_end => SessionSignal::CredentialEnded,
                 received = socket.receive() => SessionSignal::Received(received),
                 (id, message) = operations.next() => SessionSignal::Outgoing(id, message),
                 _ = timer.tick() => SessionSignal::TimerDue,
@@ -189,6 +207,7 @@ impl SocketSession {
     async fn handle_signal(&mut self, signal: SessionSignal) -> Result<(), SessionEnd> {
         match signal {
             SessionSignal::Drained => Err(self.finish_operations().await),
+            SessionSignal::CredentialEnded => Err(SocketClose::forbidden().into()),
             SessionSignal::Received(received) => self.handle_received(received).await,
             SessionSignal::Outgoing(id, message) => Ok(self.send_outgoing(&id, message).await?),
             SessionSignal::TimerDue => self.handle_timer().await,
@@ -248,8 +267,9 @@ impl SocketSession {
         let identified =
             timeout(limit, authenticator.identify_authorization(&text, self.client.actor.address));
         match identified.await {
-            Ok(Ok(identity)) => {
-                self.client.actor.identity = Some(identity);
+            Ok(Ok(watch)) => {
+                self.client.actor.identity = Some(watch.identity.clone());
+                self.credential_end = end_of(Some(watch));
                 Ok(())
             }
             Ok(Err(problem)) if problem.status == StatusCode::UNAUTHORIZED => {

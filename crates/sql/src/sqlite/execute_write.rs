@@ -10,6 +10,7 @@ use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_read::{execute_read, read_tree};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::access::read_statement::ReadStatement;
+use crate::statements::access::unseen_row::UnseenRow;
 use crate::statements::compile::{Program, UpdateProgram};
 use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::RowTree;
@@ -229,9 +230,10 @@ impl SqliteWrite<'_> {
         let missing = || SqliteError::Store(rusqlite::Error::QueryReturnedNoRows);
         let Some((record, version)) = read else {
             // The actor may have written what they cannot see.
-            let owner = self.session.view.and(self.parts.record).ok_or_else(missing)?;
-            let query = version_sql(Dialect::Sqlite, self.model.record(owner));
-            return self.read_version(&query, id)?.ok_or_else(missing);
+            let record = self.session.view.and(self.parts.record).ok_or_else(missing)?;
+            let owner = self.model.record(record);
+            visit(&UnseenRow { id, level: self.level });
+            return self.read_version(&version_sql(Dialect::Sqlite, owner), id)?.ok_or_else(missing);
         };
         record.visit_rows(visit);
         Ok(version)

@@ -202,8 +202,12 @@ impl<'m> PredicateWriter<'m> {
                 }
             },
             Predicate::LinkedFrom { owner, field, .. } => {
-                let link = self.model.record(*owner).field(*field).kind.link();
-                let Some(link) = link else { return "1 = 0".to_owned() };
+                let list = &self.model.record(*owner).field(*field).kind;
+                if let Some(inverse) = list.inverse() {
+                    let reference = joined_column(scope.record.field(inverse.field));
+                    return format!("{} = {}", scope.column(self.dialect, &reference), self.next_parameter());
+                }
+                let Some(link) = list.link() else { return "1 = 0".to_owned() };
                 let [table, own, other] = [&link.table, &link.own_column, &link.other_column]
                     .map(|name| self.dialect.quote_name(name));
                 let (target, id) = (scope.column(self.dialect, "id"), self.next_parameter());

@@ -11,6 +11,7 @@ use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::execute_guarded::{check_step_after, check_step_before};
 use crate::postgres::execute_read::read_tree;
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error, read_cell};
+use crate::statements::access::unseen_row::UnseenRow;
 use crate::statements::access::write_rules::{OldValues, WriteRules};
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::{NestedRun, StepResult};
@@ -53,7 +54,9 @@ pub async fn execute_nested(
         match tree {
             Some(tree) => tree.visit_rows(visit),
             // The actor may have written what they cannot see.
-            None if session.view.is_some() => {}
+            None if session.view.is_some() => {
+                visit(&UnseenRow { id, level: read_level });
+            }
             None => return Err(internal_error("a written record cannot be read")),
         }
         let version = session.query_integer(&version_query, &[SqlParameter::id(id)]).await?;

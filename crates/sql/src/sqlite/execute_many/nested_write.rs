@@ -10,6 +10,7 @@ use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_guarded::{check_step_after, check_step_before};
 use crate::sqlite::execute_read::read_tree;
 use crate::sqlite::session::{SqliteSession, bind_parameters, bind_parameters_after};
+use crate::statements::access::unseen_row::UnseenRow;
 use crate::statements::access::write_rules::WriteRules;
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::{NestedRun, StepResult};
@@ -50,6 +51,7 @@ pub fn execute_nested(
         let Some(tree) = tree else {
             // The actor may have written what they cannot see.
             session.view.ok_or_else(missing)?;
+            visit(&UnseenRow { id, level: read_level });
             let query = version_sql(Dialect::Sqlite, model.record(plan.record));
             return session.query_integer(&query, &[SqlParameter::id(id)])?.ok_or_else(missing);
         };

@@ -5,6 +5,7 @@ pub(crate) mod read_statement;
 pub(super) mod record_views;
 pub(crate) mod rule_parameters;
 pub(super) mod rule_sql;
+pub(crate) mod unseen_row;
 pub(crate) mod write_rules;
 
 use trefoil_model::Field;
