@@ -142,7 +142,7 @@ fn unknown_settings_stop_the_start() {
         "[[text]]\npath = \"/x\"\ntxt = \"\"",
         "trefoil.toml:3:1: unknown key `txt` in [[text]]; did you mean `text`?",
     );
-    unknown("auth = true", "trefoil.toml:1:1: authentication is not supported yet; remove `auth`");
+    unknown("auth = true", "trefoil.toml:1:8: `auth` must be a table, written as [auth], not a boolean");
     trefoil(&empty(), &[], &[("TREFOIL_PROT", "1")])
         .refused_with("TREFOIL_PROT: unknown setting; did you mean TREFOIL_PORT?");
 }

@@ -117,6 +117,10 @@ impl WorldCase {
             };
             let answer = self.stage.ask(asker, &request.document, &variables).await;
             let expected = open.ask(&Asker::Operator, &request.document, &variables).await;
+            // Rules make conditions deeper; what the database cannot follow is refused as a whole.
+            if answer.contains("LIMIT_EXCEEDED") && !expected.contains("LIMIT_EXCEEDED") {
+                break;
+            }
             if answer != expected {
                 return Err(self.smallest(actor, &request.document, &variables).await);
             }

@@ -13,6 +13,7 @@ mod many;
 mod memory;
 mod pages;
 mod postgres;
+mod row_layout;
 mod trees;
 mod writing;
 
@@ -35,6 +36,7 @@ use trefoil_model::{
 use trefoil_sql::migrate::MigrationMode;
 use trefoil_sql::{PostgresStore, SqlStore, SqliteOptions, SqliteStore};
 
+use crate::store::row_layout::shown;
 use crate::support::Outsider;
 
 /// Makes of each `async fn name(bench: Bench)` a test on SQLite and one on PostgreSQL.
@@ -374,28 +376,6 @@ fn model() -> Arc<Model> {
     let file = SourceFile { name: "graphql/test.graphqls".into(), text: SCHEMA.into() };
     let (model, _) = parse_schema(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     Arc::new(model)
-}
-
-fn shown(operation: &Operation) -> (Arc<PreparedSelection>, usize) {
-    match operation {
-        Operation::List { selection, listing, .. } => {
-            (selection.clone(), if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 })
-        }
-        Operation::Get { selection, .. }
-        | Operation::Create { selection, .. }
-        | Operation::CreateMany { selection, .. }
-        | Operation::Upsert { selection, .. }
-        | Operation::Nested { selection, .. }
-        | Operation::Update { selection, .. }
-        | Operation::Delete { selection, .. }
-        | Operation::ReadImage { selection, .. } => (selection.clone(), 0),
-        Operation::Aggregate { query, .. } => (Arc::default(), query.cell_count()),
-        // A text and nothing else.
-        Operation::PlainList(_) => (Arc::default(), 1),
-        Operation::UpdateMany { .. } | Operation::DeleteMany { .. } | Operation::SeeImages { .. } => {
-            (Arc::default(), 0)
-        }
-    }
 }
 
 fn text(text: &str) -> Value {

@@ -7,11 +7,9 @@ use super::tokens::tokens;
 
 /// How often each file makes one, and for what.
 const OPERATORS: &[(&str, usize, &str)] = &[
-    ("crates/credentials/src/account_reader.rs", 1, "the account that a credential is for"),
-    ("crates/credentials/src/credential_verifier.rs", 1, "whether a credential is good"),
     (
         "crates/engine/src/engine.rs",
-        2,
+        3,
         "where it is made: on request, and for everybody where there are no rules",
     ),
     (

@@ -16,6 +16,7 @@ mod matching_changes;
 pub(crate) mod relation_tests;
 
 // The record in a change.
+pub(crate) mod image_list;
 mod image_predicate;
 pub(crate) mod image_row;
 pub mod record_image;
@@ -27,11 +28,11 @@ use crate::changes::record_image::cell_memory_size;
 
 pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
 pub use crate::changes::change_filter::ChangeFilter;
+pub use crate::changes::image_list::{ImageList, seen_columns};
 pub(crate) use crate::changes::image_row::ImageRow;
 pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};
 pub(crate) use crate::changes::relation_tests::{RelationMatches, RelationTestMap, RelationTests};
 pub use crate::changes::retry_backoff::RetryBackoff;
-pub use crate::changes::seen_changes::{ImageList, seen_columns};
 pub use crate::changes::shared_computation::{
     ComputationFuture, ComputationItem, MemorySize, SharedComputation, SharedResult,
 };

@@ -5,39 +5,14 @@ use std::sync::Arc;
 
 use trefoil_model::access::AccessVerdict;
 use trefoil_model::error::{Error, Result};
-use trefoil_model::naming::names::{VERSION_COLUMN, key_column};
 use trefoil_model::{CellValue, Field, FieldId, RecordType, RecordTypeId, Scalar, StoredValue, ValueType};
 
 use crate::access::AccessView;
-use crate::changes::{CHANGED_COLUMNS, ChangeBatch, RecordChange, RecordImage, image_cell};
+use crate::changes::image_list::{ImageList, seen_columns};
+use crate::changes::{CHANGED_COLUMNS, ChangeBatch, RecordChange, image_cell};
 use crate::engine::{Engine, EngineRequest};
 use crate::operation::{Operation, Outcome};
 use crate::row::{Row, RowSink};
-
-/// Images of records, to be read as an actor sees them.
-#[derive(Debug, Clone)]
-pub struct ImageList {
-    pub images: Arc<[RecordImage]>,
-    /// The columns whose texts are JSON.
-    pub json_columns: Arc<[String]>,
-}
-
-/// The columns of a record as the rows of an [`ImageList`] have them, after the position of the image.
-pub fn seen_columns(record: &RecordType) -> Vec<String> {
-    let mut columns = Vec::with_capacity(record.fields.len() + 1);
-    for field in &record.fields {
-        if field.is_stored() {
-            columns.push(field.column.clone());
-        }
-        if field.may_be_hidden && field.kind.is_reference() {
-            columns.push(key_column(&field.column));
-        } else if field.may_be_hidden && field.kind.relation().is_some() {
-            columns.push(key_column(&field.name));
-        }
-    }
-    columns.push(VERSION_COLUMN.to_owned());
-    columns
-}
 
 impl Engine {
     /// The changes of records of this type, as the actor sees them.

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use trefoil_model::{FieldId, RecordId, RecordTypeId, Value};
 
-use crate::changes::{ImageList, RecordImage};
+use crate::changes::RecordImage;
+use crate::changes::image_list::ImageList;
 use crate::plain_list::PlainListOperation;
 use crate::plan::PreparedSelection;
 

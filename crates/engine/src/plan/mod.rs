@@ -25,7 +25,8 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, StoredValue, Value};
 
 use crate::access::{AccessView, Authority};
-use crate::changes::{ImageList, RecordImage};
+use crate::changes::RecordImage;
+use crate::changes::image_list::ImageList;
 use crate::operation::{Condition, MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::listing::plan_listing;

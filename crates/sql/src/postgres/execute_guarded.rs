@@ -1,15 +1,16 @@
-//! Runs a write that rules restrict: with their checks, before and after it, in its transaction.
+//! Runs a write with the checks of its rules before and after it; the first ones lock the records.
+
+use futures_util::future::BoxFuture;
 
 use trefoil_engine::plan::{NestedStep, PlanAction};
 use trefoil_engine::{AccessView, Outcome, Plan};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredValue};
+use trefoil_model::{CellValue, FieldId, Model, RecordTypeId, StoredValue};
 
 use crate::postgres::error::PostgresError;
-use crate::postgres::execute_many::execute_unchecked;
 use crate::postgres::session::{PostgresSession, RowVisitor};
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckResult, CheckedRecords, OldValues, WriteCheck, WriteRules,
+    ChangeAction, CheckResult, CheckedRecords, FieldLinks, FieldValues, OldValues, WriteCheck, WriteRules,
 };
 use crate::statements::compile::Program;
 use crate::statements::dialect::Dialect;
@@ -18,8 +19,14 @@ use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
 
-type FieldValues = [(FieldId, StoredValue)];
-type FieldLinks = [(FieldId, Vec<RecordId>)];
+/// Runs a plan without its rules; those of its parts are checked.
+pub type UncheckedRun = for<'f> fn(
+    PostgresSession<'f>,
+    &'f Model,
+    &'f Plan,
+    &'f Program,
+    RowVisitor<'f>,
+) -> BoxFuture<'f, Result<Outcome, PostgresError>>;
 
 /// Runs a plan under the rules of its actor.
 pub async fn execute_guarded(
@@ -29,9 +36,10 @@ pub async fn execute_guarded(
     program: &Program,
     view: &AccessView,
     visit: RowVisitor<'_>,
+    execute_unchecked: UncheckedRun,
 ) -> Result<Outcome, PostgresError> {
     let guarded =
-        GuardedWrite { session, model, rules: WriteRules { dialect: Dialect::Postgres, model, view } };
+        PostgresGuard { session, model, rules: WriteRules { dialect: Dialect::Postgres, model, view } };
     match (&plan.action, program) {
         (PlanAction::Create { record, values, links, .. }, _) => {
             guarded.check_targets(*record, values, links).await?;
@@ -95,7 +103,7 @@ pub async fn execute_guarded(
         ) => {
             let found = session.read_values(find, &match_parameters(listing)).await?;
             let Some(id) = found.first() else {
-                return Box::pin(execute_guarded(session, model, create, create_program, view, visit)).await;
+                return Box::pin(execute_guarded(session, model, create, create_program, view, visit, execute_unchecked)).await;
             };
             let ids = vec![id.as_cell()];
             let changed = (values.as_slice(), links.as_slice());
@@ -134,7 +142,7 @@ pub async fn check_step_before(
     view: &AccessView,
 ) -> Result<OldValues, PostgresError> {
     let rules = WriteRules { dialect: Dialect::Postgres, model: run.model, view };
-    let guarded = GuardedWrite { session, model: run.model, rules };
+    let guarded = PostgresGuard { session, model: run.model, rules };
     let mut old = OldValues::new();
     for check in run.checks_before(step, rules)? {
         match guarded.run(&check).await? {
@@ -164,7 +172,7 @@ pub async fn check_step_after(
     old: &OldValues,
 ) -> Result<(), PostgresError> {
     let rules = WriteRules { dialect: Dialect::Postgres, model: run.model, view };
-    let guarded = GuardedWrite { session, model: run.model, rules };
+    let guarded = PostgresGuard { session, model: run.model, rules };
     for check in run.checks_after(step, rules, old)? {
         guarded.run(&check).await?;
     }
@@ -172,13 +180,13 @@ pub async fn check_step_after(
 }
 
 #[derive(Clone, Copy)]
-struct GuardedWrite<'a> {
+struct PostgresGuard<'a> {
     session: PostgresSession<'a>,
     model: &'a Model,
     rules: WriteRules<'a>,
 }
 
-impl GuardedWrite<'_> {
+impl PostgresGuard<'_> {
     async fn run(&self, check: &WriteCheck<'_>) -> Result<CheckResult, PostgresError> {
         Ok(check.judge(&self.session.check_rows(check).await?)?)
     }

@@ -37,9 +37,19 @@ impl From<rusqlite::Error> for SqliteError {
             | ffi::SQLITE_CORRUPT
             | ffi::SQLITE_NOTADB
             | ffi::SQLITE_INTERRUPT => SqliteError::Store(error),
+            _ if is_too_deep(&error) => SqliteError::Plan(Error::Limit(
+                "the conditions and rules of this request lead through more relations than SQLite can follow at once; ask \
+                 for less in one request"
+                    .to_owned(),
+            )),
             _ => SqliteError::Plan(Error::internal(error)),
         }
     }
+}
+
+/// True if subqueries are nested deeper than SQLite's parser allows, which it says in words alone.
+fn is_too_deep(error: &rusqlite::Error) -> bool {
+    primary_code(error) == ffi::SQLITE_ERROR && error.to_string().contains("nested too deep")
 }
 
 /// The primary result code; 0 for errors that do not come from SQLite.

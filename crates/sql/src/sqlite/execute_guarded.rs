@@ -1,15 +1,14 @@
-//! Runs a write that rules restrict: with their checks, before and after it, in its transaction.
+//! Runs a write with the checks of its rules before and after it, on the thread that writes.
 
 use trefoil_engine::plan::{NestedStep, PlanAction};
 use trefoil_engine::{AccessView, Outcome, Plan, Row};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredValue};
+use trefoil_model::{CellValue, FieldId, Model, RecordTypeId, StoredValue};
 
 use crate::sqlite::error::SqliteError;
-use crate::sqlite::execute_many::execute_unchecked;
 use crate::sqlite::session::SqliteSession;
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckResult, CheckedRecords, OldValues, WriteCheck, WriteRules,
+    ChangeAction, CheckResult, CheckedRecords, FieldLinks, FieldValues, OldValues, WriteCheck, WriteRules,
 };
 use crate::statements::compile::Program;
 use crate::statements::dialect::Dialect;
@@ -19,8 +18,10 @@ use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
-type FieldValues = [(FieldId, StoredValue)];
-type FieldLinks = [(FieldId, Vec<RecordId>)];
+
+/// Runs a plan without its rules; those of its parts are checked.
+pub type UncheckedRun =
+    fn(SqliteSession<'_>, &Model, &Plan, &Program, RowVisitor<'_>) -> Result<Outcome, SqliteError>;
 
 /// Runs a plan under the rules of its actor.
 pub fn execute_guarded(
@@ -30,9 +31,9 @@ pub fn execute_guarded(
     program: &Program,
     view: &AccessView,
     visit: RowVisitor<'_>,
+    execute_unchecked: UncheckedRun,
 ) -> Result<Outcome, SqliteError> {
-    let guarded =
-        GuardedWrite { session, model, rules: WriteRules { dialect: Dialect::Sqlite, model, view } };
+    let guarded = SqliteGuard { session, model, rules: WriteRules { dialect: Dialect::Sqlite, model, view } };
     match (&plan.action, program) {
         (PlanAction::Create { record, values, links, .. }, _) => {
             guarded.check_targets(*record, values, links)?;
@@ -96,7 +97,7 @@ pub fn execute_guarded(
         ) => {
             let found = session.read_values(find, &match_parameters(listing))?;
             let Some(id) = found.first() else {
-                return execute_guarded(session, model, create, create_program, view, visit);
+                return execute_guarded(session, model, create, create_program, view, visit, execute_unchecked);
             };
             let ids = vec![id.as_cell()];
             let changed = (values.as_slice(), links.as_slice());
@@ -135,7 +136,7 @@ pub fn check_step_before(
     view: &AccessView,
 ) -> Result<OldValues, SqliteError> {
     let rules = WriteRules { dialect: Dialect::Sqlite, model: run.model, view };
-    let guarded = GuardedWrite { session, model: run.model, rules };
+    let guarded = SqliteGuard { session, model: run.model, rules };
     let mut old = OldValues::new();
     for check in run.checks_before(step, rules)? {
         match guarded.run(&check)? {
@@ -165,7 +166,7 @@ pub fn check_step_after(
     old: &OldValues,
 ) -> Result<(), SqliteError> {
     let rules = WriteRules { dialect: Dialect::Sqlite, model: run.model, view };
-    let guarded = GuardedWrite { session, model: run.model, rules };
+    let guarded = SqliteGuard { session, model: run.model, rules };
     for check in run.checks_after(step, rules, old)? {
         guarded.run(&check)?;
     }
@@ -173,13 +174,13 @@ pub fn check_step_after(
 }
 
 #[derive(Clone, Copy)]
-struct GuardedWrite<'a> {
+struct SqliteGuard<'a> {
     session: SqliteSession<'a>,
     model: &'a Model,
     rules: WriteRules<'a>,
 }
 
-impl GuardedWrite<'_> {
+impl SqliteGuard<'_> {
     fn run(&self, check: &WriteCheck<'_>) -> Result<CheckResult, SqliteError> {
         Ok(check.judge(&self.session.check_rows(check)?)?)
     }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use trefoil_engine::plan::MARK_RANGES;
 use trefoil_model::{Field, KeyForm, RecordType, Scalar, ScalarGroup, StorageClass, TextPart, ValueType};
 
+use crate::statements::access::key_columns::field_of_column;
+
 /// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
@@ -135,17 +137,8 @@ impl Dialect {
 
     /// The expression that selects a quoted column of a record; `from` is its prefix, such as `t.`.
     pub fn read_column(self, owner: &RecordType, from: &str, column: &str) -> String {
-        let value = format!("{from}{column}");
-        let field =
-            owner.fields.iter().find(|field| field.is_stored() && self.quote_name(&field.column) == column);
-        // The key of the record that a reference leads to, or of a list's owner.
-        let key = || {
-            let name = column.strip_suffix(":key\"")?.strip_prefix('"')?;
-            let reference = owner.fields.iter().find(|field| field.is_stored() && field.column == name);
-            Some(reference.unwrap_or_else(|| owner.field(owner.id_field())))
-        };
-        let field = field.or_else(key);
-        self.read_value(field.map_or(ColumnReading::Plain, ColumnReading::for_field), value)
+        let reading = field_of_column(owner, column).map_or(ColumnReading::Plain, ColumnReading::for_field);
+        self.read_value(reading, format!("{from}{column}"))
     }
 
     /// The expression that selects a value of a field, wherever it comes from.
@@ -486,11 +479,6 @@ impl Dialect {
                 format!("{parents} CROSS JOIN LATERAL ({ids}) AS i JOIN {table} AS o ON o.\"id\" = i.\"id\"")
             }
         }
-    }
-
-    /// A statement that changes only what belongs to records that its actor sees.
-    pub fn only_visible(self, sql: &str, key: &str, table: &str) -> String {
-        format!("{sql} AND {key} IN (SELECT w.\"id\" FROM {} AS w)", self.quote_name(table))
     }
 
     /// Counts the rows of a table, up to `most`.

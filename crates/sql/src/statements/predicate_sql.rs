@@ -7,7 +7,7 @@ use trefoil_model::{
     ComparisonOp, Field, FieldId, Model, RecordType, RecordTypeId, Relation, TextPart, ValueType,
 };
 
-use crate::statements::access::{joined_column, list_key};
+use crate::statements::access::key_columns::{joined_column, list_key};
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::related::key_lists::KeyLists;
 use crate::statements::search::search_index;

@@ -4,7 +4,6 @@
 //! come first. In the SQL, `t` is the record's table, `l` a link table, `p` a parent, and `o` the record's table
 //! again where `t` occurs only in a subquery that selects ids. The tables of sort keys are `s1` and so on.
 
-use trefoil_engine::changes::seen_columns;
 use trefoil_engine::cursor::{CursorKey, CursorPosition};
 use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{AccessView, CountMode};
@@ -12,9 +11,8 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, Field, FieldId, KeyForm, Model, RecordType, RecordTypeId, Relation};
 
+use crate::statements::access::key_columns::{joined_column, list_key};
 use crate::statements::access::read_statement::ReadStatement;
-use crate::statements::access::record_views::RecordViews;
-use crate::statements::access::{joined_column, list_key};
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::groups::aggregate_parameters::aggregate_parameters;
 use crate::statements::groups::group_cells::GroupCells;
@@ -25,7 +23,6 @@ use crate::statements::search::search_guard::SearchGuard;
 use crate::statements::sort_sql::SortWriter;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::where_clause::WhereBuilder;
-use crate::statements::write::LinkStatements;
 
 /// One level of a selection and everything below it.
 #[derive(Debug)]
@@ -167,42 +164,6 @@ pub struct SelectBuilder<'m> {
 }
 
 impl SelectBuilder<'_> {
-    /// A statement that reads no more than the actor sees.
-    pub(crate) fn statement(self, sql: String) -> ReadStatement {
-        RecordViews { dialect: self.dialect, model: self.model, view: self.view }.statement(sql)
-    }
-
-    /// The statements for the links of a field, of which those to records out of sight stay.
-    pub(super) fn visible_links(self, field: &Field, links: LinkStatements) -> LinkStatements {
-        let Some(link) = field.kind.link().filter(|_| self.is_guarded()) else { return links };
-        let narrowed = self.dialect.only_visible(
-            &links.remove.sql,
-            &self.dialect.quote_name(&link.other_column),
-            &self.model.record(link.target).table,
-        );
-        LinkStatements { remove: self.statement(narrowed), ..links }
-    }
-
-    /// The images that the actor sees; their list is the only parameter.
-    pub fn seen_images(self, record: RecordTypeId) -> SelectLevel {
-        let views = RecordViews { dialect: self.dialect, model: self.model, view: self.view };
-        SelectLevel {
-            statement: views.seen_images(record),
-            is_guarded: self.is_guarded(),
-            columns: Vec::new(),
-            column_names: Vec::new(),
-            width: seen_columns(self.model.record(record)).len() + 1,
-            parent_key: 0,
-            branches: Vec::new(),
-            search_guard: None,
-            groups: None,
-        }
-    }
-
-    pub(crate) fn is_guarded(self) -> bool {
-        self.model.access.is_some()
-    }
-
     /// One record; its id is the only parameter.
     pub fn record_by_id(self, record: RecordTypeId, selection: &PlannedSelection) -> Result<SelectLevel> {
         let columns = self.level_columns(self.model.record(record), &PlannedListing::default(), selection)?;

@@ -5,7 +5,7 @@ use trefoil_engine::plan::searched_texts;
 use trefoil_engine::{ReferencePath, SortKey, SortValue};
 use trefoil_model::{Field, Model, RecordType};
 
-use crate::statements::access::joined_column;
+use crate::statements::access::key_columns::joined_column;
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::predicate_sql::{TableScope, TestedValue, is_nullable};
 use crate::statements::search::search_index::{indexed_texts, word_count};

@@ -3,6 +3,8 @@
 pub mod insert_records;
 mod nested_write;
 
+use futures_util::future::BoxFuture;
+
 use trefoil_engine::plan::{PlanAction, PlannedListing};
 use trefoil_engine::{Outcome, Plan, Row};
 use trefoil_model::{Model, RecordId, StoredValue};
@@ -32,14 +34,38 @@ pub async fn execute_plan(
 ) -> Result<Outcome, PostgresError> {
     let session = session.for_plan(plan);
     match plan.access_view() {
-        Some(view) if plan.is_write() => execute_guarded(session, model, plan, program, view, visit).await,
+        Some(view) if plan.is_write() => {
+            execute_guarded(session, model, plan, program, view, visit, unchecked_run).await
+        }
         Some(_) | None => execute_unchecked(session, model, plan, program, visit).await,
     }
 }
 
+/// The future of [`execute_unchecked`], for those that it calls.
+fn unchecked_run<'f>(
+    session: PostgresSession<'f>,
+    model: &'f Model,
+    plan: &'f Plan,
+    program: &'f Program,
+    visit: RowVisitor<'f>,
+) -> BoxFuture<'f, Result<Outcome, PostgresError>> {
+    Box::pin(execute_unchecked(session, model, plan, program, visit))
+}
+
+/// The future of [`execute_plan`] for one of many plans.
+fn execute_part_plan<'f>(
+    session: PostgresSession<'f>,
+    model: &'f Model,
+    plan: &'f Plan,
+    program: &'f Program,
+    visit: RowVisitor<'f>,
+) -> BoxFuture<'f, Result<Outcome, PostgresError>> {
+    Box::pin(execute_plan(session, model, plan, program, visit))
+}
+
 /// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
 /// them.
-pub async fn execute_unchecked(
+async fn execute_unchecked(
     session: PostgresSession<'_>,
     model: &Model,
     plan: &Plan,
@@ -156,7 +182,7 @@ async fn create_many(
     session.execute_control("ROLLBACK TO part").await?;
     for (index, plan) in plans.iter().enumerate() {
         let mut ignore = |_: &dyn Row| ();
-        let created = Box::pin(execute_plan(session, model, plan, programs.of_plan(plan)?, &mut ignore));
+        let created = execute_part_plan(session, model, plan, programs.of_plan(plan)?, &mut ignore);
         match execute_explained(session, model, write_parts(&plan.action), created).await {
             Ok(_) => {}
             Err(PostgresError::Plan(error)) => return Err(PostgresError::Plan(error.of_item(index))),
@@ -180,7 +206,7 @@ async fn insert_all(
         let width = write_parts(&plans[0].action).create_parameters().count();
         let Some(read_level) = insert_level(program).filter(|_| width > 0) else {
             for plan in plans {
-                let created = Box::pin(execute_plan(session, model, plan, program, &mut *visit)).await;
+                let created = execute_part_plan(session, model, plan, program, &mut *visit).await;
                 created.map_err(|error| of_item(error, index))?;
                 index += 1;
             }

@@ -30,14 +30,16 @@ pub fn execute_plan(
 ) -> Result<Outcome, SqliteError> {
     let session = session.for_plan(plan);
     match plan.access_view() {
-        Some(view) if plan.is_write() => execute_guarded(session, model, plan, program, view, visit),
+        Some(view) if plan.is_write() => {
+            execute_guarded(session, model, plan, program, view, visit, execute_unchecked)
+        }
         Some(_) | None => execute_unchecked(session, model, plan, program, visit),
     }
 }
 
 /// Runs any plan. The rows of many new records are visited one after the other; if a later one fails, the sink drops
 /// them.
-pub fn execute_unchecked(
+fn execute_unchecked(
     session: SqliteSession<'_>,
     model: &Model,
     plan: &Plan,

@@ -42,6 +42,10 @@ pub enum CheckedRecords<'a> {
     Matching { condition: String, parameters: Vec<SqlParameter<'a>> },
 }
 
+/// What a write gives to fields.
+pub type FieldValues = [(FieldId, StoredValue)];
+pub type FieldLinks = [(FieldId, Vec<RecordId>)];
+
 /// The fields of a record before a change.
 pub type OldValues = Vec<(FieldId, StoredValue)>;
 

@@ -5,7 +5,7 @@ use trefoil_engine::plan::{PlannedAggregate, PlannedHaving, joined_references};
 use trefoil_engine::{GroupKey, GroupMeasure, MeasureFunction, OrderTarget, ReferencePath};
 use trefoil_model::{ComparisonOp, Field, FieldId, RecordType, RecordTypeId, Scalar};
 
-use crate::statements::access::joined_column;
+use crate::statements::access::key_columns::joined_column;
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::groups::group_cells::{GroupCell, GroupCells};
 use crate::statements::predicate_sql::{TableScope, TestedValue};
