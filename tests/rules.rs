@@ -131,6 +131,7 @@ impl Application {
         };
         let account = account.map(|id| AccountFacts {
             id: RecordId::Number(id),
+            model_hash: model.hash,
             values: vec![
                 value("id", StoredValue::Int(id)),
                 value("team", StoredValue::Int(if id < 3 { 1 } else { 2 })),

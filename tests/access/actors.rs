@@ -112,7 +112,11 @@ impl TestActor {
             });
             known.collect()
         };
-        let account = self.account.map(|id| AccountFacts { id: RecordId::Number(id), values: facts() });
+        let account = self.account.map(|id| AccountFacts {
+            id: RecordId::Number(id),
+            model_hash: model.hash,
+            values: facts(),
+        });
         let claims = self.claims.iter().map(|(path, cell)| {
             // `org.name` is a member of an object.
             let value = Value::from(cell.json());

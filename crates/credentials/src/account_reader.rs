@@ -124,7 +124,7 @@ impl AccountReader {
             let value = self.tree.value(&row, &path.references, path.field)?;
             Some((path.clone(), value))
         });
-        let facts = AccountFacts { id, values: values.collect() };
+        let facts = AccountFacts { id, model_hash: self.engine.model().hash, values: values.collect() };
         Ok(AccountFinding::Usable(UsableAccount { facts, roles: self.roles_of(&row) }))
     }
 

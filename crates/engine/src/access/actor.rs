@@ -34,6 +34,8 @@ pub struct ActorIdentity {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccountFacts {
     pub id: RecordId,
+    /// Of the schema that it was read with: the paths name fields by their positions.
+    pub model_hash: u64,
     /// The values of `me.…` in rules. What is absent is not in the list.
     pub values: Vec<(ActorPath, StoredValue)>,
 }

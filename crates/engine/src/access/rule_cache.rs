@@ -34,6 +34,10 @@ impl RuleCache {
         identity: Option<&Arc<ActorIdentity>>,
         zone: &ZoneOffsets,
     ) -> Authority {
+        // An identity of before a reload has the values of other fields: such a request is anonymous.
+        let identity = identity.filter(|identity| {
+            identity.account.as_ref().is_none_or(|account| account.model_hash == model.hash)
+        });
         let rules = match identity {
             None => self.anonymous.clone(),
             Some(identity) => self.rules_of(model, identity),

@@ -142,8 +142,9 @@ type Mark @allow(all: true) { id: ID! text: String! by: User @createdBy }
             references: Vec::new(),
             field: model.record(user).find_field(name).expect("a field"),
         };
-        let account = account
-            .map(|id| AccountFacts { id: id.into(), values: vec![(path("team"), StoredValue::Int(3))] });
+        let values = || vec![(path("team"), StoredValue::Int(3))];
+        let account =
+            account.map(|id: i64| AccountFacts { id: id.into(), model_hash: model.hash, values: values() });
         let claims = Value::Object(vec![("org".into(), Value::Object(vec![("id".into(), org)]))]);
         let identity = ActorIdentity { name: "a".into(), roles: Vec::new(), account, claims, expires: None };
         Actor { address: None, identity: Some(Arc::new(identity)) }
