@@ -27,7 +27,7 @@ pub fn verdict(judge: &RuleJudge<'_>, request: &WriteRequest) -> WriteVerdict {
     match verdict_in_order(judge, request) {
         WriteVerdict::Refused(_) if request.deeds.len() > 1 => {
             let of_rule = if judge.actor.is_signed_in() { "FORBIDDEN" } else { "UNAUTHENTICATED" };
-            WriteVerdict::Refused(vec![of_rule, "NOT_FOUND", "REFERENCE", "CONFLICT"])
+            WriteVerdict::Refused(vec![of_rule, "FORBIDDEN", "NOT_FOUND", "REFERENCE", "CONFLICT"])
         }
         verdict => verdict,
     }

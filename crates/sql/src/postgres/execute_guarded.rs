@@ -20,7 +20,7 @@ use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
 
 /// Runs a plan without its rules; those of its parts are checked.
-pub type UncheckedRun = for<'f> fn(
+pub type PostgresRun = for<'f> fn(
     PostgresSession<'f>,
     &'f Model,
     &'f Plan,
@@ -36,7 +36,7 @@ pub async fn execute_guarded(
     program: &Program,
     view: &AccessView,
     visit: RowVisitor<'_>,
-    execute_unchecked: UncheckedRun,
+    execute_unchecked: PostgresRun,
 ) -> Result<Outcome, PostgresError> {
     let guarded =
         PostgresGuard { session, model, rules: WriteRules { dialect: Dialect::Postgres, model, view } };

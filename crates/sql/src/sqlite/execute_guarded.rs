@@ -20,7 +20,7 @@ use crate::statements::write_many::check_match_count;
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 
 /// Runs a plan without its rules; those of its parts are checked.
-pub type UncheckedRun =
+pub type SqliteRun =
     fn(SqliteSession<'_>, &Model, &Plan, &Program, RowVisitor<'_>) -> Result<Outcome, SqliteError>;
 
 /// Runs a plan under the rules of its actor.
@@ -31,7 +31,7 @@ pub fn execute_guarded(
     program: &Program,
     view: &AccessView,
     visit: RowVisitor<'_>,
-    execute_unchecked: UncheckedRun,
+    execute_unchecked: SqliteRun,
 ) -> Result<Outcome, SqliteError> {
     let guarded = SqliteGuard { session, model, rules: WriteRules { dialect: Dialect::Sqlite, model, view } };
     match (&plan.action, program) {
