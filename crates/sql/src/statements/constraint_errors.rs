@@ -92,8 +92,13 @@ impl<'a> ConstraintProbe<'a> {
             }
             (BrokenConstraint::Reference, WriteKind::Delete) => {
                 let message = format!("other records still refer to this {}", type_label(owner));
+                // How many refer to it, and which, is told only where everybody may see them.
+                let rounds = match &model.access {
+                    None => referrer_probes(dialect, model, parts.record?, parts.id?),
+                    Some(_) => Vec::new(),
+                };
                 Some(ConstraintProbe {
-                    rounds: referrer_probes(dialect, model, parts.record?, parts.id?),
+                    rounds,
                     fallback: Some(referenced_violation(owner, message)),
                     make_error: Error::Conflict,
                 })
