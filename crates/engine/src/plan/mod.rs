@@ -175,6 +175,32 @@ impl Plan {
         Plan { action, authority: authority.clone(), _proof: PlanProof }
     }
 
+    /// The same write of these records alone. It changes no others, whatever matches by then.
+    pub fn narrowed_to(&self, model: &Model, ids: Vec<StoredValue>) -> Plan {
+        let mut plan = self.clone();
+        match &mut plan.action {
+            PlanAction::UpdateMany { record, listing, .. }
+            | PlanAction::DeleteMany { record, listing }
+            | PlanAction::Upsert { record, listing, .. } => {
+                let path = model.record(*record).id_field().into();
+                // First: a search stays the last predicate.
+                listing.predicates.insert(0, Predicate::OneOf { path, values: ids, or_null: false });
+            }
+            PlanAction::Get { .. }
+            | PlanAction::List { .. }
+            | PlanAction::Create { .. }
+            | PlanAction::Update { .. }
+            | PlanAction::Delete { .. }
+            | PlanAction::CreateMany(_)
+            | PlanAction::Nested(_)
+            | PlanAction::ReadImage { .. }
+            | PlanAction::SeeImages { .. }
+            | PlanAction::Aggregate(_)
+            | PlanAction::PlainList(_) => {}
+        }
+        plan
+    }
+
     /// The rules as they are for the actor on whose behalf it runs; `None` if none apply.
     pub fn access_view(&self) -> Option<&Arc<AccessView>> {
         self.authority.view()

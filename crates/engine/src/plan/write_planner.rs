@@ -1,5 +1,6 @@
 //! Values of one write: coerced, completed by defaults and timestamps, every violation collected.
 
+use trefoil_model::access::AccessVerdict;
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::values::{coerce, date_times};
@@ -33,6 +34,7 @@ pub(crate) struct PlannedValues {
 pub(crate) struct WritePlanner<'a> {
     pub(super) planning: Planning<'a>,
     model: &'a Model,
+    record_id: RecordTypeId,
     pub(super) record: &'a RecordType,
     /// Fields that get their content from other records of a nested write.
     supplied_fields: Vec<FieldId>,
@@ -46,6 +48,7 @@ impl<'a> WritePlanner<'a> {
         WritePlanner {
             planning,
             model: planning.model,
+            record_id: record,
             record: planning.model.record(record),
             supplied_fields: Vec::new(),
             planned: PlannedValues::default(),
@@ -111,18 +114,45 @@ impl<'a> WritePlanner<'a> {
         filled_fields: &[FilledField],
         missing_fields: MissingFields,
     ) -> Result<PlannedValues> {
+        let fields = self.without_shown_nulls(fields, missing_fields);
         let mut is_given = self.accept_all(fields);
         if self.changes_record() {
             self.fill_fields(filled_fields.iter().filter(|filled| filled.on_update), &mut is_given);
         }
         if missing_fields == MissingFields::Reset {
-            self.fill_missing(&is_given);
+            let is_kept: Vec<bool> = is_given
+                .iter()
+                .enumerate()
+                .map(|(i, given)| *given || self.is_left_alone(FieldId(i)))
+                .collect();
+            self.fill_missing(&is_kept);
         }
         if self.changes_record() {
             self.set_timestamps(&[ValueSource::UpdateTime]);
             self.fill_accounts(&[ValueSource::UpdatingAccount], &is_given);
         }
         self.finish()
+    }
+
+    /// Who overwrites a record sends back what they were shown: a null that stands for a hidden value changes nothing.
+    fn without_shown_nulls(
+        &self,
+        mut fields: Vec<(FieldId, Value)>,
+        missing_fields: MissingFields,
+    ) -> Vec<(FieldId, Value)> {
+        if let (Some(view), MissingFields::Reset) = (self.planning.authority.view(), missing_fields) {
+            let is_seen = |field| view.field_verdict(self.record_id, field) == AccessVerdict::Yes;
+            fields.retain(|(field, value)| !value.is_null() || is_seen(*field));
+        }
+        fields
+    }
+
+    /// True for a field that is not reset: the actor may not see it in every record, or not set it.
+    fn is_left_alone(&self, field: FieldId) -> bool {
+        self.planning.authority.view().is_some_and(|view| {
+            let update = view.of_type(self.record_id).fields[field.0].update.verdict();
+            view.field_verdict(self.record_id, field) != AccessVerdict::Yes || update != AccessVerdict::Yes
+        })
     }
 
     fn changes_record(&self) -> bool {

@@ -1,18 +1,20 @@
 //! Runs a write with the checks of its rules before and after it; the first ones lock the records.
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
 
 use trefoil_engine::plan::{NestedStep, PlanAction};
 use trefoil_engine::{AccessView, Outcome, Plan};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, FieldId, Model, RecordTypeId, StoredValue};
+use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredValue};
 
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::{PostgresSession, RowVisitor};
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckResult, CheckedRecords, FieldLinks, FieldValues, OldValues, WriteCheck, WriteRules,
+    ChangeAction, CheckResult, CheckedRecord, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
-use crate::statements::compile::Program;
+use crate::statements::compile::{Program, compile_plan};
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::NestedRun;
 use crate::statements::select::{count_parameters, match_parameters};
@@ -56,7 +58,7 @@ pub async fn execute_guarded(
                 return Ok(Outcome::NotFound);
             };
             let outcome = execute_unchecked(session, model, plan, program, visit).await?;
-            guarded.run(&guarded.rules.after_update(*record, ids, &old)).await?;
+            guarded.run_all(&guarded.rules.after_updates(*record, &old)).await?;
             Ok(outcome)
         }
         (PlanAction::Delete { record, id, expected_version, .. }, _) => {
@@ -73,29 +75,24 @@ pub async fn execute_guarded(
             check_match_count(listing, ids.len() as i64)?;
             let cells: Vec<CellValue<'_>> = ids.iter().map(StoredValue::as_cell).collect();
             let changed = (values.as_slice(), links.as_slice());
-            if guarded.rules.asks_old_values(*record) {
-                let mut old = Vec::with_capacity(cells.len());
-                for cell in &cells {
-                    old.push(guarded.check_updated(*record, &[*cell], changed, None).await?.unwrap_or_default());
-                }
-                let outcome = execute_unchecked(session, model, plan, program, visit).await?;
-                for (cell, old) in cells.iter().zip(&old) {
-                    guarded.run(&guarded.rules.after_update(*record, vec![*cell], old)).await?;
-                }
-                return Ok(outcome);
-            }
-            guarded.check_updated(*record, &cells, changed, None).await?;
-            let outcome = execute_unchecked(session, model, plan, program, visit).await?;
-            guarded.run(&guarded.rules.after_update(*record, cells, &Vec::new())).await?;
+            let checked = guarded.check_updated(*record, &cells, changed, None).await?.ok_or_else(changed_meanwhile)?;
+            let (plan, program) = narrowed(model, plan, &ids)?;
+            let outcome = execute_unchecked(session, model, &plan, &program, visit).await?;
+            guarded.run_all(&guarded.rules.after_updates(*record, &checked)).await?;
             Ok(outcome)
         }
         (PlanAction::DeleteMany { record, listing }, Program::DeleteFound { find, .. }) => {
             let ids = session.read_values(find, &count_parameters(listing)).await?;
             check_match_count(listing, ids.len() as i64)?;
             let records = CheckedRecords::Ids(ids.iter().map(StoredValue::as_cell).collect());
-            let rules = guarded.rules;
-            guarded.run(&rules.before(*record, ChangeAction::Delete, records, (&[], &[]), None)).await?;
-            execute_unchecked(session, model, plan, program, visit).await
+            let check = guarded.rules.before(*record, ChangeAction::Delete, records, (&[], &[]), None);
+            match guarded.run(&check).await? {
+                CheckResult::Missing => Err(changed_meanwhile().into()),
+                CheckResult::Passed(_) => {
+                    let (plan, program) = narrowed(model, plan, &ids)?;
+                    execute_unchecked(session, model, &plan, &program, visit).await
+                }
+            }
         }
         (
             PlanAction::Upsert { record, listing, create, values, links, .. },
@@ -107,9 +104,13 @@ pub async fn execute_guarded(
             };
             let ids = vec![id.as_cell()];
             let changed = (values.as_slice(), links.as_slice());
-            let old = guarded.check_updated(*record, &ids, changed, None).await?.unwrap_or_default();
-            let outcome = execute_unchecked(session, model, plan, program, visit).await?;
-            guarded.run(&guarded.rules.after_update(*record, ids, &old)).await?;
+            let checked = guarded.check_updated(*record, &ids, changed, None).await?.ok_or_else(changed_meanwhile)?;
+            let (plan, program) = narrowed(model, plan, std::slice::from_ref(id))?;
+            let outcome = execute_unchecked(session, model, &plan, &program, visit).await?;
+            if matches!(outcome, Outcome::Created { .. }) {
+                return Err(changed_meanwhile().into());
+            }
+            guarded.run_all(&guarded.rules.after_updates(*record, &checked)).await?;
             Ok(outcome)
         }
         // Their parts are checked one by one, or they write no records.
@@ -134,20 +135,33 @@ pub async fn execute_guarded(
     }
 }
 
+/// Whether the actor sees a record; all do where no rules apply.
+pub async fn is_visible(
+    session: PostgresSession<'_>,
+    model: &Model,
+    record: RecordTypeId,
+    id: &RecordId,
+) -> Result<bool, PostgresError> {
+    let Some(view) = session.view else { return Ok(true) };
+    let statement = WriteRules { dialect: Dialect::Postgres, model, view }.visible_ids(record);
+    let ids = [SqlParameter::Keys(vec![id.as_cell()])];
+    Ok(!session.read_values(&statement, &ids).await?.is_empty())
+}
+
 /// The rules of a step of a nested write, before it; what the changed records were.
 pub async fn check_step_before(
     session: PostgresSession<'_>,
     run: &NestedRun<'_>,
     step: &NestedStep,
     view: &AccessView,
-) -> Result<OldValues, PostgresError> {
+) -> Result<Vec<CheckedRecord>, PostgresError> {
     let rules = WriteRules { dialect: Dialect::Postgres, model: run.model, view };
     let guarded = PostgresGuard { session, model: run.model, rules };
-    let mut old = OldValues::new();
+    let mut checked = Vec::new();
     for check in run.checks_before(step, rules)? {
         match guarded.run(&check).await? {
             CheckResult::Missing => return Err(run.missing_error(step, &step.items, &[]).into()),
-            CheckResult::Passed(found) => old = found,
+            CheckResult::Passed(found) => checked = found,
         }
     }
     for (field, target, ids) in run.named_records(step, rules) {
@@ -160,7 +174,7 @@ pub async fn check_step_before(
             });
         }
     }
-    Ok(old)
+    Ok(checked)
 }
 
 /// The rules of a step of a nested write, after it.
@@ -169,14 +183,12 @@ pub async fn check_step_after(
     run: &NestedRun<'_>,
     step: &NestedStep,
     view: &AccessView,
-    old: &OldValues,
+    checked: &[CheckedRecord],
+    links: &[FieldId],
 ) -> Result<(), PostgresError> {
     let rules = WriteRules { dialect: Dialect::Postgres, model: run.model, view };
     let guarded = PostgresGuard { session, model: run.model, rules };
-    for check in run.checks_after(step, rules, old)? {
-        guarded.run(&check).await?;
-    }
-    Ok(())
+    guarded.run_all(&run.checks_after(step, rules, checked, links)?).await
 }
 
 #[derive(Clone, Copy)]
@@ -189,6 +201,13 @@ struct PostgresGuard<'a> {
 impl PostgresGuard<'_> {
     async fn run(&self, check: &WriteCheck<'_>) -> Result<CheckResult, PostgresError> {
         Ok(check.judge(&self.session.check_rows(check).await?)?)
+    }
+
+    async fn run_all(&self, checks: &[WriteCheck<'_>]) -> Result<(), PostgresError> {
+        for check in checks {
+            self.run(check).await?;
+        }
+        Ok(())
     }
 
     async fn seen(
@@ -234,7 +253,7 @@ impl PostgresGuard<'_> {
         ids: &[CellValue<'_>],
         (values, links): (&FieldValues, &FieldLinks),
         expected_version: Option<i64>,
-    ) -> Result<Option<OldValues>, PostgresError> {
+    ) -> Result<Option<Vec<CheckedRecord>>, PostgresError> {
         let fields: Vec<FieldId> = links.iter().map(|(field, _)| *field).collect();
         let records = CheckedRecords::Ids(ids.to_vec());
         let changed = (values, fields.as_slice());
@@ -244,4 +263,17 @@ impl PostgresGuard<'_> {
             CheckResult::Passed(old) => self.check_targets(record, values, links).await.map(|()| Some(old)),
         }
     }
+}
+
+/// The same plan for the records that were checked, and its program.
+fn narrowed(model: &Model, plan: &Plan, ids: &[StoredValue]) -> Result<(Plan, Program), Error> {
+    let plan = plan.narrowed_to(model, ids.to_vec());
+    let program = compile_plan(Dialect::Postgres, model, &plan)?;
+    Ok((plan, program))
+}
+
+/// Another write came between finding records and checking them.
+fn changed_meanwhile() -> Error {
+    let reason = "another request changed these records at the same time; try again".to_owned();
+    Error::Unavailable { reason, retry_after: Duration::from_secs(1) }
 }

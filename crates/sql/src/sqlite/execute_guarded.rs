@@ -1,16 +1,18 @@
 //! Runs a write with the checks of its rules before and after it, on the thread that writes.
 
+use std::time::Duration;
+
 use trefoil_engine::plan::{NestedStep, PlanAction};
 use trefoil_engine::{AccessView, Outcome, Plan, Row};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, FieldId, Model, RecordTypeId, StoredValue};
+use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredValue};
 
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::session::SqliteSession;
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckResult, CheckedRecords, FieldLinks, FieldValues, OldValues, WriteCheck, WriteRules,
+    ChangeAction, CheckResult, CheckedRecord, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
-use crate::statements::compile::Program;
+use crate::statements::compile::{Program, compile_plan};
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::NestedRun;
 use crate::statements::select::{count_parameters, match_parameters};
@@ -50,7 +52,7 @@ pub fn execute_guarded(
                 return Ok(Outcome::NotFound);
             };
             let outcome = execute_unchecked(session, model, plan, program, visit)?;
-            guarded.run(&guarded.rules.after_update(*record, ids, &old))?;
+            guarded.run_all(&guarded.rules.after_updates(*record, &old))?;
             Ok(outcome)
         }
         (PlanAction::Delete { record, id, expected_version, .. }, _) => {
@@ -67,29 +69,24 @@ pub fn execute_guarded(
             check_match_count(listing, ids.len() as i64)?;
             let cells: Vec<CellValue<'_>> = ids.iter().map(StoredValue::as_cell).collect();
             let changed = (values.as_slice(), links.as_slice());
-            if guarded.rules.asks_old_values(*record) {
-                let mut old = Vec::with_capacity(cells.len());
-                for cell in &cells {
-                    old.push(guarded.check_updated(*record, &[*cell], changed, None)?.unwrap_or_default());
-                }
-                let outcome = execute_unchecked(session, model, plan, program, visit)?;
-                for (cell, old) in cells.iter().zip(&old) {
-                    guarded.run(&guarded.rules.after_update(*record, vec![*cell], old))?;
-                }
-                return Ok(outcome);
-            }
-            guarded.check_updated(*record, &cells, changed, None)?;
-            let outcome = execute_unchecked(session, model, plan, program, visit)?;
-            guarded.run(&guarded.rules.after_update(*record, cells, &Vec::new()))?;
+            let checked = guarded.check_updated(*record, &cells, changed, None)?.ok_or_else(changed_meanwhile)?;
+            let (plan, program) = narrowed(model, plan, &ids)?;
+            let outcome = execute_unchecked(session, model, &plan, &program, visit)?;
+            guarded.run_all(&guarded.rules.after_updates(*record, &checked))?;
             Ok(outcome)
         }
         (PlanAction::DeleteMany { record, listing }, Program::DeleteFound { find, .. }) => {
             let ids = session.read_values(find, &count_parameters(listing))?;
             check_match_count(listing, ids.len() as i64)?;
             let records = CheckedRecords::Ids(ids.iter().map(StoredValue::as_cell).collect());
-            let rules = guarded.rules;
-            guarded.run(&rules.before(*record, ChangeAction::Delete, records, (&[], &[]), None))?;
-            execute_unchecked(session, model, plan, program, visit)
+            let check = guarded.rules.before(*record, ChangeAction::Delete, records, (&[], &[]), None);
+            match guarded.run(&check)? {
+                CheckResult::Missing => Err(changed_meanwhile().into()),
+                CheckResult::Passed(_) => {
+                    let (plan, program) = narrowed(model, plan, &ids)?;
+                    execute_unchecked(session, model, &plan, &program, visit)
+                }
+            }
         }
         (
             PlanAction::Upsert { record, listing, create, values, links, .. },
@@ -101,9 +98,13 @@ pub fn execute_guarded(
             };
             let ids = vec![id.as_cell()];
             let changed = (values.as_slice(), links.as_slice());
-            let old = guarded.check_updated(*record, &ids, changed, None)?.unwrap_or_default();
-            let outcome = execute_unchecked(session, model, plan, program, visit)?;
-            guarded.run(&guarded.rules.after_update(*record, ids, &old))?;
+            let checked = guarded.check_updated(*record, &ids, changed, None)?.ok_or_else(changed_meanwhile)?;
+            let (plan, program) = narrowed(model, plan, std::slice::from_ref(id))?;
+            let outcome = execute_unchecked(session, model, &plan, &program, visit)?;
+            if matches!(outcome, Outcome::Created { .. }) {
+                return Err(changed_meanwhile().into());
+            }
+            guarded.run_all(&guarded.rules.after_updates(*record, &checked))?;
             Ok(outcome)
         }
         // Their parts are checked one by one, or they write no records.
@@ -128,20 +129,33 @@ pub fn execute_guarded(
     }
 }
 
+/// Whether the actor sees a record; all do where no rules apply.
+pub fn is_visible(
+    session: SqliteSession<'_>,
+    model: &Model,
+    record: RecordTypeId,
+    id: &RecordId,
+) -> Result<bool, SqliteError> {
+    let Some(view) = session.view else { return Ok(true) };
+    let statement = WriteRules { dialect: Dialect::Sqlite, model, view }.visible_ids(record);
+    let ids = [SqlParameter::Keys(vec![id.as_cell()])];
+    Ok(!session.read_values(&statement, &ids)?.is_empty())
+}
+
 /// The rules of a step of a nested write, before it; what the changed records were.
 pub fn check_step_before(
     session: SqliteSession<'_>,
     run: &NestedRun<'_>,
     step: &NestedStep,
     view: &AccessView,
-) -> Result<OldValues, SqliteError> {
+) -> Result<Vec<CheckedRecord>, SqliteError> {
     let rules = WriteRules { dialect: Dialect::Sqlite, model: run.model, view };
     let guarded = SqliteGuard { session, model: run.model, rules };
-    let mut old = OldValues::new();
+    let mut checked = Vec::new();
     for check in run.checks_before(step, rules)? {
         match guarded.run(&check)? {
             CheckResult::Missing => return Err(run.missing_error(step, &step.items, &[]).into()),
-            CheckResult::Passed(found) => old = found,
+            CheckResult::Passed(found) => checked = found,
         }
     }
     for (field, target, ids) in run.named_records(step, rules) {
@@ -154,7 +168,7 @@ pub fn check_step_before(
             });
         }
     }
-    Ok(old)
+    Ok(checked)
 }
 
 /// The rules of a step of a nested write, after it.
@@ -163,14 +177,12 @@ pub fn check_step_after(
     run: &NestedRun<'_>,
     step: &NestedStep,
     view: &AccessView,
-    old: &OldValues,
+    checked: &[CheckedRecord],
+    links: &[FieldId],
 ) -> Result<(), SqliteError> {
     let rules = WriteRules { dialect: Dialect::Sqlite, model: run.model, view };
     let guarded = SqliteGuard { session, model: run.model, rules };
-    for check in run.checks_after(step, rules, old)? {
-        guarded.run(&check)?;
-    }
-    Ok(())
+    guarded.run_all(&run.checks_after(step, rules, checked, links)?)
 }
 
 #[derive(Clone, Copy)]
@@ -183,6 +195,13 @@ struct SqliteGuard<'a> {
 impl SqliteGuard<'_> {
     fn run(&self, check: &WriteCheck<'_>) -> Result<CheckResult, SqliteError> {
         Ok(check.judge(&self.session.check_rows(check)?)?)
+    }
+
+    fn run_all(&self, checks: &[WriteCheck<'_>]) -> Result<(), SqliteError> {
+        for check in checks {
+            self.run(check)?;
+        }
+        Ok(())
     }
 
     fn seen(&self, target: RecordTypeId, ids: &[CellValue<'_>]) -> Result<Vec<StoredValue>, SqliteError> {
@@ -224,7 +243,7 @@ impl SqliteGuard<'_> {
         ids: &[CellValue<'_>],
         (values, links): (&FieldValues, &FieldLinks),
         expected_version: Option<i64>,
-    ) -> Result<Option<OldValues>, SqliteError> {
+    ) -> Result<Option<Vec<CheckedRecord>>, SqliteError> {
         let fields: Vec<FieldId> = links.iter().map(|(field, _)| *field).collect();
         let records = CheckedRecords::Ids(ids.to_vec());
         let changed = (values, fields.as_slice());
@@ -234,4 +253,17 @@ impl SqliteGuard<'_> {
             CheckResult::Passed(old) => self.check_targets(record, values, links).map(|()| Some(old)),
         }
     }
+}
+
+/// The same plan for the records that were checked, and its program.
+fn narrowed(model: &Model, plan: &Plan, ids: &[StoredValue]) -> Result<(Plan, Program), Error> {
+    let plan = plan.narrowed_to(model, ids.to_vec());
+    let program = compile_plan(Dialect::Sqlite, model, &plan)?;
+    Ok((plan, program))
+}
+
+/// Another write came between finding records and checking them.
+fn changed_meanwhile() -> Error {
+    let reason = "another request changed these records at the same time; try again".to_owned();
+    Error::Unavailable { reason, retry_after: Duration::from_secs(1) }
 }

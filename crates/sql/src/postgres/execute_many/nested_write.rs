@@ -8,11 +8,12 @@ use trefoil_model::{Model, RecordId};
 use crate::postgres::bulk_insert::statement_chunks;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
-use crate::postgres::execute_guarded::{check_step_after, check_step_before};
+use crate::postgres::execute_guarded::{check_step_after, check_step_before, is_visible};
 use crate::postgres::execute_read::read_tree;
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error, read_cell};
+use crate::statements::access::nested_rules::links_of_new;
 use crate::statements::access::unseen_row::UnseenRow;
-use crate::statements::access::write_rules::{OldValues, WriteRules};
+use crate::statements::access::write_rules::WriteRules;
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::{NestedRun, StepResult};
 use crate::statements::select::SelectLevel;
@@ -28,6 +29,9 @@ pub async fn execute_nested(
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
     if let NestedKind::Update { id, expected_version } = &plan.kind {
+        if !is_visible(session, model, plan.record, id).await? {
+            return Ok(Outcome::NotFound);
+        }
         // From here on, other sessions change neither the record nor what it has.
         let sql = format!("{} FOR UPDATE", version_sql(Dialect::Postgres, model.record(plan.record)));
         let Some(found) = session.query_integer(&sql, &[SqlParameter::id(id)]).await? else {
@@ -85,11 +89,11 @@ async fn run_steps<'p>(
     plan: &'p NestedPlan,
 ) -> Result<NestedRun<'p>, PostgresError> {
     let mut run = NestedRun::new(Dialect::Postgres, model, plan);
+    let mut checked = Vec::new();
     for step in &plan.steps {
-        let old = match session.view {
-            Some(view) => check_step_before(session, &run, step, view).await?,
-            None => OldValues::new(),
-        };
+        if let Some(view) = session.view {
+            checked.push(check_step_before(session, &run, step, view).await?);
+        }
         match NestedRun::insert_width(step) {
             // Each of these is a statement without parameters.
             Some(0) => {
@@ -104,8 +108,12 @@ async fn run_steps<'p>(
             }
             None => execute_items(session, &mut run, step, &step.items).await?,
         }
-        if let Some(view) = session.view {
-            check_step_after(session, &run, step, view, &old).await?;
+    }
+    // When all is written: a rule may ask for links and for other records of the same write.
+    if let Some(view) = session.view {
+        for (step, checked) in plan.steps.iter().zip(&checked) {
+            let links = links_of_new(plan, step.record);
+            check_step_after(session, &run, step, view, checked, &links).await?;
         }
     }
     Ok(run)

@@ -7,9 +7,10 @@ use trefoil_model::{Model, RecordId};
 
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
-use crate::sqlite::execute_guarded::{check_step_after, check_step_before};
+use crate::sqlite::execute_guarded::{check_step_after, check_step_before, is_visible};
 use crate::sqlite::execute_read::read_tree;
 use crate::sqlite::session::{SqliteSession, bind_parameters, bind_parameters_after};
+use crate::statements::access::nested_rules::links_of_new;
 use crate::statements::access::unseen_row::UnseenRow;
 use crate::statements::access::write_rules::WriteRules;
 use crate::statements::dialect::Dialect;
@@ -27,6 +28,9 @@ pub fn execute_nested(
     visit: &mut dyn FnMut(&dyn Row),
 ) -> Result<Outcome, SqliteError> {
     if let NestedKind::Update { id, expected_version } = &plan.kind {
+        if !is_visible(session, model, plan.record, id)? {
+            return Ok(Outcome::NotFound);
+        }
         let sql = version_sql(Dialect::Sqlite, model.record(plan.record));
         let Some(found) = session.query_integer(&sql, &[SqlParameter::id(id)])? else {
             return Ok(Outcome::NotFound);
@@ -36,14 +40,19 @@ pub fn execute_nested(
         }
     }
     let mut run = NestedRun::new(Dialect::Sqlite, model, plan);
+    let mut checked = Vec::new();
     for step in &plan.steps {
-        let Some(view) = session.view else {
-            execute_step(session, &mut run, step)?;
-            continue;
-        };
-        let old = check_step_before(session, &run, step, view)?;
+        if let Some(view) = session.view {
+            checked.push(check_step_before(session, &run, step, view)?);
+        }
         execute_step(session, &mut run, step)?;
-        check_step_after(session, &run, step, view, &old)?;
+    }
+    // When all is written: a rule may ask for links and for other records of the same write.
+    if let Some(view) = session.view {
+        for (step, checked) in plan.steps.iter().zip(&checked) {
+            let links = links_of_new(plan, step.record);
+            check_step_after(session, &run, step, view, checked, &links)?;
+        }
     }
     let mut read = |id: &RecordId| -> Result<i64, SqliteError> {
         let tree = read_tree(session, read_level, &plan.selection, id)?;

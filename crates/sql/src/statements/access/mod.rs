@@ -3,7 +3,7 @@
 mod guarded_select;
 pub(crate) mod image_list;
 pub(super) mod key_columns;
-mod nested_rules;
+pub(crate) mod nested_rules;
 pub(crate) mod read_statement;
 pub(super) mod record_views;
 pub(crate) mod rule_parameters;

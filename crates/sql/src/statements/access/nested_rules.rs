@@ -1,13 +1,13 @@
 //! What the rules ask of the steps of a nested write.
 
-use trefoil_engine::plan::{NestedStep, RecordKey, StepAction};
+use trefoil_engine::plan::{NestedPlan, NestedStep, RecordKey, StepAction, StepItem};
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, FieldId, RecordTypeId, Relation, StoredValue};
 
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::visible_rows::only_visible;
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckedRecords, OldValues, WriteCheck, WriteRules,
+    ChangeAction, CheckedRecord, CheckedRecords, WriteCheck, WriteRules,
 };
 use crate::statements::nested_write::NestedRun;
 use crate::statements::sql_parameter::SqlParameter;
@@ -118,7 +118,8 @@ impl NestedRun<'_> {
         &'s self,
         step: &'s NestedStep,
         rules: WriteRules<'s>,
-        old: &OldValues,
+        checked: &'s [CheckedRecord],
+        links: &[FieldId],
     ) -> Result<Vec<WriteCheck<'s>>> {
         let mut ids = Vec::with_capacity(step.items.len());
         for item in &step.items {
@@ -130,15 +131,31 @@ impl NestedRun<'_> {
         }
         Ok(match &step.action {
             StepAction::Insert { fields, .. } => {
-                vec![rules.after_create(step.record, ids, fields.iter().copied(), &[])]
+                vec![rules.after_create(step.record, ids, fields.iter().copied(), links)]
             }
-            StepAction::Change { .. } => vec![rules.after_update(step.record, ids, old)],
-            StepAction::Check { .. }
-            | StepAction::Delete { .. }
+            StepAction::Change { .. }
             | StepAction::ChangeOthers { .. }
             | StepAction::Link(_)
             | StepAction::Unlink(_)
-            | StepAction::UnlinkOthers { .. } => Vec::new(),
+            | StepAction::UnlinkOthers { .. } => rules.after_updates(step.record, checked),
+            StepAction::Check { .. } | StepAction::Delete { .. } => Vec::new(),
         })
     }
+}
+
+/// The link fields that a nested write gives to new records of a type.
+pub fn links_of_new(plan: &NestedPlan, record: RecordTypeId) -> Vec<FieldId> {
+    let is_new = |item: &StepItem| matches!(item.key, Some(RecordKey::New(_)));
+    let links = plan.steps.iter().filter_map(|step| match &step.action {
+        StepAction::Link(field) if step.record == record && step.items.iter().any(is_new) => Some(*field),
+        StepAction::Insert { .. }
+        | StepAction::Change { .. }
+        | StepAction::Check { .. }
+        | StepAction::Delete { .. }
+        | StepAction::ChangeOthers { .. }
+        | StepAction::Link(_)
+        | StepAction::Unlink(_)
+        | StepAction::UnlinkOthers { .. } => None,
+    });
+    links.collect()
 }

@@ -63,6 +63,8 @@ pub struct WriteCheck<'a> {
 
 /// What a column of a check means.
 enum CheckedColumn {
+    /// The id of the record.
+    Key,
     Readable,
     Version,
     Rule(RuleName),
@@ -70,10 +72,16 @@ enum CheckedColumn {
     Old(FieldId),
 }
 
+/// A record that a check allows to be written.
+pub struct CheckedRecord {
+    pub id: StoredValue,
+    pub old: OldValues,
+}
+
 /// What a check found where nothing was refused.
 pub enum CheckResult {
     Missing,
-    Passed(OldValues),
+    Passed(Vec<CheckedRecord>),
 }
 
 impl<'a> WriteRules<'a> {
@@ -105,6 +113,8 @@ impl<'a> WriteRules<'a> {
         let first_value = parameters.len() + 1;
         parameters.extend(narrowed.iter().map(|(_, (_, value))| SqlParameter::Cell(value.as_cell())));
         let mut check = CheckWriter::new(self, record, parameters.len());
+        let key = self.dialect.read_key(owner.key_form(), &format!("{ROW}.\"id\""));
+        check.add(CheckedColumn::Key, key);
         check.add_rule(CheckedColumn::Readable, RuleName::Read(record));
         check.add(CheckedColumn::Version, format!("{ROW}.\"{VERSION_COLUMN}\""));
         let rule = match action {
@@ -114,7 +124,10 @@ impl<'a> WriteRules<'a> {
         check.add_rule(CheckedColumn::Rule(rule), rule);
         for (position, (field, (id, _))) in narrowed.iter().enumerate() {
             let mark = self.dialect.parameter_mark(first_value + position);
-            check.add_field(field, RuleName::UpdateField(record, *id), &self.is_value(field, &mark));
+            // Only where the value is shown: else a write would tell whether a guess is right.
+            let terms = check.shown_terms(*id, field);
+            let is_unchanged = format!("{terms}{}", self.is_value(field, &mark));
+            check.add_field(field, RuleName::UpdateField(record, *id), &format!("({is_unchanged})"));
         }
         for field in links {
             let rule = RuleName::UpdateField(record, *field);
@@ -180,21 +193,22 @@ impl<'a> WriteRules<'a> {
     }
 
     /// After records were updated; the rule may compare them with what they were.
-    pub fn after_update(
-        self,
-        record: RecordTypeId,
-        ids: Vec<CellValue<'a>>,
-        old: &OldValues,
-    ) -> WriteCheck<'a> {
+    fn after_update(self, record: RecordTypeId, ids: Vec<CellValue<'a>>, old: &OldValues) -> WriteCheck<'a> {
         let parameters = vec![SqlParameter::Keys(ids)];
         let mut check = CheckWriter::new(self, record, parameters.len());
         check.add_rule(CheckedColumn::Rule(RuleName::UpdateTo(record)), RuleName::UpdateTo(record));
         check.finish(&self.has_id(1), "", parameters, old, (0, None))
     }
 
-    /// The fields of `updateTo` that the rule compares with: each record is then checked with its own.
-    pub fn asks_old_values(self, record: RecordTypeId) -> bool {
-        !old_fields(&RuleName::UpdateTo(record).of(self.view).test).is_empty()
+    /// After these records were updated: one check, or one for each where the rule compares it with what it was.
+    pub fn after_updates(self, record: RecordTypeId, checked: &'a [CheckedRecord]) -> Vec<WriteCheck<'a>> {
+        if old_fields(&RuleName::UpdateTo(record).of(self.view).test).is_empty() {
+            let ids = checked.iter().map(|checked| checked.id.as_cell()).collect();
+            return vec![self.after_update(record, ids, &Vec::new())];
+        }
+        let check =
+            |checked: &'a CheckedRecord| self.after_update(record, vec![checked.id.as_cell()], &checked.old);
+        checked.iter().map(check).collect()
     }
 
     /// Selects those of these ids that the actor sees.
@@ -304,6 +318,23 @@ impl<'a> CheckWriter<'a> {
         self.add(column, format!("CASE WHEN {sql} THEN 1 ELSE 0 END"));
     }
 
+    /// The terms that hold where the value of a field is shown, each followed by AND.
+    fn shown_terms(&mut self, id: FieldId, field: &Field) -> String {
+        let mut terms = format!("({}) AND ", self.rule_sql(RuleName::ReadField(self.record, id)));
+        if let Some(reference) = field.kind.reference() {
+            let (target, alias) = (reference.target, self.writer.next_alias());
+            let rule = RuleName::Read(target);
+            let scope = RuleScope { record: target, alias: alias.clone() };
+            let (test, classes) = self.writer.rule_sql(&rule.of(self.rules.view).test, scope);
+            self.asked.push(RuleParameters { rule, classes });
+            let (table, key) = (self.writer.table(target), self.rules.dialect.quote_name(&field.column));
+            terms += &format!(
+                "EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.\"id\" = {ROW}.{key} AND ({test})) AND "
+            );
+        }
+        terms
+    }
+
     fn add_field(&mut self, field: &Field, rule: RuleName, is_unchanged: &str) {
         let sql = self.rule_sql(rule);
         let column = CheckedColumn::Field(field.input_name.clone(), rule);
@@ -341,11 +372,9 @@ impl WriteCheck<'_> {
 
     /// What the rows mean; an error if a rule refuses the write.
     pub fn judge(&self, rows: &[Vec<StoredValue>]) -> Result<CheckResult> {
-        if rows.len() < self.expected_rows {
-            return Ok(CheckResult::Missing);
-        }
-        let mut old = OldValues::new();
+        let mut passed = Vec::with_capacity(rows.len());
         for row in rows {
+            let mut record = CheckedRecord { id: StoredValue::Null, old: OldValues::new() };
             let holds = |position: usize| row[position] == StoredValue::Int(1);
             let mut violations = Vec::new();
             let mut refused_by = None;
@@ -354,6 +383,7 @@ impl WriteCheck<'_> {
                 match column {
                     CheckedColumn::Readable => is_visible = holds(position),
                     CheckedColumn::Version => {}
+                    CheckedColumn::Key => record.id = row[position].clone(),
                     CheckedColumn::Rule(rule) if is_visible && !holds(position) => {
                         return Err(self.view.refusal(Some(rule.of(self.view))));
                     }
@@ -363,7 +393,7 @@ impl WriteCheck<'_> {
                         violations.push(Violation::new(name, "FORBIDDEN", message));
                     }
                     CheckedColumn::Rule(_) | CheckedColumn::Field(..) => {}
-                    CheckedColumn::Old(field) => old.push((*field, row[position].clone())),
+                    CheckedColumn::Old(field) => record.old.push((*field, row[position].clone())),
                 }
             }
             if !is_visible && self.expected_rows > 0 {
@@ -375,8 +405,15 @@ impl WriteCheck<'_> {
                 return Err(Error::Forbidden { violations, rule });
             }
             self.check_version(row)?;
+            if is_visible {
+                passed.push(record);
+            }
         }
-        Ok(CheckResult::Passed(old))
+        if rows.len() < self.expected_rows {
+            Ok(CheckResult::Missing)
+        } else {
+            Ok(CheckResult::Passed(passed))
+        }
     }
 
     fn check_version(&self, row: &[StoredValue]) -> Result<()> {
