@@ -129,7 +129,7 @@ impl WriteMaker<'_> {
         let outer_input = self.input(&outer);
         let input = format!(
             "{}{}{list}: {{create: [{}]}}}}",
-            outer_input.trim_end_matches('}'),
+            outer_input.strip_suffix('}').expect("an object"),
             if outer.given.is_empty() { "" } else { ", " },
             self.input(&inner)
         );
