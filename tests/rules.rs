@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use trefoil_config::PostgresUrl;
 use trefoil_engine::arguments::sort_keys::parse_sort_key;
 use trefoil_engine::{
-    AccountFacts, Actor, ActorIdentity, ActorPath, ChangeFeed, Condition, Engine, Listing, PlanLimits,
-    ResolverRegistry, Store, binding,
+    AccountFacts, Actor, ActorIdentity, ActorPath, ChangeFeed, Condition, Engine, Listing, Operation,
+    PlanLimits, ResolverRegistry, Store, binding,
 };
 use trefoil_model::error::Error;
 use trefoil_model::{FieldId, RecordId, SourceFile, StoredValue, Value, parse_schema};
@@ -49,8 +49,9 @@ type Post @rule(name: "mine", is: "author == me")
   comments: [Comment!]!
 }
 type Tag @allow(read: "!secret", write: "signedIn") { id: ID!  name: String!  secret: Boolean! @default(value: false) posts: [Post!] }
-type Comment @allow(read: "can(read, post)", create: "signedIn") {
+type Comment @allow(read: "can(read, post)", create: "signedIn", update: "signedIn") {
   id: ID!
+  secret: String @allow(read: "post.author == me", write: "post.author == me")
   post: Post! @reference(onDelete: CASCADE)
   text: String!
 }
@@ -116,7 +117,7 @@ impl Application {
             operator.create("Post", object(&fields)).await.unwrap();
         }
         for post in [1, 2, 3] {
-            let fields = [("postId", Value::Int(post)), ("text", text("hi"))];
+            let fields = [("postId", Value::Int(post)), ("text", text("hi")), ("secret", text("s"))];
             operator.create("Comment", object(&fields)).await.unwrap();
         }
         self
@@ -197,7 +198,9 @@ both!(
     hidden_values_are_null,
     conditions_know_of_nothing_else,
     writes_are_judged,
-    links_out_of_sight_stay
+    links_out_of_sight_stay,
+    guesses_of_hidden_values_are_all_refused,
+    many_records_are_written_or_none
 );
 
 async fn records_out_of_sight_are_not_there(application: Application) {
@@ -336,4 +339,47 @@ async fn links_out_of_sight_stay(application: Application) {
     );
     let listing = Listing { conditions: vec![of_first], ..Listing::default() };
     assert_eq!(values(&operator, "Tag", "name", listing).await, ["String(\"hidden\")"]);
+}
+
+async fn guesses_of_hidden_values_are_all_refused(application: Application) {
+    let (ann, bob) = (application.as_actor(Some(1), &[]), application.as_actor(Some(2), &[]));
+    let secret = |guess: &str| object(&[("secret", text(guess))]);
+    let refused = "FORBIDDEN [Field(\"secret\")] FORBIDDEN";
+    // The comment is on a post of Ann's.
+    assert_eq!(ending(bob.update("Comment", 1, secret("wrong")).await), refused);
+    assert_eq!(ending(bob.update("Comment", 1, secret("s")).await), refused);
+    assert_eq!(ending(ann.update("Comment", 1, secret("s")).await), "ok");
+    assert_eq!(ending(bob.update("Comment", 1, object(&[("text", text("ho"))])).await), "ok");
+}
+
+async fn many_records_are_written_or_none(application: Application) {
+    let model = application.engine.model().clone();
+    let record = model.find_record("Post").unwrap();
+    let words = model.record(record).find_field("words").unwrap();
+    let many = async |engine: &Engine, author: i64, count: Option<i64>| {
+        let author_field = model.record(record).find_field("author").unwrap();
+        let conditions = vec![Condition::equals(author_field, Value::Int(author))];
+        let operation = match count {
+            None => Operation::DeleteMany { record, conditions },
+            Some(count) => {
+                let fields = vec![(words, Value::Int(count))];
+                Operation::UpdateMany { record, conditions, fields, filled_fields: Vec::new() }
+            }
+        };
+        ending(engine.collect(operation, Default::default()).await)
+    };
+    let ann = application.as_actor(Some(1), &[]);
+    let words_now =
+        async || values(&application.engine.as_operator(), "Post", "words", Listing::default()).await;
+    // One of Ann's two posts has more words already, and the rule compares each with its own.
+    assert_eq!(many(&ann, 1, Some(15)).await, "FORBIDDEN");
+    assert_eq!(words_now().await, ["Int(10)", "Int(20)", "Int(30)", "Int(40)"]);
+    assert_eq!(many(&ann, 1, Some(25)).await, "ok");
+    assert_eq!(words_now().await, ["Int(25)", "Int(25)", "Int(30)", "Int(40)"]);
+    assert_eq!(many(&ann, 2, Some(50)).await, "FORBIDDEN");
+    // The published one may not be deleted.
+    assert_eq!(many(&ann, 1, None).await, "FORBIDDEN");
+    assert_eq!(words_now().await.len(), 4);
+    assert_eq!(many(&application.as_actor(None, &["EDITOR"]), 1, None).await, "ok");
+    assert_eq!(words_now().await, ["Int(30)", "Int(40)"]);
 }
