@@ -211,11 +211,11 @@ impl<'a> RuleResolver<'a> {
                 ValueKind::Open => {
                     let kinds = choices.iter().map(|(choice, _)| match &choice.kind {
                         ValueKind::Open => choice.value.literal_kind(),
-                        kind => Some(kind.clone()),
+                        kind @ (ValueKind::Record { .. } | ValueKind::Value(_)) => Some(kind.clone()),
                     });
                     kinds.flatten().next().unwrap_or(ValueKind::Open)
                 }
-                kind => kind,
+                kind @ (ValueKind::Record { .. } | ValueKind::Value(_)) => kind,
             };
             let choices = choices.into_iter().map(|(typed, choice)| {
                 if !typed.kind.fits(&kind) || matches!(typed.value, TypedOperand::Null) {
