@@ -64,19 +64,18 @@ impl EventCheck {
         loop {
             match std::mem::replace(self, EventCheck::Failed) {
                 EventCheck::Failed => return Poll::Ready(None),
-                EventCheck::Idle(mut watch) => match Pin::new(&mut *body).poll_frame(cx) {
-                    Poll::Ready(Some(Ok(frame))) => {
-                        let check = Box::pin(async move {
-                            let is_covered = watch.covers_known_changes().await;
-                            (watch, is_covered)
-                        });
-                        *self = EventCheck::Running { frame, check };
-                    }
-                    other => {
+                EventCheck::Idle(mut watch) => {
+                    let polled = Pin::new(&mut *body).poll_frame(cx);
+                    let Poll::Ready(Some(Ok(frame))) = polled else {
                         *self = EventCheck::Idle(watch);
-                        return other;
-                    }
-                },
+                        return polled;
+                    };
+                    let check = Box::pin(async move {
+                        let is_covered = watch.covers_known_changes().await;
+                        (watch, is_covered)
+                    });
+                    *self = EventCheck::Running { frame, check };
+                }
                 EventCheck::Running { frame, mut check } => match check.as_mut().poll(cx) {
                     Poll::Ready((watch, true)) => {
                         *self = EventCheck::Idle(watch);
