@@ -11,6 +11,7 @@ mod asking;
 mod deeds;
 mod events;
 mod examples;
+mod explaining;
 mod judge;
 mod making;
 mod over_http;

@@ -9,6 +9,7 @@ mod rule_tokens;
 pub(super) mod rule_error;
 pub(super) mod rule_literal;
 mod rule_mistakes;
+pub(super) mod rule_parts;
 mod rule_paths;
 pub(super) mod rule_resolver;
 pub(super) mod rule_scope;
