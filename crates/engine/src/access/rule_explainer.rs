@@ -25,7 +25,7 @@ pub struct RuleExplainer<'e> {
     model: &'e Model,
     access: &'e AccessModel,
     view: Arc<AccessView>,
-    /// Asked where a rule is about a record; only needed if one is named.
+    /// The operator's, asked where a rule is about a record; only needed if one is named.
     engine: Option<&'e Engine>,
 }
 
@@ -166,7 +166,7 @@ impl<'e> RuleExplainer<'e> {
                 let selection = PreparedSelection::new(Selection::new(vec![field], Vec::new()));
                 let operation =
                     Operation::Get { record: question.record, id: id.clone(), selection: selection.clone() };
-                let rows = engine.as_operator().collect(operation, selection).await?.rows;
+                let rows = engine.collect(operation, selection).await?.rows;
                 let cell = rows.first().and_then(|row| row.cells.first());
                 match cell.and_then(|cell| RecordId::from_cell(cell.as_cell())) {
                     Some(id) => Some(id),

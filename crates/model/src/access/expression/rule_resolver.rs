@@ -8,7 +8,6 @@ use crate::access::expression::rule_error::RuleError;
 use crate::access::expression::rule_mistakes::{
     compared_condition, constant_comparison, list_misuse, no_condition, path_span,
 };
-use crate::access::expression::rule_parts::SyntaxPart;
 use crate::access::expression::rule_paths::PathMeaning;
 use crate::access::expression::rule_scope::{
     MAX_COMPARISONS, MAX_LIST_TESTS, Resolved, RuleFailure, RuleNames, RulePlace, RuleResolver, RuleVariable,
@@ -16,6 +15,7 @@ use crate::access::expression::rule_scope::{
 };
 use crate::access::expression::rule_sources::RuleSource;
 use crate::access::expression::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
+use crate::access::expression::syntax_part::SyntaxPart;
 use crate::access::expression::value_kind::{TypedOperand, TypedValue, ValueKind};
 use crate::naming::names;
 use crate::{ComparisonOp, RecordType, RecordTypeId, StoredValue, Value, ValueType};
