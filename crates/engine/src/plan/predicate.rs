@@ -144,7 +144,8 @@ fn plan_predicate(
         }
         Condition::LinkedFrom { owner, field, id } => {
             let list = model.record(*owner).field(*field);
-            let may_be_hidden = |reference: FieldId| list.may_be_hidden || record.field(reference).may_be_hidden;
+            let may_be_hidden =
+                |reference: FieldId| list.may_be_hidden || record.field(reference).may_be_hidden;
             Ok(match list.kind.inverse().filter(|inverse| !may_be_hidden(inverse.field)) {
                 Some(inverse) => Predicate::Compare {
                     path: inverse.field.into(),
