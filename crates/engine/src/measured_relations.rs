@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, RecordTypeId, Relation};
 
+use crate::access::Actor;
 use crate::engine::Engine;
 use crate::operation::{ChildSelection, ListSlice, Listing, Operation, Selection, SortKey};
 use crate::plan::{DEFAULT_LIST_LENGTH, PreparedSelection, RelationLengths};
@@ -48,11 +50,22 @@ impl Engine {
         let (model, limits) = (self.model(), self.limits());
         let record_type = model.record(record);
         let first = |count: i64| ListSlice::First { first: count.min(limits.max_page_size), after: None };
+        // What a list is expected to cost is told to everybody, so it is measured only where everybody sees the records.
+        let anonymous = self.for_actor(&Actor::default());
+        let view = anonymous.access_view();
+        let is_public = |field| {
+            view.is_none_or(|view| {
+                view.verdict(AccessAction::Read, record) == AccessVerdict::Yes
+                    && view.field_verdict(record, field) == AccessVerdict::Yes
+            })
+        };
         let mut lists = Vec::new();
         let mut children = Vec::new();
         for field in (0..record_type.fields.len()).map(FieldId) {
             let relation = record_type.field(field).kind.relation();
-            if let Some(relation @ (Relation::Inverse(_) | Relation::Link(_))) = relation {
+            if let Some(relation @ (Relation::Inverse(_) | Relation::Link(_))) = relation
+                && is_public(field)
+            {
                 let id = model.record(relation.target()).id_field();
                 let listing = Listing { slice: first(DEFAULT_LIST_LENGTH as i64), ..Listing::default() };
                 lists.push(field);
