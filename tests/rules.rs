@@ -10,6 +10,7 @@ use trefoil_engine::{
     AccountFacts, Actor, ActorIdentity, ActorPath, ChangeFeed, Condition, Engine, Listing, Operation,
     PlanLimits, ResolverRegistry, Store, binding,
 };
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::Error;
 use trefoil_model::{FieldId, RecordId, SourceFile, StoredValue, Value, parse_schema};
 use trefoil_sql::migrate::MigrationMode;
@@ -54,6 +55,12 @@ type Comment @allow(read: "can(read, post)", create: "signedIn", update: "signed
   secret: String @allow(read: "post.author == me", write: "post.author == me")
   post: Post! @reference(onDelete: CASCADE)
   text: String!
+}
+type Memo @allow(read: true, create: "signedIn", update: "owner == me") {
+  id: ID!
+  text: String!
+  team: Team! @default(from: "me.team") @allow(write: false)
+  owner: User! @default(from: "me") @allow(write: "owner == me")
 }
 type Query { posts: [Post!]! }
 "#;
@@ -200,6 +207,8 @@ both!(
     writes_are_judged,
     links_out_of_sight_stay,
     lists_of_records_out_of_sight_have_nothing,
+    values_that_the_server_fills_are_allowed,
+    allowed_records_are_found_at_once,
     guesses_of_hidden_values_are_all_refused,
     many_records_are_written_or_none
 );
@@ -358,6 +367,37 @@ async fn lists_of_records_out_of_sight_have_nothing(application: Application) {
     assert_eq!(titles(&bob, in_list("User", 4)).await, Vec::<String>::new());
     assert_eq!(titles(&operator, in_list("Tag", 2)).await, ["a1", "a2", "b1", "d1"]);
     assert_eq!(titles(&operator, in_list("User", 4)).await, ["d1"]);
+}
+
+async fn values_that_the_server_fills_are_allowed(application: Application) {
+    let bob = application.as_actor(Some(2), &[]);
+    let memo = |field: &str, id: i64| object(&[("text", text("m")), (field, Value::Int(id))]);
+    assert_eq!(ending(bob.create("Memo", object(&[("text", text("m"))])).await), "ok");
+    assert_eq!(ending(bob.create("Memo", memo("ownerId", 2)).await), "ok");
+    let owner = "FORBIDDEN [Field(\"ownerId\")] FORBIDDEN";
+    assert_eq!(ending(bob.create("Memo", memo("ownerId", 1)).await), owner);
+    let team = "FORBIDDEN [Field(\"teamId\")] FORBIDDEN";
+    assert_eq!(ending(bob.create("Memo", memo("teamId", 1)).await), team);
+    let operator = application.engine.as_operator();
+    assert_eq!(values(&operator, "Memo", "teamId", Listing::default()).await.len(), 2);
+}
+
+async fn allowed_records_are_found_at_once(application: Application) {
+    let post = application.engine.model().find_record("Post").unwrap();
+    let ids = || (1..=4).map(RecordId::Number).collect::<Vec<_>>();
+    let allowed = async |engine: Engine, action: AccessAction| {
+        let found = engine.allowed_records(action, post, ids()).await.unwrap();
+        ids().iter().map(|id| found.contains(id)).collect::<Vec<bool>>()
+    };
+    let ann = || application.as_actor(Some(1), &[]);
+    assert_eq!(allowed(ann(), AccessAction::Update).await, [true, true, false, false]);
+    assert_eq!(allowed(ann(), AccessAction::Delete).await, [false, true, false, false]);
+    let editor = application.as_actor(None, &["EDITOR"]);
+    assert_eq!(allowed(editor, AccessAction::Delete).await, [true; 4]);
+    assert_eq!(allowed(application.engine.clone(), AccessAction::Update).await, [false; 4]);
+    assert_eq!(allowed(application.engine.as_operator(), AccessAction::Update).await, [true; 4]);
+    let refused = ann().require_allowed(AccessAction::Delete, post, &RecordId::Number(1)).await;
+    assert_eq!(ending(refused), "FORBIDDEN");
 }
 
 async fn guesses_of_hidden_values_are_all_refused(application: Application) {

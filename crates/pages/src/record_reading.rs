@@ -126,8 +126,7 @@ pub fn name_selection(model: &Model, all_labels: &[ResourceLabels], record: Reco
 
 /// Id and name in a row that begins with id and title.
 pub fn record_name(labels: &ResourceLabels, row: &OwnedRow, has_title: bool) -> (RecordId, String) {
-    // Another program may have written something that is no id.
-    let id = RecordId::from_cell(row.cells[0].as_cell()).unwrap_or(RecordId::Number(0));
+    let id = row_id(row);
     let title = match row.cells.get(1).map(|cell| cell.as_cell()) {
         Some(CellValue::Text(text)) if has_title => Some(text),
         Some(
@@ -181,4 +180,10 @@ pub fn list_columns(
     });
     let (long, short): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_long_text(field));
     short.into_iter().chain(long).map(|(id, _)| id).take(MAX_COLUMNS).collect()
+}
+
+/// The id of a row that begins with it.
+pub fn row_id(row: &OwnedRow) -> RecordId {
+    // Another program may have written something that is no id.
+    RecordId::from_cell(row.cells[0].as_cell()).unwrap_or(RecordId::Number(0))
 }

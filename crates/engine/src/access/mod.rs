@@ -2,14 +2,17 @@
 
 mod access_view;
 mod actor;
+mod allowed_records;
 mod authority;
 mod credential_store;
+mod filled_value;
 mod record_test;
 mod rule_cache;
 mod rule_explainer;
 
 pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};
 pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity};
+pub use crate::access::allowed_records::AllowedRecords;
 pub use crate::access::authority::Authority;
 pub use crate::access::credential_store::{ApiKeyRecord, CredentialStore, KeyAccount};
 pub(crate) use crate::access::rule_cache::RuleCache;

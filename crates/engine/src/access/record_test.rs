@@ -33,7 +33,7 @@ impl Engine {
 }
 
 /// Rules that allow everything, but to read only those records of one type that meet a test.
-fn types_of_test(model: &Model, record: RecordTypeId, test: RuleTest) -> Vec<TypeView> {
+pub(super) fn types_of_test(model: &Model, record: RecordTypeId, test: RuleTest) -> Vec<TypeView> {
     let allowed = || FoldedRule { test: RuleTest::Constant(true), location: None };
     let field = |field: &Field| FieldView {
         read: allowed(),

@@ -1,9 +1,8 @@
 //! What a write takes from its actor: `@createdBy`, `@updatedBy` and `@default(from:)`.
 
-use trefoil_model::access::{ActorPath, RuleValue};
+use trefoil_model::access::RuleValue;
 use trefoil_model::error::Violation;
 use trefoil_model::naming::names::display_label;
-use trefoil_model::values::coerce;
 use trefoil_model::values::date_times::format_timestamp;
 use trefoil_model::{Field, FieldId, StoredValue, Value, ValueSource};
 
@@ -24,43 +23,16 @@ impl WritePlanner<'_> {
     /// Gives a field what the actor has; null if they have nothing, which a required field refuses.
     pub(super) fn fill_from_actor(&mut self, id: FieldId, field: &Field, source: &RuleValue) {
         let Planning { model, limits, authority, now, .. } = self.planning;
-        let view = authority.view();
-        let identity = view.and_then(|view| view.identity.as_deref());
-        let account = identity.and_then(|identity| identity.account.as_ref());
-        // Claims are coerced as what a client gives; one that does not fit is none.
-        let stored = match source {
-            RuleValue::Claim(claim) => identity
-                .and_then(|identity| identity.claim(&claim.path))
-                .and_then(|claim| coerce::coerce_field(model, field, claim).ok()),
-            RuleValue::Actor { references, field }
-                if references.is_empty() && self.is_account_key(*field) =>
-            {
-                account.map(|account| account.id.clone().into_stored())
-            }
-            RuleValue::Actor { references, field } => {
-                let path = |path: &ActorPath| path.references == *references && path.field == *field;
-                let found = account.and_then(|account| account.values.iter().find(|(known, _)| path(known)));
-                found.map(|(_, value)| value.clone())
-            }
-            RuleValue::Now => Some(match view {
-                Some(view) => view.now.clone(),
-                None => StoredValue::Text(format_timestamp(now)),
-            }),
-            RuleValue::Today => Some(match view {
-                Some(view) => view.today.clone(),
-                None => StoredValue::Text(limits.time_zone.day(now)),
-            }),
-            RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => None,
+        let stored = match (authority.view(), source) {
+            (Some(view), _) => view.filled_value(model, field, source),
+            (None, RuleValue::Now) => Some(StoredValue::Text(format_timestamp(now))),
+            (None, RuleValue::Today) => Some(StoredValue::Text(limits.time_zone.day(now))),
+            (None, _) => None,
         };
-        match stored.filter(|value| *value != StoredValue::Null) {
+        match stored {
             Some(value) => self.planned.values.push((id, value)),
             None => self.refuse_absent(id, field),
         }
-    }
-
-    fn is_account_key(&self, field: FieldId) -> bool {
-        let account = self.planning.model.access.as_ref().and_then(|access| access.account.as_ref());
-        account.is_some_and(|account| self.planning.model.record(account.record).id_field() == field)
     }
 
     /// Sets accounts that the server fills, unless they are given.
@@ -103,6 +75,7 @@ mod tests {
     use trefoil_model::{Model, SourceFile, ZoneOffsets, parse_schema};
 
     use super::*;
+    use crate::access::ActorPath;
     use crate::access::{AccessView, AccountFacts, Actor, ActorIdentity, ActorRules, Authority};
     use crate::operation::{MissingFields, NestedWrite, Operation, RecordInput, RelatedInput};
     use crate::plan::{Plan, PlanAction, PlanLimits};

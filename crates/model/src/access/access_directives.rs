@@ -25,6 +25,8 @@ use crate::{Field, FieldId, RecordType, RecordTypeId, RootField, ValueType};
 const TYPE_ARGUMENTS: [&str; 7] = ["read", "create", "update", "updateTo", "delete", "write", "all"];
 /// The arguments of `@allow` on a field.
 const FIELD_ARGUMENTS: [&str; 4] = ["read", "create", "update", "write"];
+/// The arguments of `@allow` on a list of links. Its records are hidden by the rules of their own type.
+const LINK_ARGUMENTS: [&str; 3] = ["create", "update", "write"];
 /// The argument of `@allow` on an operation.
 const CALL_ARGUMENTS: [&str; 1] = ["call"];
 
@@ -117,7 +119,19 @@ impl<'a> AccessReader<'a> {
                     diagnostic.label("who sees a record sees its key").help("put the rule on the type");
                     continue;
                 }
-                let arguments = self.read_allow(directive, &FIELD_ARGUMENTS);
+                if field.kind.inverse().is_some() {
+                    let message = format!(
+                        "`@allow` is not allowed on `{}.{}`, a list of records",
+                        record.name, field.name
+                    );
+                    let diagnostic = self.log.error(directive.location(), "DIRECTIVE_PLACE", message);
+                    diagnostic
+                        .label("a list of records stores no value")
+                        .help("put the rule on the reference at the other end");
+                    continue;
+                }
+                let known: &[&str] = if field.kind.is_link() { &LINK_ARGUMENTS } else { &FIELD_ARGUMENTS };
+                let arguments = self.read_allow(directive, known);
                 self.sources.fields.insert((id, FieldId(position)), arguments);
             }
         }

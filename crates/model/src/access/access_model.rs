@@ -34,11 +34,7 @@ pub struct ListAccess {
 impl AccessModel {
     /// The rules of all types and their fields.
     pub fn type_rules(&self) -> impl Iterator<Item = &AccessRule> {
-        self.types.iter().flat_map(|rules| {
-            let of_fields = rules.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
-            let of_type = [&rules.read, &rules.create, &rules.update, &rules.delete];
-            of_type.into_iter().chain(&rules.update_to).chain(of_fields.flatten())
-        })
+        self.types.iter().flat_map(TypeAccess::rules)
     }
 
     /// The rules about the actor alone: those of operations, plain lists and text endpoints.
@@ -110,6 +106,13 @@ pub struct FieldAccess {
 }
 
 impl TypeAccess {
+    /// All rules, those of fields too.
+    pub fn rules(&self) -> impl Iterator<Item = &AccessRule> {
+        let of_fields = self.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
+        let of_type = [&self.read, &self.create, &self.update, &self.delete];
+        of_type.into_iter().chain(&self.update_to).chain(of_fields.flatten())
+    }
+
     pub fn rule(&self, action: AccessAction) -> &AccessRule {
         match action {
             AccessAction::Read => &self.read,

@@ -1,11 +1,13 @@
 //! What is suspicious in rules that have a meaning.
 
+use std::collections::BTreeSet;
+
 use apollo_compiler::Schema;
 
 use crate::access::access_model::AccessModel;
 use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
 use crate::sdl::record_types::PartialModel;
-use crate::{FieldId, RecordType};
+use crate::{Field, FieldId, RecordType, RecordTypeId};
 
 pub(crate) fn warn_about_rules(
     schema: &Schema,
@@ -15,6 +17,7 @@ pub(crate) fn warn_about_rules(
 ) {
     check_role_field(schema, partial_model, access, log);
     warn_about_actor_fields(schema, partial_model, access, log);
+    warn_about_links(schema, partial_model, access, log);
     for (record, rules) in partial_model.records.iter().zip(&access.types) {
         let definition = schema.get_object(&record.name).and_then(|ty| ty.location());
         if rules.read.test.is_never() && !log.has_error_within(definition) {
@@ -85,6 +88,48 @@ fn warn_about_actor_fields(
         )
         .label("no rule of its own for writing")
         .help("write `@allow(write: …)` on the field");
+    }
+}
+
+/// Links that rules ask for, and that can be changed from the other side without a rule of its own: people would make
+/// themselves members.
+fn warn_about_links(
+    schema: &Schema,
+    partial_model: &PartialModel,
+    access: &AccessModel,
+    log: &mut DiagnosticLog,
+) {
+    let records = &partial_model.records;
+    let mut asked = BTreeSet::new();
+    for (position, rules) in access.types.iter().enumerate() {
+        for rule in rules.rules() {
+            rule.test.collect_links(records, &mut vec![RecordTypeId(position)], &mut asked);
+        }
+    }
+    for (record, field) in asked {
+        let (owner, list) = (&records[record.0], records[record.0].field(field));
+        let Some(link) = list.kind.link() else { continue };
+        let is_other_side = |(position, other): &(usize, &Field)| {
+            (link.target, FieldId(*position)) != (record, field)
+                && other.kind.link().is_some_and(|other| other.table == link.table)
+        };
+        let target = &records[link.target.0];
+        let Some((position, other)) = target.fields.iter().enumerate().find(is_other_side) else { continue };
+        let (types, rules) = (&access.types[link.target.0], &access.types[link.target.0].fields[position]);
+        let nobody_writes = types.create.test.is_never() && types.update.test.is_never();
+        if nobody_writes || (rules.create.is_some() && rules.update.is_some()) {
+            continue;
+        }
+        log.warning(
+            field_span(schema, target, FieldId(position)),
+            "RULE_LINK",
+            format!(
+                "rules use `{}.{}`, and everyone who may write a `{}` may change it by `{}`",
+                owner.name, list.name, target.name, other.name
+            ),
+        )
+        .label("no rule of its own for writing")
+        .help("write `@allow(write: false)` on the field, or another rule");
     }
 }
 

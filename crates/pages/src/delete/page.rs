@@ -9,6 +9,7 @@ use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::{FormPairs, percent_encode};
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::Error;
 use trefoil_model::naming::{inflection, names};
 use trefoil_model::{OnDelete, RecordId};
@@ -103,6 +104,7 @@ impl Pages {
         let row =
             found.iter().flat_map(|found| &found.rows).next().ok_or_else(|| request.not_found(record, id))?;
         let (_, title) = self.row_title(record, row).ok_or_else(|| request.not_found(record, id))?;
+        engine.require_allowed(AccessAction::Delete, record, id).await.map_err(write_problem)?;
         let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64()).unwrap_or(IMPOSSIBLE_VERSION);
         let affected = deletion_effects(engine, record, id).await.map_err(write_problem)?;
         let resource = self.labels_of(record).resource.clone();

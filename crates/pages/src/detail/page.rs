@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_engine::{ListSlice, Listing, Operation, OperationVerb, Outcome};
+use trefoil_engine::{AllowedRecords, ListSlice, Listing, Operation, Outcome};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::access::AccessAction;
@@ -35,7 +35,7 @@ impl Pages {
         let mut found = self.read_with_related(request, record, id, vec![get]).await?;
         let resource = &self.labels_of(record).resource;
         let crumbs = vec![PageLink { label: resource.plural.clone(), href: resource.path.clone() }];
-        self.detail_response(request, record, id, found.remove(0), &found, crumbs)
+        self.detail_response(request, record, id, found.remove(0), &found, crumbs).await
     }
 
     /// A record below another one, to which its reference must point.
@@ -67,7 +67,7 @@ impl Pages {
             PageLink { label, href },
             PageLink { label: self.labels_of(record).resource.plural.clone(), href: list },
         ];
-        self.detail_response(request, record, id, own, &found, crumbs)
+        self.detail_response(request, record, id, own, &found, crumbs).await
     }
 
     /// Reads `operations` and the related lists in one snapshot. 404 if the first operation finds nothing.
@@ -87,7 +87,7 @@ impl Pages {
         }
     }
 
-    fn detail_response(
+    async fn detail_response(
         &self,
         request: &ResourceRequest<'_>,
         record: RecordTypeId,
@@ -101,12 +101,15 @@ impl Pages {
         let resource = self.labels_of(record).resource.clone();
         let (_, title) = layout.reading.record_name(&self.labels, row);
         let version = row.cells[layout.reading.selection.columns.len()].as_cell().to_i64();
-        let may = |verb| request.resources.engine.may_run(verb, record);
+        let engine = &request.resources.engine;
+        let allowed = async |action| engine.allowed_records(action, record, vec![id.clone()]).await;
+        let is_editable = allowed(AccessAction::Update).await?.contains(id);
+        let is_deletable = allowed(AccessAction::Delete).await?.contains(id);
         let detail = DetailView {
-            edit: may(OperationVerb::Update).then(|| format!("{}/edit", record_path(&resource.path, id))),
-            delete: may(OperationVerb::Delete).then(|| format!("{}/delete", record_path(&resource.path, id))),
+            edit: is_editable.then(|| format!("{}/edit", record_path(&resource.path, id))),
+            delete: is_deletable.then(|| format!("{}/delete", record_path(&resource.path, id))),
             fields: layout.reading.labelled_values(model, &self.labels, row),
-            related: self.related_views(request, layout, id, related_rows),
+            related: self.related_views(request, layout, id, related_rows).await?,
             version: version.unwrap_or_default(),
             title: title.clone(),
             resource,
@@ -128,17 +131,20 @@ impl Pages {
         )?))
     }
 
-    fn related_views(
+    async fn related_views(
         &self,
         request: &ResourceRequest<'_>,
         layout: &DetailLayout,
         id: &RecordId,
         found: &[FoundRows],
-    ) -> Vec<RelatedView> {
-        let lists = layout.related_lists.iter().zip(found);
-        lists
-            .map(|(related, found)| self.related_view(request, layout.reading.record, id, related, found))
-            .collect()
+    ) -> Result<Vec<RelatedView>, Problem> {
+        let mut views = Vec::with_capacity(found.len());
+        for (related, found) in layout.related_lists.iter().zip(found) {
+            let editable =
+                self.editable_records(request.resources, related.nested.record, &found.rows).await?;
+            views.push(self.related_view(request, layout.reading.record, id, related, (found, &editable)));
+        }
+        Ok(views)
     }
 
     fn related_view(
@@ -147,7 +153,7 @@ impl Pages {
         parent: RecordTypeId,
         id: &RecordId,
         RelatedList { label, nested }: &RelatedList,
-        found: &FoundRows,
+        (found, editable): (&FoundRows, &AllowedRecords),
     ) -> RelatedView {
         let (rows, total) = (&found.rows, listed_total(&found.outcome));
         let labels = self.labels_of(nested.record);
@@ -161,6 +167,7 @@ impl Pages {
             record: nested.record,
             hidden_field: reference,
             path: if reference.is_some() { &href } else { own_path },
+            editable,
         };
         let table = TableView {
             caption: related_caption(rows.len(), total, labels),

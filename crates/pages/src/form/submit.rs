@@ -8,6 +8,7 @@ use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, error_status};
 use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::RecordId;
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, MissingItem, Violation};
 use trefoil_resources::collection::record_path;
 use trefoil_resources::field_values::FieldValues;
@@ -41,10 +42,12 @@ impl Pages {
         request: &ResourceRequest<'_>,
         id: &RecordId,
     ) -> Result<Response, Problem> {
+        let (record, engine) = (request.collection.record, &request.resources.engine);
         let Some(stored) = self.editable_record(request, id, ReadRows::All).await? else {
-            return Err(request.not_found(request.collection.record, id));
+            return Err(request.not_found(record, id));
         };
-        let input = stored.to_form_input(request.resources.engine.model(), request.record());
+        engine.require_allowed(AccessAction::Update, record, id).await?;
+        let input = stored.to_form_input(engine.model(), request.record());
         self.form_page(
             request,
             FormPage { edited: Some((id.clone(), stored)), input, error: FormError::None },

@@ -14,6 +14,7 @@ use trefoil_http::errors::problem::Problem;
 
 use crate::list::fragments::FragmentKey;
 use crate::list::page::ListPage;
+use crate::record_reading::row_id;
 use crate::respond::{tagged_page, template_problem};
 use crate::template_data::TableRow;
 use crate::templates::{ROW_PLACEHOLDER, TemplateError};
@@ -43,7 +44,9 @@ impl ListPage<'_> {
         let mut rows = Vec::with_capacity(self.rows.rows.len());
         for row in &self.rows.rows {
             // The cells after the columns are only for the cursor of the next page.
-            key.truncate(start).add_cells(&row.cells[..width]).add_children(row);
+            let is_editable = self.editable.contains(&row_id(row));
+            key.truncate(start).add_number(usize::from(is_editable));
+            key.add_cells(&row.cells[..width]).add_children(row);
             rows.push(self.pages.fragments.get_or_render(&key, || self.render_row(row, &table))?);
         }
         Ok(rows)

@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{ListSlice, OwnedRow};
+use trefoil_engine::{AllowedRecords, ListSlice, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation};
@@ -62,6 +62,8 @@ pub struct ListPage<'l> {
     /// The sums of the fields that ask for one.
     pub sums: Option<OwnedRow>,
     pub rows: ListRows,
+    /// Those of them that the actor may change.
+    pub editable: AllowedRecords,
 }
 
 impl ListPage<'_> {
@@ -88,6 +90,7 @@ impl ListPage<'_> {
             record: self.target.record,
             hidden_field: self.filters.hidden_field,
             path: &self.target.path,
+            editable: &self.editable,
         }
     }
 

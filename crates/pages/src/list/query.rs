@@ -67,6 +67,8 @@ impl Pages {
             Some((id, _)) => Some(expect_row(request, id, found.remove(0))?),
             None => None,
         };
+        let editable =
+            self.editable_records(resources, target.record, &rows.rows).await.map_err(query_problem)?;
         let page = ListPage {
             pages: self,
             request,
@@ -76,6 +78,7 @@ impl Pages {
             filter_choices: found,
             sums,
             rows,
+            editable,
         };
         Ok(CacheableAt::mark_response(data_version, request.with_cache_headers(page.response()?)))
     }

@@ -1,6 +1,8 @@
 //! Records as table rows, in lists and on the detail page of a related record.
 
-use trefoil_engine::{ListSlice, OperationVerb, OwnedRow};
+use trefoil_engine::{AllowedRecords, ListSlice, OwnedRow};
+use trefoil_model::access::AccessAction;
+use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model, RecordType, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::record_path;
@@ -10,7 +12,7 @@ use crate::Pages;
 use crate::detail::display::{BRIEF_LENGTH, DisplaySize};
 use crate::labels::{field_label, noun_form};
 use crate::phrases::{bounded_count, counted_noun, cut_text, group_thousands};
-use crate::record_reading::RecordReading;
+use crate::record_reading::{RecordReading, row_id};
 use crate::template_data::{ColumnView, SortLink, TableRow};
 
 /// The table of a list.
@@ -20,11 +22,24 @@ pub struct TableColumns<'a> {
     pub hidden_field: Option<FieldId>,
     /// Path of the list, below which its records are: `/users`, `/users/1/orders`.
     pub path: &'a str,
+    /// The records that the actor may change.
+    pub editable: &'a AllowedRecords,
 }
 
 impl Pages {
     fn row_reading(&self, record: RecordTypeId) -> &RecordReading {
         &self.row_readings[record.0]
+    }
+
+    /// Those of these records that the actor may change.
+    pub async fn editable_records(
+        &self,
+        resources: &ServedResources,
+        record: RecordTypeId,
+        rows: &[OwnedRow],
+    ) -> Result<AllowedRecords> {
+        let ids = rows.iter().map(row_id).collect();
+        resources.engine.allowed_records(AccessAction::Update, record, ids).await
     }
 
     pub fn table_row(
@@ -40,9 +55,7 @@ impl Pages {
             key: format!("{}-{id}", resource.path.trim_start_matches('/')),
             title: cut_text(&title, BRIEF_LENGTH).map_or(title.clone(), |part| format!("{part}…")),
             href: record_path(columns.path, &id),
-            edit: resources
-                .engine
-                .may_run(OperationVerb::Update, columns.record)
+            edit: (columns.editable.contains(&id))
                 .then(|| format!("{}/edit", record_path(&resource.path, &id))),
             cells: reading.display_values(model, &self.labels, row, columns.hidden_field, DisplaySize::Brief),
         }

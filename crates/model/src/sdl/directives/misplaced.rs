@@ -127,8 +127,8 @@ impl RecordTypeReader<'_> {
             .help("remove the argument");
     }
 
-    /// Reports directives on a list of records: only `@reference(inverse:)` and, for sides of a link,
-    /// `@renamedFrom` are allowed.
+    /// Reports directives on a list of records: only `@reference(inverse:)` and, for sides of a link, `@renamedFrom` are
+    /// allowed. `@allow` is judged with the rules.
     pub(crate) fn check_list_directives(
         &mut self,
         ty: &ObjectType,
@@ -143,7 +143,7 @@ impl RecordTypeReader<'_> {
             self.report_sum(directive, &format!("`{}.{}` is a list of records", ty.name, def.name));
         }
         for directive in directives.directives.iter().filter(|directive| {
-            !matches!(directive.name.as_str(), "reference" | "renamedFrom" | "search" | "display")
+            !matches!(directive.name.as_str(), "reference" | "renamedFrom" | "search" | "display" | "allow")
         }) {
             let message = format!(
                 "`@{}` is not allowed on `{}.{}`, a list of records",

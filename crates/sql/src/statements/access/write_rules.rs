@@ -166,8 +166,12 @@ impl<'a> WriteRules<'a> {
             if field.value_source != ValueSource::Client || verdict == AccessVerdict::Yes {
                 continue;
             }
-            let default =
-                field.default.as_ref().and_then(|value| coerce_comparable(self.model, field, value).ok());
+            // What the server filled in was not given; what is filled in for the actor may be given as well.
+            let default = match (&field.default, &field.default_from) {
+                (Some(value), _) => coerce_comparable(self.model, field, value).ok(),
+                (None, Some(source)) => self.view.filled_value(self.model, field, source),
+                (None, None) => None,
+            };
             let mark = default.map(|value| {
                 parameters.push(SqlParameter::Owned(value));
                 parameters.len()
