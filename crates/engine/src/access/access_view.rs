@@ -40,6 +40,8 @@ pub struct ActorRules {
     class: u128,
     /// What is allowed changes by itself.
     depends_on_time: bool,
+    /// The time of a request matters: to what is allowed, or to what the server fills in.
+    needs_time: bool,
 }
 
 /// What an actor may do with the records of a type.
@@ -119,7 +121,8 @@ impl ActorRules {
         let lists = access.lists.values().flat_map(|rules| rules.read.iter().chain(&rules.write));
         let own: Vec<RuleTest> =
             access.calls.values().chain(lists).map(|rule| rule.test.folded(&facts)).collect();
-        ActorRules::of_types(types.collect(), &own, identity)
+        let rules = ActorRules::of_types(types.collect(), &own, identity);
+        ActorRules { needs_time: names_time(model, access), ..rules }
     }
 
     /// `own` are the rules that are about the actor alone, `identity` is what the claims in the rules are of.
@@ -135,7 +138,7 @@ impl ActorRules {
         types.iter().flat_map(TypeView::tests).chain(own).for_each(|test| rule_values(test, &mut values));
         let depends_on_time = values.iter().any(|value| matches!(value, RuleValue::Now | RuleValue::Today));
         let class = class_of(&types, own, &values, identity);
-        ActorRules { types, shape, class, depends_on_time }
+        ActorRules { types, shape, class, depends_on_time, needs_time: depends_on_time }
     }
 }
 
@@ -152,6 +155,11 @@ impl AccessView {
         let time = if rules.depends_on_time { now.as_nanosecond() as u128 } else { 0 };
         let class = rules.class ^ time;
         AccessView { identity, rules, class, now: StoredValue::Text(format_timestamp(now)), today }
+    }
+
+    /// False if the view is the same at any time.
+    pub(super) fn needs_time(&self) -> bool {
+        self.rules.needs_time
     }
 
     pub fn of_type(&self, record: RecordTypeId) -> &TypeView {
@@ -243,6 +251,16 @@ impl AccessView {
     pub fn claim(&self, path: &str) -> Option<StoredValue> {
         self.identity.as_deref().and_then(|identity| identity.claim_value(path))
     }
+}
+
+/// Whether rules or defaults of the schema name `now` or `today`.
+fn names_time(model: &Model, access: &AccessModel) -> bool {
+    let is_time = |value: &RuleValue| matches!(value, RuleValue::Now | RuleValue::Today);
+    let mut is_named = false;
+    let rules = access.type_rules().chain(access.actor_rules());
+    rules.for_each(|rule| rule.test.visit_values(&mut |value| is_named |= is_time(value)));
+    let mut fields = model.records.iter().flat_map(|record| &record.fields);
+    is_named || fields.any(|field| field.default_from.as_ref().is_some_and(is_time))
 }
 
 fn class_of(
