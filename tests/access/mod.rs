@@ -8,6 +8,7 @@
 
 mod actors;
 mod asking;
+mod coverage;
 mod deeds;
 mod events;
 mod examples;
@@ -20,6 +21,7 @@ mod seeds;
 mod shape;
 mod stage;
 mod stock;
+mod tokens;
 mod verdicts;
 mod world;
 mod writes;
