@@ -169,12 +169,13 @@ impl CredentialVerifier {
         };
         let expected = known.as_ref().and_then(|known| known.record.account.as_ref());
         let store = self.engine.credentials()?;
-        let (found, account) = tokio::join!(store.find_api_key(&hash), self.find_account(expected));
+        let (found, account) =
+            tokio::join!(store.find_api_key(&hash), find_account(expected, self.accounts.as_ref()));
         let record = found?.ok_or_else(|| CredentialRefusal::Bad("no such API key".to_owned()))?;
         let account = if record.account.as_ref() == expected {
             account?
         } else {
-            self.find_account(record.account.as_ref()).await?
+            find_account(record.account.as_ref(), self.accounts.as_ref()).await?
         };
         let identity = identity_of_key(&record, account)?;
         let key = match known.filter(|known| known.record == record) {
@@ -182,16 +183,6 @@ impl CredentialVerifier {
             None => Arc::new(KnownKey::new(hash, record)),
         };
         Ok((self.keep(digest, version, identity, Some(key.clone())), key))
-    }
-
-    /// The account that a key acts as, if it acts as one.
-    async fn find_account(&self, account: Option<&KeyAccount>) -> Result<Option<AccountFinding>, Error> {
-        let Some(account) = account else { return Ok(None) };
-        let reader = self.accounts.as_ref().filter(|reader| reader.type_name() == account.type_name);
-        match reader {
-            Some(reader) => reader.find(AccountKey::Id(&account.id)).await.map(Some),
-            None => Ok(Some(AccountFinding::Missing)),
-        }
     }
 
     async fn identify_token(
@@ -289,6 +280,34 @@ impl CredentialVerifier {
     }
 }
 
+/// Whom a key proves now, wherever it is used from.
+pub async fn key_identity(
+    record: &ApiKeyRecord,
+    accounts: Option<&AccountReader>,
+) -> Result<ActorIdentity, CredentialRefusal> {
+    check_expiry(record, Timestamp::now())?;
+    identity_of_key(record, find_account(record.account.as_ref(), accounts).await?)
+}
+
+/// The account that a key acts as, if it acts as one.
+async fn find_account(
+    account: Option<&KeyAccount>,
+    accounts: Option<&AccountReader>,
+) -> Result<Option<AccountFinding>, Error> {
+    let Some(account) = account else { return Ok(None) };
+    match accounts.filter(|reader| reader.type_name() == account.type_name) {
+        Some(reader) => reader.find(AccountKey::Id(&account.id)).await.map(Some),
+        None => Ok(Some(AccountFinding::Missing)),
+    }
+}
+
+fn check_expiry(record: &ApiKeyRecord, now: Timestamp) -> Result<(), CredentialRefusal> {
+    if record.expires.is_some_and(|expires| expires <= now) {
+        return Err(CredentialRefusal::Bad(format!("the API key {} has expired", record.name)));
+    }
+    Ok(())
+}
+
 /// The identity of a key with what was found of its account.
 fn identity_of_key(
     record: &ApiKeyRecord,
@@ -321,17 +340,14 @@ impl KnownKey {
 
     /// Refuses the key at a time or from a network that it is not for.
     fn check_use(&self, address: Option<IpAddr>, now: Timestamp) -> Result<(), CredentialRefusal> {
-        let name = &self.record.name;
-        if self.record.expires.is_some_and(|expires| expires <= now) {
-            return Err(CredentialRefusal::Bad(format!("the API key {name} has expired")));
-        }
+        check_expiry(&self.record, now)?;
         let Some(networks) = &self.networks else { return Ok(()) };
         let is_inside =
             address.is_some_and(|address| networks.iter().any(|network| network.contains(address)));
         if is_inside {
             return Ok(());
         }
-        Err(CredentialRefusal::Bad(format!("the API key {name} is not for this network")))
+        Err(CredentialRefusal::Bad(format!("the API key {} is not for this network", self.record.name)))
     }
 }
 
