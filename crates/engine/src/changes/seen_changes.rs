@@ -10,7 +10,7 @@ use trefoil_model::{CellValue, Field, FieldId, RecordType, RecordTypeId, Scalar,
 use crate::access::AccessView;
 use crate::changes::image_list::{ImageList, seen_columns};
 use crate::changes::image_rules::{ImageRules, ShownImage};
-use crate::changes::{CHANGED_COLUMNS, ChangeBatch, RecordChange, RecordImage, image_cell};
+use crate::changes::{CHANGED_COLUMNS, ChangeBatch, ChangeKind, RecordChange, RecordImage, image_cell};
 use crate::engine::{Engine, EngineRequest};
 use crate::operation::{Operation, Outcome};
 use crate::row::{Row, RowSink};
@@ -40,7 +40,10 @@ impl Engine {
             match rules.shown(&change.image) {
                 ShownImage::Nothing => {}
                 ShownImage::Whole => seen.push((position, Cow::Borrowed(*change))),
-                ShownImage::Part(image) => seen.push((position, part_of(view, owner, record, change, image))),
+                ShownImage::Part(image) => {
+                    let change = part_of(view, owner, record, change, image);
+                    seen.extend(change.map(|change| (position, change)));
+                }
                 ShownImage::Unknown => unknown.push(position),
             }
         }
@@ -48,7 +51,8 @@ impl Engine {
             let images = unknown.iter().map(|position| changes[*position].image.clone()).collect();
             for (position, image) in engine.seen_images(record, images).await? {
                 let Some(position) = unknown.get(position).copied() else { continue };
-                seen.push((position, part_of(view, owner, record, changes[position], image)));
+                let change = part_of(view, owner, record, changes[position], image);
+                seen.extend(change.map(|change| (position, change)));
             }
             seen.sort_by_key(|(position, _)| *position);
         }
@@ -69,19 +73,22 @@ impl Engine {
     }
 }
 
-/// A change with what the actor sees of its image.
+/// A change with what the actor sees of its image; `None` if they see nothing of it.
 fn part_of<'b>(
     view: &AccessView,
     owner: &RecordType,
     record: RecordTypeId,
     change: &RecordChange,
     mut image: Vec<(String, StoredValue)>,
-) -> Cow<'b, RecordChange> {
+) -> Option<Cow<'b, RecordChange>> {
     if let CellValue::Text(columns) = image_cell(&change.image, CHANGED_COLUMNS) {
-        let columns = open_columns(view, owner, record, columns);
-        image.push((CHANGED_COLUMNS.to_owned(), columns));
+        let columns = ChangedColumns { view, owner, record, names: parse_columns(columns) };
+        if change.kind == ChangeKind::Updated && columns.are_unseen(&change.image, &image) {
+            return None;
+        }
+        image.push((CHANGED_COLUMNS.to_owned(), columns.open()));
     }
-    Cow::Owned(RecordChange { image: Arc::new(image), ..change.clone() })
+    Some(Cow::Owned(RecordChange { image: Arc::new(image), ..change.clone() }))
 }
 
 fn is_json(field: &Field) -> bool {
@@ -92,15 +99,47 @@ fn is_json(field: &Field) -> bool {
     }
 }
 
-/// Which columns changed, without those that a rule may hide: that they changed would tell of their values.
-fn open_columns(view: &AccessView, owner: &RecordType, record: RecordTypeId, columns: &str) -> StoredValue {
-    let columns: Vec<String> = serde_json::from_str(columns).unwrap_or_default();
-    let is_open = |column: &String| {
-        let position = owner.fields.iter().position(|field| field.is_stored() && field.column == *column);
-        position.is_none_or(|field| view.field_verdict(record, FieldId(field)) == AccessVerdict::Yes)
-    };
-    let open: Vec<String> = columns.into_iter().filter(is_open).collect();
-    StoredValue::Text(serde_json::Value::from(open).to_string())
+fn parse_columns(json: &str) -> Vec<String> {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+/// The columns that an update changed, and an actor who may not see all of them.
+struct ChangedColumns<'c> {
+    view: &'c AccessView,
+    owner: &'c RecordType,
+    record: RecordTypeId,
+    names: Vec<String>,
+}
+
+impl ChangedColumns<'_> {
+    /// Those that no rule hides from the actor: that the others changed would tell of their values.
+    fn open(&self) -> StoredValue {
+        let is_open = |name: &&String| self.verdict(name) == AccessVerdict::Yes;
+        let open: Vec<&String> = self.names.iter().filter(is_open).collect();
+        StoredValue::Text(serde_json::json!(open).to_string())
+    }
+
+    /// Whether the actor sees nothing of the update: each column is hidden from them, and none decides what else they see.
+    fn are_unseen(&self, image: &[(String, StoredValue)], seen: &[(String, StoredValue)]) -> bool {
+        let is_hidden = |name: &String| match self.verdict(name) {
+            AccessVerdict::Yes => false,
+            AccessVerdict::No => true,
+            // It is shown where it is the same; of null this cannot be told.
+            AccessVerdict::Some => {
+                image_cell(image, name) != CellValue::Null && image_cell(seen, name) == CellValue::Null
+            }
+        };
+        let is_changed = |field: FieldId| self.names.contains(&self.owner.field(field).column);
+        !self.names.is_empty()
+            && self.names.iter().all(is_hidden)
+            && !self.view.of_type(self.record).reading_looks_at(is_changed)
+    }
+
+    /// Whether the actor sees a column. One that no field has tells nothing.
+    fn verdict(&self, name: &str) -> AccessVerdict {
+        let field = self.owner.fields.iter().position(|field| field.is_stored() && field.column == name);
+        field.map_or(AccessVerdict::Yes, |field| self.view.field_verdict(self.record, FieldId(field)))
+    }
 }
 
 /// Collects images by their position.
