@@ -21,6 +21,7 @@ mod hostile;
 mod http;
 mod interfaces;
 mod json_values;
+mod kept_secrets;
 mod live;
 mod locked;
 mod migrate;
