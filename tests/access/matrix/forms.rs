@@ -1,7 +1,8 @@
 //! Every form that a rule can have, about one kind of record.
 
-use super::super::actors::{NUMBER_CLAIM, TEXT_CLAIM};
+use super::super::actors::{LEVEL_CLAIM, NAME_CLAIM};
 use super::super::rule_tree::{Deed, Operand, RecordWay, RuleTree};
+use super::super::shape::Kind;
 use super::super::stock::Cell;
 
 /// The types that all records of the matrix lead to, by position.
@@ -153,12 +154,12 @@ pub fn forms() -> Vec<RuleTree> {
         is(by_way(OWNER, account::LEVEL), "<", mine(account::LEVEL)),
         is(own(NAME), "==", Operand::Me(vec![account::TEAM], Some(0))),
         // Claims.
-        is(own(NAME), "==", Operand::Claim(TEXT_CLAIM)),
-        is(Operand::Claim(TEXT_CLAIM), "!=", own(NAME)),
-        RuleTree::Null(Operand::Claim(TEXT_CLAIM), true),
-        is(Operand::Claim(TEXT_CLAIM), "==", text("a")),
-        is(own(NUMBER), "<=", Operand::Claim(NUMBER_CLAIM)),
-        is(Operand::Claim(NUMBER_CLAIM), ">", whole(1)),
+        is(own(NAME), "==", Operand::Claim(NAME_CLAIM, Some(Kind::Text))),
+        is(Operand::Claim(NAME_CLAIM, Some(Kind::Text)), "!=", own(NAME)),
+        RuleTree::Null(Operand::Claim(NAME_CLAIM, None), true),
+        is(Operand::Claim(NAME_CLAIM, Some(Kind::Text)), "==", text("a")),
+        is(own(NUMBER), "<=", Operand::Claim(LEVEL_CLAIM, Some(Kind::Int))),
+        is(Operand::Claim(LEVEL_CLAIM, Some(Kind::Int)), ">", whole(1)),
         // Values of the record and of those that it leads to.
         flag(),
         not(flag()),

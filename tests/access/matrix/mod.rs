@@ -88,9 +88,12 @@ fn every_rule_actor_face_and_store_is_as_the_interpreter_says() {
     });
     let counts = counts.0.into_inner().expect("no panic while held");
     println!("the matrix: {} cases, {counts:?}", counts.values().sum::<usize>());
-    // Where everything were refused, or nothing, it would prove little.
-    assert!(counts.values().all(|count| *count > 20) && counts.len() > 5, "{counts:?}");
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+    // Where everything were refused, or nothing, it would prove little.
+    assert!(
+        ["DONE", "SHOWN", "FORBIDDEN", "NOT_FOUND"].iter().all(|what| counts.get(what) > Some(&100)),
+        "{counts:?}"
+    );
 }
 
 impl<'t> MatrixTrial<'t> {
@@ -111,10 +114,10 @@ impl<'t> MatrixTrial<'t> {
                 ActorKind::Anonymous => None,
                 ActorKind::Token | ActorKind::Session => {
                     let mut claims = json!({ "roles": actor.roles });
-                    for (path, cell) in &actor.claims {
+                    for (path, value) in &actor.claims {
                         match path.split_once('.') {
-                            Some((outer, inner)) => claims[outer][inner] = cell.json(),
-                            None => claims[*path] = cell.json(),
+                            Some((outer, inner)) => claims[outer][inner] = value.clone(),
+                            None => claims[*path] = value.clone(),
                         }
                     }
                     if let Some(id) = actor.account {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::actors::{ActorKind, NUMBER_CLAIM, TEXT_CLAIM, TestActor};
+use serde_json::json;
+
+use super::super::actors::{ActorKind, LEVEL_CLAIM, NAME_CLAIM, TestActor};
 use super::super::rule_tree::{Deed, Operand, RecordWay, RuleTree};
 use super::super::shape::{AccessShape, Content, Kind, ShapeField, ShapeRules, ShapeType};
 use super::super::stock::{AccessStock, Cell};
@@ -337,7 +339,7 @@ impl MatrixActor {
         let good = |name, actor| MatrixActor { name, actor, is_good: true };
         let bad = |name, actor| MatrixActor { name, actor, is_good: false };
         let mut claims = actor(ActorKind::Token, None, &[]);
-        claims.claims = vec![(TEXT_CLAIM, Cell::Text("a".to_owned())), (NUMBER_CLAIM, Cell::Whole(2))];
+        claims.claims = vec![(NAME_CLAIM, json!("a")), (LEVEL_CLAIM, json!(2))];
         vec![
             good("nobody", TestActor::anonymous()),
             good("a stranger", actor(ActorKind::Token, None, &[])),
