@@ -227,7 +227,7 @@ impl Kept {
     /// Reads, writes, mistakes and refusals by all of them, on every face.
     fn run(&self, site: &SecretSite) -> SentAnswers {
         let arguments = ["serve", "app"].into_iter().chain(site.store.iter().map(String::as_str));
-        let variables = [("TOKEN_SECRET", SECRET), ("RUST_LOG", "debug")];
+        let variables = [("TOKEN_SECRET", SECRET), ("RUST_LOG", "info,trefoil=debug")];
         let server = Process::start_with(site.folder.path(), &arguments.collect::<Vec<_>>(), &variables);
         let mut sent = SentAnswers { to_editors: Vec::new(), to_others: Vec::new(), log: Vec::new() };
         let bearer = |text: &str| Some(format!("Bearer {text}"));

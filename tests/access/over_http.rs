@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 use trefoil::Trefoil;
@@ -12,7 +11,7 @@ use super::actors::{ActorKind, TestActor};
 use super::asking::ReadMaker;
 use super::judge::{RuleJudge, Verdict};
 use super::making::RuleWeight;
-use super::rule_tree::{Deed, RuleTree};
+use super::rule_tree::Deed;
 use super::secrets::found_marks;
 use super::seeds::{self, Trial};
 use super::shape::AccessShape;
@@ -174,92 +173,6 @@ fn told(reply: &Reply) -> (u16, BTreeMap<String, String>, String) {
     let headers = headers.filter(|(name, _)| !apart.contains(&name.as_str())).collect();
     let id = reply.header("x-request-id").unwrap_or("-");
     (reply.status, headers, reply.text().replace(id, "ID"))
-}
-
-#[test]
-fn pages_are_those_of_the_actors_world() {
-    let compared = &AtomicUsize::new(0);
-    seeds::run(&Trial { name: "access::over_http", short: 8, long: 250 }, |seed| async move {
-        let mut chance = Chance::new(seed);
-        let mut shape = AccessShape::random(&mut chance, RuleWeight::Reading);
-        // With the same buttons as an open application has.
-        for owner in &mut shape.types {
-            owner.rules.0.retain(|(deed, _)| *deed == Deed::Read);
-            let others = [Deed::Create, Deed::Update, Deed::Delete];
-            owner.rules.0.extend(others.map(|deed| (deed, RuleTree::Constant(true))));
-        }
-        let stock = AccessStock::random(&mut chance, &shape);
-        tokio::task::block_in_place(|| {
-            let stage = ServedStage::new(&shape, &shape.protected_sdl(), &stock, &database(seed))?;
-            for (number, actor) in key_actors(&mut chance, &shape, &stock).iter().enumerate() {
-                let judge = RuleJudge { shape: &shape, stock: &stock, actor, old: None, image: None };
-                let credential = stage.credential(number, actor)?;
-                compared.fetch_add(
-                    compare_pages(&mut chance, &stage, &judge, credential.as_deref())?,
-                    Ordering::Relaxed,
-                );
-            }
-            Ok(())
-        })
-    });
-    let compared = compared.load(Ordering::Relaxed);
-    println!("pages of a world: {compared} compared");
-    assert!(compared > 20, "{compared} pages were compared");
-}
-
-/// How many pages were compared: none for an actor for whom a type or a field is left out as a whole.
-fn compare_pages(
-    chance: &mut Chance,
-    stage: &ServedStage,
-    judge: &RuleJudge<'_>,
-    credential: Option<&str>,
-) -> Result<usize, String> {
-    let is_whole = |of: &usize| {
-        let fields = 0..judge.shape.types[*of].fields.len();
-        let mut all = fields.map(|at| judge.field_verdict(*of, at, Deed::Read));
-        judge.verdict(*of, Deed::Read) != Verdict::No && all.all(|verdict| verdict != Verdict::No)
-    };
-    // A record's page has lists of others, too.
-    let whole: Vec<usize> = (0..judge.shape.types.len()).filter(is_whole).collect();
-    if whole.len() < judge.shape.types.len() {
-        return Ok(0);
-    }
-    let world = judge.world();
-    let open = ServedStage::new(judge.shape, &judge.shape.open_sdl(), &world, "sqlite:")?;
-    let (mut client, mut other) = (Client::of(&stage.server), Client::of(&open.server));
-    for _ in 0..REQUESTS {
-        let of = *chance.pick(&whole).expect("some");
-        let path = ReadMaker { judge: *judge, chance, names_all: false }.path(of);
-        let answer = ask(&mut client, &path, credential, "text/html");
-        let expected = ask(&mut other, &path, None, "text/html");
-        let (shown, wanted) = (main_part(&answer, &stage.server), main_part(&expected, &open.server));
-        if (answer.status, &shown) != (expected.status, &wanted) {
-            let lines =
-                |text: &str| text.replace("><", ">\n<").lines().map(str::to_owned).collect::<Vec<_>>();
-            let (shown, wanted) = (lines(&shown), lines(&wanted));
-            let differing: Vec<_> =
-                shown.iter().zip(&wanted).filter(|(own, other)| own != other).take(4).collect();
-            return Err(format!(
-                "GET {path} as a page by {:?}\n  {} and {}, {} and {} lines, which differ at {differing:#?}\n{}",
-                judge.actor,
-                answer.status,
-                expected.status,
-                shown.len(),
-                wanted.len(),
-                judge.shape.protected_sdl()
-            ));
-        }
-    }
-    Ok(REQUESTS)
-}
-
-/// What a page is about, without what leads elsewhere, with one name for both servers.
-fn main_part(reply: &Reply, server: &Server) -> String {
-    let text = reply.text();
-    let main = text.split_once("<main").and_then(|(_, rest)| rest.split_once("</main>"));
-    let main = main.map_or(text.as_str(), |(main, _)| main);
-    let id = reply.header("x-request-id").unwrap_or("-");
-    main.replace(&server.address.to_string(), "SERVER").replace(id, "ID")
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The matrix: every form of rule, in each place, asked by eight kinds of actor on every face for every act, on both stores,
 //! as the interpreter judges it.
 
+mod expected;
 mod faces;
 mod forms;
 mod world;
@@ -12,9 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use trefoil_engine::{Engine, Listing};
 
-use self::faces::{
-    CREATES, DELETES, FORMS, MatrixAct, MatrixAnswer, MatrixFace, MatrixRequest, READS, UPDATES,
-};
+use self::expected::{Expected, check_answer, expected_of_read, short};
+use self::faces::{CREATES, DELETES, FORMS, MatrixAct, MatrixFace, MatrixRequest, READS, UPDATES};
 use self::forms::item;
 use self::world::{MatrixActor, MatrixEntry, MatrixWorld, RuleSeat, end_accounts};
 use super::actors::ActorKind;
@@ -48,21 +48,6 @@ struct MatrixTrial<'t> {
     stage: ServedStage,
     operator: Engine,
     counts: &'t MatrixCounts,
-}
-
-/// What must come of a request.
-#[derive(Debug)]
-enum Expected {
-    /// By its code.
-    Refused(Vec<&'static str>),
-    /// With exactly these titles, and none of the other secrets.
-    Shown {
-        titles: BTreeSet<String>,
-        secrets: BTreeSet<String>,
-        has_hidden_field: bool,
-    },
-    Done,
-    Any,
 }
 
 #[test]
@@ -415,115 +400,7 @@ fn shown_row(judge: &RuleJudge<'_>, of: usize, id: i64, row: &AccessRow, act: Ma
     shown
 }
 
-fn refused(judge: &RuleJudge<'_>) -> Expected {
-    Expected::Refused(vec![if judge.actor.is_signed_in() { "FORBIDDEN" } else { "UNAUTHENTICATED" }])
-}
-
-fn expected_of_read(judge: &RuleJudge<'_>, is_good: bool, of: usize, act: MatrixAct, id: i64) -> Expected {
-    let is_never = |deed: Deed| judge.verdict(of, deed) == Verdict::No;
-    let marks = |at: usize, ids: &[i64]| -> BTreeSet<String> {
-        let is_shown = |id: &&i64| judge.allows_field(of, **id, at, Deed::Read);
-        let cells = ids.iter().filter(is_shown).map(|id| &judge.stock.rows[of][id][at]);
-        cells.filter_map(|cell| if let Cell::Text(mark) = cell { Some(mark.clone()) } else { None }).collect()
-    };
-    let has_hidden_field = judge.field_verdict(of, item::SECRET, Deed::Read) == Verdict::No;
-    let shown = |ids: &[i64]| Expected::Shown {
-        titles: marks(item::TITLE, ids),
-        secrets: marks(item::SECRET, ids),
-        has_hidden_field,
-    };
-    let is_seen = |id: i64| judge.allows(of, id, Deed::Read);
-    match act {
-        _ if !is_good => Expected::Refused(vec!["UNAUTHENTICATED"]),
-        MatrixAct::NewForm if is_never(Deed::Create) => refused(judge),
-        MatrixAct::NewForm => Expected::Done,
-        _ if is_never(Deed::Read) => refused(judge),
-        MatrixAct::EditForm if is_never(Deed::Update) => refused(judge),
-        MatrixAct::List | MatrixAct::Csv => {
-            let ids: Vec<i64> = judge.stock.rows[of].keys().copied().filter(|id| is_seen(*id)).collect();
-            shown(&ids)
-        }
-        _ if !is_seen(id) => Expected::Refused(vec!["NOT_FOUND"]),
-        // The form may be there for what is refused when it is sent.
-        MatrixAct::EditForm if !judge.allows(of, id, Deed::Update) => Expected::Any,
-        MatrixAct::EditForm => Expected::Done,
-        _ => shown(&[id]),
-    }
-}
-
-fn check_answer(
-    face: MatrixFace,
-    act: MatrixAct,
-    expected: &Expected,
-    answer: &MatrixAnswer,
-    is_good: bool,
-) -> Result<(), String> {
-    let told =
-        || Err(format!("{expected:?}, but {} {:?} {}", answer.status, answer.codes, short(&answer.text)));
-    let is_graphql = face == MatrixFace::Graphql;
-    match expected {
-        Expected::Refused(codes) if is_graphql && is_good => {
-            // What is not there is null.
-            let is_null = act == MatrixAct::One && codes == &["NOT_FOUND"] && answer.codes.is_empty();
-            let has = codes.iter().any(|code| answer.codes.iter().any(|own| own == code));
-            if !(has || is_null) || !answer.marks.is_empty() {
-                return told();
-            }
-        }
-        Expected::Refused(codes) => {
-            let status = |code: &&str| match *code {
-                "UNAUTHENTICATED" => 401,
-                "FORBIDDEN" => 403,
-                "NOT_FOUND" => 404,
-                "CONFLICT" => 409,
-                _ => 400,
-            };
-            if !codes.iter().any(|code| status(code) == answer.status) {
-                return told();
-            }
-        }
-        Expected::Shown { titles, secrets, has_hidden_field } => {
-            let others: BTreeSet<String> = answer.marks.difference(titles).cloned().collect();
-            // A page shows what there is room for.
-            let is_told = match face {
-                MatrixFace::Pages => others.is_subset(secrets),
-                MatrixFace::Graphql | MatrixFace::Rest => others == *secrets,
-            };
-            let is_refused =
-                answer.codes.iter().any(|code| ["FORBIDDEN", "UNAUTHENTICATED"].contains(&code.as_str()));
-            if answer.status != 200
-                || !titles.is_subset(&answer.marks)
-                || !is_told
-                || is_graphql && is_refused != *has_hidden_field
-            {
-                return told();
-            }
-        }
-        Expected::Any => {}
-        Expected::Done => {
-            let fits = match (face, act) {
-                (MatrixFace::Graphql, _) => answer.status == 200,
-                (_, MatrixAct::NewForm | MatrixAct::EditForm) => answer.status == 200,
-                (MatrixFace::Pages, _) => answer.status == 303,
-                (_, MatrixAct::Create) => answer.status == 201,
-                (_, MatrixAct::Delete) => answer.status == 204,
-                _ => answer.status == 200,
-            };
-            if !fits {
-                return told();
-            }
-        }
-    }
-    Ok(())
-}
-
 fn id_of(record: &trefoil_model::Value) -> Option<i64> {
     let id = record.get("id")?;
     id.as_i64().or_else(|| id.as_str()?.parse().ok())
-}
-
-fn short(text: &str) -> &str {
-    let text = text.split_once("<main").map_or(text, |(_, main)| main);
-    let end = text.char_indices().nth(900).map_or(text.len(), |(at, _)| at);
-    &text[..end]
 }
