@@ -339,7 +339,10 @@ impl Kept {
         assert!(is_in(&stored, "marked-editor") && is_in(&sent.log, "key:marked-editor"));
         assert!(is_in(&[Found::new("the list of keys", listed)], "marked-account"));
         assert!(is_in(&sent.to_others, "for all") && is_in(&sent.to_others, "the end"));
-        println!("kept secrets: {looked} searches, {} answers", sent.to_editors.len() + sent.to_others.len());
+        eprintln!(
+            "kept secrets: {looked} searches, {} answers",
+            sent.to_editors.len() + sent.to_others.len()
+        );
     }
 }
 

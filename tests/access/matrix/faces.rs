@@ -158,11 +158,8 @@ impl MatrixRequest<'_> {
                 (Content::Spot, _) => {
                     pairs.extend(["city", "zip"].map(|member| (format!("{name}.{member}"), String::new())));
                 }
-                (_, Cell::Texts(texts)) if texts.is_empty() => pairs.push((name, String::new())),
-                (_, Cell::Texts(texts)) => {
-                    let numbered = texts.into_iter().enumerate();
-                    pairs.extend(numbered.map(|(number, text)| (format!("{name}.{number}"), text)));
-                }
+                // A line each.
+                (_, Cell::Texts(texts)) => pairs.push((name, texts.join("%0D%0A"))),
                 (_, Cell::Many(ids)) => {
                     // The form has it empty for those that nothing is chosen in.
                     pairs.push((name.clone(), String::new()));

@@ -72,7 +72,7 @@ fn every_rule_actor_face_and_store_is_as_the_interpreter_says() {
         workers.into_iter().flat_map(|worker| worker.join().expect("no panic")).collect()
     });
     let counts = counts.0.into_inner().expect("no panic while held");
-    println!("the matrix: {} cases, {counts:?}", counts.values().sum::<usize>());
+    eprintln!("the matrix: {} cases, {counts:?}", counts.values().sum::<usize>());
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
     // Where everything were refused, or nothing, it would prove little.
     assert!(
@@ -249,6 +249,10 @@ impl<'t> MatrixTrial<'t> {
             // Whoever can see none is told that, or that this one is not there.
             WriteVerdict::Refused(codes) if judge.verdict(entry.of, Deed::Read) == Verdict::No => {
                 Expected::Refused([codes, vec!["FORBIDDEN", "UNAUTHENTICATED"]].concat())
+            }
+            // Whoever is not signed in is told that, or which field they may not set.
+            WriteVerdict::Refused(codes) if codes == ["FORBIDDEN"] && !actor.actor.is_signed_in() => {
+                Expected::Refused(vec!["FORBIDDEN", "UNAUTHENTICATED"])
             }
             WriteVerdict::Refused(codes) => Expected::Refused(codes),
             WriteVerdict::Open => return Err("not a request of the matrix".to_owned()),
