@@ -32,6 +32,7 @@ mod pages;
 mod postgres;
 mod power;
 mod records;
+mod refusals;
 mod reload;
 mod rest;
 mod rules;

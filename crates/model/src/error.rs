@@ -19,7 +19,10 @@ pub enum Error {
     /// A unique value is taken, or other records still need this one.
     Conflict(Vec<Violation>),
     /// Only actors with a credential may do this, and the caller has none.
-    Unauthenticated,
+    Unauthenticated {
+        /// The rule that refused, for the log only.
+        rule: Option<Box<SourceLocation>>,
+    },
     /// The rules of the schema do not let the caller do this. The violations name fields that may not be read or set.
     Forbidden {
         violations: Vec<Violation>,
@@ -167,7 +170,7 @@ impl Error {
             Error::NotFound { .. }
             | Error::Invalid(_)
             | Error::Conflict(_)
-            | Error::Unauthenticated
+            | Error::Unauthenticated { .. }
             | Error::Forbidden { .. }
             | Error::Stale { .. }
             | Error::KeyReused
@@ -177,6 +180,27 @@ impl Error {
             | Error::OutcomeUnknown
             | Error::Cancelled
             | Error::RolledBack
+            | Error::Resolver { .. }
+            | Error::EventId { .. } => None,
+        }
+    }
+
+    /// The rule that refused, for the log only.
+    pub fn refused_by(&self) -> Option<&SourceLocation> {
+        match self {
+            Error::Unauthenticated { rule } | Error::Forbidden { rule, .. } => rule.as_deref(),
+            Error::NotFound { .. }
+            | Error::Invalid(_)
+            | Error::Conflict(_)
+            | Error::Stale { .. }
+            | Error::KeyReused
+            | Error::KeyInUse
+            | Error::Limit(_)
+            | Error::Unavailable { .. }
+            | Error::OutcomeUnknown
+            | Error::Cancelled
+            | Error::RolledBack
+            | Error::Internal { .. }
             | Error::Resolver { .. }
             | Error::EventId { .. } => None,
         }
@@ -192,7 +216,7 @@ impl Error {
             Error::NotFound { .. } => "NOT_FOUND",
             Error::Invalid(_) => "INVALID",
             Error::Conflict(_) => "CONFLICT",
-            Error::Unauthenticated => "UNAUTHENTICATED",
+            Error::Unauthenticated { .. } => "UNAUTHENTICATED",
             Error::Forbidden { .. } => "FORBIDDEN",
             Error::Stale { .. } => "STALE",
             Error::KeyReused => "IDEMPOTENCY_KEY_REUSED",
@@ -229,7 +253,7 @@ impl Error {
         match self {
             Error::Invalid(list) | Error::Conflict(list) | Error::Forbidden { violations: list, .. } => list,
             Error::NotFound { .. }
-            | Error::Unauthenticated
+            | Error::Unauthenticated { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse
@@ -259,7 +283,7 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
-            Error::Unauthenticated => f.write_str("this needs a credential: an API key or a token"),
+            Error::Unauthenticated { .. } => f.write_str("this needs a credential: an API key or a token"),
             Error::Stale { expected, found } => {
                 write!(
                     f,
