@@ -32,7 +32,6 @@ mod pages;
 mod postgres;
 mod power;
 mod records;
-mod refusals;
 mod reload;
 mod rest;
 mod rules;

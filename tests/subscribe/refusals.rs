@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::subscribe::shake_at;
+use super::shake_at;
 use crate::support::{Client, Process, Reply, command, postgres};
 
 const PATIENCE: Duration = Duration::from_secs(10);
