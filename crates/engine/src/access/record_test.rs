@@ -9,7 +9,7 @@ use trefoil_model::error::Result;
 use trefoil_model::{Field, Model, RecordId, RecordTypeId, Relation};
 
 use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView};
-use crate::access::actor::{ActorFactsView, ActorIdentity};
+use crate::access::actor::ActorFactsView;
 use crate::access::authority::Authority;
 use crate::engine::Engine;
 use crate::operation::{Operation, Selection};
@@ -19,24 +19,12 @@ impl Engine {
     /// Whether there is a record with this id that meets a test about it. No other rule counts. It is asked of the store like
     /// any rule, so that a test means the same wherever it is written.
     pub async fn record_meets(&self, record: RecordTypeId, id: &RecordId, test: &RuleTest) -> Result<bool> {
-        self.record_meets_for(None, record, id, test).await
-    }
-
-    /// The same for an actor whom the test asks about.
-    pub(super) async fn record_meets_for(
-        &self,
-        identity: Option<&Arc<ActorIdentity>>,
-        record: RecordTypeId,
-        id: &RecordId,
-        test: &RuleTest,
-    ) -> Result<bool> {
-        let known = identity.map(|identity| &**identity);
-        let test = test.folded(&ActorFactsView { identity: known });
+        let test = test.folded(&ActorFactsView { identity: None, model: self.model() });
         if test.as_constant() == Some(false) {
             return Ok(false);
         }
-        let rules = Arc::new(ActorRules::of_types(types_of_test(self.model(), record, test), &[], known));
-        let view = AccessView::new(identity.cloned(), rules, Timestamp::now(), &self.limits().time_zone);
+        let rules = ActorRules::of_types(types_of_test(self.model(), record, test), &[]);
+        let view = AccessView::new(None, Arc::new(rules), Timestamp::now(), &self.limits().time_zone);
         let engine = self.with_authority(Authority::of_actor(Arc::new(view)));
         let selection = PreparedSelection::new(Selection::default());
         let operation = Operation::Get { record, id: id.clone(), selection: selection.clone() };

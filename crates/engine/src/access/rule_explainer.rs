@@ -25,7 +25,7 @@ pub struct RuleExplainer<'e> {
     model: &'e Model,
     access: &'e AccessModel,
     view: Arc<AccessView>,
-    /// Asked where a rule is about a record; only needed if one is named.
+    /// The operator's, asked where a rule is about a record; only needed if one is named.
     engine: Option<&'e Engine>,
 }
 
@@ -116,7 +116,8 @@ impl<'e> RuleExplainer<'e> {
             };
         };
         let AccessView { identity, now, today, .. } = &*self.view;
-        let actor = KnownActor { identity: identity.as_deref(), now, today };
+        let facts = ActorFactsView { identity: identity.as_deref(), model: self.model };
+        let actor = KnownActor { facts, now, today };
         let verdict = rule.test.verdict(&actor);
         let parts = rule.parts.iter().map(|part| explain_part(part, &actor)).collect();
         let location = rule.location.clone();
@@ -166,7 +167,7 @@ impl<'e> RuleExplainer<'e> {
                 let selection = PreparedSelection::new(Selection::new(vec![field], Vec::new()));
                 let operation =
                     Operation::Get { record: question.record, id: id.clone(), selection: selection.clone() };
-                let rows = engine.as_operator().collect(operation, selection).await?.rows;
+                let rows = engine.collect(operation, selection).await?.rows;
                 let cell = rows.first().and_then(|row| row.cells.first());
                 match cell.and_then(|cell| RecordId::from_cell(cell.as_cell())) {
                     Some(id) => Some(id),
@@ -194,7 +195,8 @@ impl<'e> RuleExplainer<'e> {
     }
 
     async fn explain_record_part(&self, asked: &AccessQuestion, part: &RulePart) -> Result<PartExplanation> {
-        let folded = part.test.folded(&ActorFactsView { identity: self.view.identity.as_deref() });
+        let identity = self.view.identity.as_deref();
+        let folded = part.test.folded(&ActorFactsView { identity, model: self.model });
         let verdict = self.ask(asked, &folded).await?;
         let mut parts = Vec::with_capacity(part.parts.len());
         for inner in &part.parts {
@@ -207,9 +209,7 @@ impl<'e> RuleExplainer<'e> {
     async fn ask(&self, asked: &AccessQuestion, folded: &RuleTest) -> Result<AccessVerdict> {
         let meets = match (folded.as_constant(), &asked.id, self.engine) {
             (Some(constant), _, _) => constant,
-            (None, Some(id), Some(engine)) => {
-                engine.record_meets_for(self.view.identity.as_ref(), asked.record, id, folded).await?
-            }
+            (None, Some(id), Some(engine)) => engine.record_meets(asked.record, id, folded).await?,
             (None, _, _) => return Ok(AccessVerdict::Some),
         };
         Ok(if meets { AccessVerdict::Yes } else { AccessVerdict::No })

@@ -11,10 +11,10 @@ use crate::access::access_model::{AccessModel, AccessRule, AccountType, FieldAcc
 use crate::access::access_rule::{AccessAction, PartJoin, RulePart, RuleTest};
 use crate::access::access_warnings;
 use crate::access::expression::rule_parser::parse_rule;
-use crate::access::expression::rule_parts::SyntaxPart;
 use crate::access::expression::rule_resolver::{resolve_actor_rule, resolve_rule};
 use crate::access::expression::rule_scope::{Resolved, RuleFailure, RuleNames, RulePlace, WORDS};
 use crate::access::expression::rule_sources::{AllowArguments, RuleSource, RuleSources, WrittenRule};
+use crate::access::expression::syntax_part::SyntaxPart;
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else, type_span};
 use crate::sdl::directives::directive_argument;
 use crate::sdl::record_types::PartialModel;

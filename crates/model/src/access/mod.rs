@@ -24,10 +24,11 @@ pub use crate::access::access_model::{
     AccessModel, AccessRule, AccountType, FieldAccess, ListAccess, TypeAccess,
 };
 pub use crate::access::access_rule::{
-    AccessAction, ActorPath, PartJoin, RecordPath, RulePart, RuleTest, RuleValue,
+    AccessAction, ActorPath, ClaimValue, PartJoin, RecordPath, RulePart, RuleTest, RuleValue,
 };
 pub(crate) use crate::access::actor_fields::read_actor_fields;
 pub use crate::access::expression::rule_error::RuleError;
 pub(crate) use crate::access::expression::rule_literal::source_range;
 pub(crate) use crate::access::hidden_fields::{make_nullable, mark_hidden_fields};
+pub use crate::access::rule_constants::TextComparison;
 pub use crate::access::rule_folding::{AccessVerdict, ActorFact, ActorFacts};

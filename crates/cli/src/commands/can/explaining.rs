@@ -97,7 +97,7 @@ async fn check_record(question: &AccessQuestion, engine: &Engine) -> Result<(), 
     let Some(id) = &question.id else { return Ok(()) };
     let selection = PreparedSelection::new(Selection::default());
     let operation = Operation::Get { record: question.record, id: id.clone(), selection: selection.clone() };
-    let found = engine.as_operator().collect(operation, selection).await;
+    let found = engine.collect(operation, selection).await;
     let found = found.map_err(|error| CommandError::failed(error.full_text()))?;
     if found.rows.is_empty() {
         let name = &engine.model().record(question.record).name;

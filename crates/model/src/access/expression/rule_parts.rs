@@ -1,35 +1,12 @@
-//! The parts of a rule as it is resolved, each with its test and where it is written.
+//! Notes the parts of a rule while it is resolved.
 
 use std::ops::Range;
 
-use apollo_compiler::parser::SourceSpan;
-
-use crate::FieldId;
-use crate::access::access_rule::{PartJoin, RecordPath, RuleTest};
+use crate::access::access_rule::{PartJoin, RuleTest};
 use crate::access::expression::rule_scope::{Resolved, RuleFailure, RuleResolver};
 use crate::access::expression::rule_sources::{RuleSource, WrittenRule};
 use crate::access::expression::rule_syntax::{SyntaxKind, SyntaxNode};
-
-/// A part of a rule's text with its test.
-#[derive(Debug, Clone)]
-pub struct SyntaxPart {
-    /// The literal that it is written in.
-    pub literal: Option<SourceSpan>,
-    /// Bytes of the rule's text; `None` for `true` and `false` without quotes.
-    pub span: Option<Range<usize>>,
-    pub join: PartJoin,
-    pub test: RuleTest,
-    pub parts: Vec<SyntaxPart>,
-}
-
-impl SyntaxPart {
-    /// Makes the part of a rule about another record one about the record that leads there.
-    pub(super) fn lead_to(&mut self, owner: &RecordPath, relation: FieldId) {
-        let test = std::mem::replace(&mut self.test, RuleTest::Constant(false));
-        self.test = RuleTest::Related { owner: owner.clone(), relation, test: Box::new(test) };
-        self.parts.iter_mut().for_each(|part| part.lead_to(owner, relation));
-    }
-}
+use crate::access::expression::syntax_part::SyntaxPart;
 
 impl RuleResolver<'_> {
     pub(super) fn resolve_whole(&mut self, rule: &RuleSource) -> Resolved<SyntaxPart> {

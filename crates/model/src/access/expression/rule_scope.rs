@@ -5,8 +5,8 @@ use indexmap::IndexMap;
 
 use crate::access::access_rule::AccessAction;
 use crate::access::expression::rule_error::RuleError;
-use crate::access::expression::rule_parts::SyntaxPart;
 use crate::access::expression::rule_sources::RuleSources;
+use crate::access::expression::syntax_part::SyntaxPart;
 use crate::values::coerce::{CoercionTypes, coerce_literal};
 use crate::{EmbeddedType, EnumType, RecordType, RecordTypeId, StoredValue, Value, ValueType};
 
