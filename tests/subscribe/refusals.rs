@@ -105,6 +105,8 @@ fn check_log(store: &[&str]) {
     let deletes = graphql(
         r#"mutation { a: deletePost(id: 2) { id } b: deletePost(id: 2) { id } c: updatePost(id: 2, input: { title: "x" }) { id } }"#,
     );
+    let unseen = graphql("mutation { deletePost(id: 4) { id } }");
+    let read = blog.place("read: \"visible || mine || role(EDITOR)\"");
     let hidden = graphql("{ users { name email } }");
     let shown = graphql("{ users { name } }");
     let update = blog.place("update: \"mine || role(EDITOR, ADMIN)\"");
@@ -126,6 +128,10 @@ fn check_log(store: &[&str]) {
         (request("r8", author, "GET", "/posts/1", JSON, ""), 200, None),
         (request("r9", editor, "PATCH", "/posts/2", PATCH, r#"{"title": "y"}"#), 200, None),
         (request("r10", "Bearer tfk_unknown", "GET", "/posts", JSON, ""), 401, None),
+        (request("r11", author, "PATCH", "/posts/4", PATCH, r#"{"title": "x"}"#), 404, Some(&read)),
+        (request("r12", author, "DELETE", "/posts/4", JSON, ""), 404, Some(&read)),
+        (request("r13", author, "PATCH", "/posts/999", PATCH, r#"{"title": "x"}"#), 404, None),
+        (request("g4", author, "POST", "/graphql", JSON, &unseen), 200, Some(&read)),
         (request("g1", author, "POST", "/graphql", JSON, &deletes), 200, Some(&both)),
         (request("g2", "", "POST", "/graphql", JSON, &hidden), 200, Some(&blog.place("email: String!"))),
         (request("g3", "", "POST", "/graphql", JSON, &shown), 200, None),
@@ -136,9 +142,11 @@ fn check_log(store: &[&str]) {
         assert_eq!(blog.refused_by(&asked, status).as_ref(), expected, "{}", asked.id);
     }
     let metrics = blog.process.client().send("GET", "/metrics", &[], b"").text();
-    for line in
-        ["trefoil_refused_total{code=\"FORBIDDEN\"} 12", "trefoil_refused_total{code=\"UNAUTHENTICATED\"} 2"]
-    {
+    for line in [
+        "trefoil_refused_total{code=\"FORBIDDEN\"} 12",
+        "trefoil_refused_total{code=\"UNAUTHENTICATED\"} 2",
+        "trefoil_refused_total{code=\"NOT_FOUND\"} 3",
+    ] {
         assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
     }
 }

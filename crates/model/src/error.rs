@@ -13,7 +13,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone)]
 pub enum Error {
     /// A record or another named thing does not exist.
-    NotFound { what: MissingItem },
+    NotFound {
+        what: MissingItem,
+        /// The rule that hides it from a writer, for the log only.
+        hidden_by: Option<Box<SourceLocation>>,
+    },
     /// The input breaks rules; all broken rules are listed.
     Invalid(Vec<Violation>),
     /// A unique value is taken, or other records still need this one.
@@ -156,7 +160,7 @@ impl Error {
 
     /// A missing thing, described in words.
     pub fn not_found(what: impl Into<String>) -> Self {
-        Error::NotFound { what: MissingItem::Named(what.into()) }
+        Error::NotFound { what: MissingItem::Named(what.into()), hidden_by: None }
     }
 
     /// For the log and the command line: the cause where there is one. Never for a client.
@@ -188,9 +192,10 @@ impl Error {
     /// The rule that refused, for the log only.
     pub fn refused_by(&self) -> Option<&SourceLocation> {
         match self {
-            Error::Unauthenticated { rule } | Error::Forbidden { rule, .. } => rule.as_deref(),
-            Error::NotFound { .. }
-            | Error::Invalid(_)
+            Error::Unauthenticated { rule }
+            | Error::Forbidden { rule, .. }
+            | Error::NotFound { hidden_by: rule, .. } => rule.as_deref(),
+            Error::Invalid(_)
             | Error::Conflict(_)
             | Error::Stale { .. }
             | Error::KeyReused
@@ -272,7 +277,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NotFound { what } => write!(f, "{what} not found"),
+            Error::NotFound { what, .. } => write!(f, "{what} not found"),
             Error::Forbidden { violations, .. } if violations.is_empty() => {
                 f.write_str("the rules of this application do not allow this")
             }

@@ -262,7 +262,11 @@ fn is_write(outcome: &Outcome) -> bool {
         | Outcome::Updated { .. }
         | Outcome::Deleted { .. }
         | Outcome::ChangedMany { .. } => true,
-        Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. } => false,
+        Outcome::Found
+        | Outcome::NotFound
+        | Outcome::OutOfSight(_)
+        | Outcome::Listed { .. }
+        | Outcome::PlainList { .. } => false,
     }
 }
 

@@ -11,6 +11,8 @@ use crate::errors::problem::Problem;
 /// Beyond so many, those of one request are not told apart.
 const MAX_REFUSALS: usize = 8;
 
+const REFUSAL_CODES: [&str; 3] = ["UNAUTHENTICATED", "FORBIDDEN", "NOT_FOUND"];
+
 /// What was refused of a request, by a rule or for want of a credential; each once. Where a handler puts it into the
 /// extensions of a response, the service logs and counts it.
 #[derive(Debug, Clone, Default)]
@@ -25,9 +27,11 @@ struct Refusal {
 impl Refusals {
     /// Adds an error, if it is a refusal.
     pub fn add(&mut self, code: &str, rule: Option<&SourceLocation>) {
-        let Some(code) = ["UNAUTHENTICATED", "FORBIDDEN"].into_iter().find(|known| *known == code) else {
+        let Some(code) = REFUSAL_CODES.into_iter().find(|known| *known == code) else { return };
+        // What a rule hides is not there for the caller; what is really not there was not refused.
+        if code == "NOT_FOUND" && rule.is_none() {
             return;
-        };
+        }
         let refusal = Refusal { code, rule: rule.cloned() };
         if self.0.len() < MAX_REFUSALS && !self.0.contains(&refusal) {
             self.0.push(refusal);

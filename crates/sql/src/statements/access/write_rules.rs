@@ -6,7 +6,8 @@ use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::values::coerce::coerce_comparable;
 use trefoil_model::{
-    CellValue, Field, FieldId, Model, RecordId, RecordTypeId, Relation, StoredValue, ValueSource, ValueType,
+    CellValue, Field, FieldId, Model, RecordId, RecordTypeId, Relation, SourceLocation, StoredValue,
+    ValueSource, ValueType,
 };
 
 use crate::statements::access::read_statement::ReadStatement;
@@ -56,6 +57,8 @@ pub struct WriteCheck<'a> {
     pub parameters: Vec<SqlParameter<'a>>,
     view: &'a AccessView,
     columns: Vec<CheckedColumn>,
+    /// The rule about reading the records.
+    hidden_by: Option<&'a SourceLocation>,
     /// The number of records that must be there.
     expected_rows: usize,
     expected_version: Option<i64>,
@@ -81,7 +84,18 @@ pub struct CheckedRecord {
 /// What a check found where nothing was refused.
 pub enum CheckResult {
     Missing,
+    /// For the actor the same: this rule hides a record.
+    Hidden(Box<SourceLocation>),
     Passed(Vec<CheckedRecord>),
+}
+
+impl CheckResult {
+    pub fn passed(self) -> Option<Vec<CheckedRecord>> {
+        match self {
+            CheckResult::Passed(records) => Some(records),
+            CheckResult::Missing | CheckResult::Hidden(_) => None,
+        }
+    }
 }
 
 impl<'a> WriteRules<'a> {
@@ -377,7 +391,8 @@ impl<'a> CheckWriter<'a> {
             }
         }
         let (view, columns) = (self.rules.view, self.columns);
-        WriteCheck { sql, parameters, view, columns, expected_rows, expected_version }
+        let hidden_by = view.of_type(self.record).read.location.as_ref();
+        WriteCheck { sql, parameters, view, columns, hidden_by, expected_rows, expected_version }
     }
 }
 
@@ -414,7 +429,8 @@ impl WriteCheck<'_> {
                 }
             }
             if !is_visible && self.expected_rows > 0 {
-                return Ok(CheckResult::Missing);
+                let location = self.hidden_by.cloned().map(Box::new);
+                return Ok(location.map_or(CheckResult::Missing, CheckResult::Hidden));
             }
             if let Some(rule) = refused_by {
                 let refusal = self.view.refusal(Some(rule.of(self.view)));
