@@ -11,8 +11,9 @@ use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredVal
 
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::{PostgresSession, RowVisitor};
+use crate::statements::access::check_result::{CheckResult, CheckedRecord};
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckResult, CheckedRecord, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
+    ChangeAction, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
 use crate::statements::compile::{Program, compile_plan};
 use crate::statements::dialect::Dialect;

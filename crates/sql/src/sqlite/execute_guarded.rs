@@ -9,8 +9,9 @@ use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredVal
 
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::session::SqliteSession;
+use crate::statements::access::check_result::{CheckResult, CheckedRecord};
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckResult, CheckedRecord, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
+    ChangeAction, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
 use crate::statements::compile::{Program, compile_plan};
 use crate::statements::dialect::Dialect;

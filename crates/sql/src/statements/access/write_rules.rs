@@ -10,6 +10,7 @@ use trefoil_model::{
     ValueSource, ValueType,
 };
 
+use crate::statements::access::check_result::{CheckResult, CheckedRecord, OldValues};
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::record_views::RecordViews;
 use crate::statements::access::rule_parameters::{RuleName, test_values};
@@ -47,9 +48,6 @@ pub enum CheckedRecords<'a> {
 pub type FieldValues = [(FieldId, StoredValue)];
 pub type FieldLinks = [(FieldId, Vec<RecordId>)];
 
-/// The fields of a record before a change.
-pub type OldValues = Vec<(FieldId, StoredValue)>;
-
 /// One statement whose rows tell whether a write is allowed.
 pub struct WriteCheck<'a> {
     pub sql: String,
@@ -73,29 +71,6 @@ enum CheckedColumn {
     Rule(RuleName),
     Field(String, RuleName),
     Old(FieldId),
-}
-
-/// A record that a check allows to be written.
-pub struct CheckedRecord {
-    pub id: StoredValue,
-    pub old: OldValues,
-}
-
-/// What a check found where nothing was refused.
-pub enum CheckResult {
-    Missing,
-    /// For the actor the same: this rule hides a record.
-    Hidden(Box<SourceLocation>),
-    Passed(Vec<CheckedRecord>),
-}
-
-impl CheckResult {
-    pub fn passed(self) -> Option<Vec<CheckedRecord>> {
-        match self {
-            CheckResult::Passed(records) => Some(records),
-            CheckResult::Missing | CheckResult::Hidden(_) => None,
-        }
-    }
 }
 
 impl<'a> WriteRules<'a> {
