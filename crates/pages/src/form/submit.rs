@@ -157,9 +157,10 @@ impl Pages {
                 self.form_with_conflict(request, id, input).await
             }
             (Err(error), _) if is_row_conflict(&error) => self.form_with_conflict(request, id, input).await,
-            (Err(Error::NotFound { what: MissingItem::Record { .. }, .. }), OverwriteVersion::FromForm(_)) => {
-                self.form_for_deleted(request, input).await
-            }
+            (
+                Err(Error::NotFound { what: MissingItem::Record { .. }, .. }),
+                OverwriteVersion::FromForm(_),
+            ) => self.form_for_deleted(request, input).await,
             (Err(error), OverwriteVersion::FromForm(_) | OverwriteVersion::FromHeaders(_)) => {
                 self.form_with_errors(request, Some(id), input, error).await
             }
