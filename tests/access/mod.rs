@@ -14,6 +14,7 @@ mod events;
 mod examples;
 mod judge;
 mod making;
+mod never_allowed;
 mod over_http;
 mod rule_tree;
 mod secrets;

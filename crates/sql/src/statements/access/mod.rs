@@ -5,6 +5,7 @@ pub(crate) mod image_list;
 pub(super) mod key_columns;
 pub(crate) mod nested_rules;
 pub(crate) mod read_statement;
+mod record_draft;
 pub(super) mod record_views;
 pub(crate) mod rule_parameters;
 pub(super) mod rule_sql;
