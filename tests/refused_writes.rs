@@ -250,7 +250,7 @@ async fn referrers_out_of_sight_are_not_counted(application: Application) {
 }
 
 async fn hidden_references_tell_nothing_inside_a_write(application: Application) {
-    let (ann, admin) = (application.as_actor(1, &[]), application.as_actor(1, &["ADMIN"]));
+    let (ann, editor) = (application.as_actor(1, &[]), application.as_actor(1, &["EDITOR"]));
     let change = async |engine: &Engine, id: i64| {
         let fields = application.fields("Badge", &[("rank", Value::Int(9))]);
         let input = RecordInput { fields, ..RecordInput::default() };
@@ -261,8 +261,8 @@ async fn hidden_references_tell_nothing_inside_a_write(application: Application)
     let first = change(&ann, 1).await;
     assert_eq!(first, "INVALID NOT_RELATED");
     assert_eq!(change(&ann, 2).await, first);
-    assert_eq!(change(&admin, 1).await, "ok");
-    assert_eq!(change(&admin, 2).await, first);
+    assert_eq!(change(&editor, 1).await, "ok");
+    assert_eq!(change(&editor, 2).await, first);
     // What is replaced is what is seen.
     let none = |badges| RelatedInput { set: Some(Vec::new()), ..RelatedInput::new(badges) };
     assert_eq!(ending(write_inside(&application, &ann, none).await), "ok");

@@ -12,6 +12,7 @@ mod coverage;
 mod deeds;
 mod events;
 mod examples;
+mod explaining;
 mod judge;
 mod making;
 mod never_allowed;

@@ -1,10 +1,12 @@
 //! Rules with their names looked up: tests of an actor and a record.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::ValueType;
 use crate::comparison_op::ComparisonOp;
 use crate::field_kind::FieldId;
+use crate::source_file::SourceLocation;
 use crate::values::value::StoredValue;
 
 /// What an actor does with a record.
@@ -74,6 +76,31 @@ pub enum RuleTest {
         relation: FieldId,
         test: Box<RuleTest>,
     },
+}
+
+/// A part of a rule as it is written, with its test.
+#[derive(Debug, Clone)]
+pub struct RulePart {
+    pub location: SourceLocation,
+    /// The bytes of its file.
+    pub bytes: Range<usize>,
+    pub join: PartJoin,
+    pub test: RuleTest,
+    /// What it is made of. Parts of another rule are about the record that this one is about, too.
+    pub parts: Vec<RulePart>,
+}
+
+/// How the parts of a rule make up the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartJoin {
+    /// `||`
+    Any,
+    /// `&&`
+    All,
+    /// `!`
+    Not,
+    /// A comparison or a word; its parts are rules that it names, of which one must hold.
+    Whole,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -295,5 +322,47 @@ impl RuleTest {
                 visit(item);
             }
         }
+    }
+
+    /// Visits every field of a record that the test looks at, with the record that it is a field of.
+    pub fn visit_fields<'t>(&'t self, visit: &mut impl FnMut(&'t RecordPath, FieldId)) {
+        self.visit_values(&mut |value| {
+            if let RuleValue::Field { record, field, .. } = value {
+                visit(record, *field);
+            }
+        });
+        self.visit_relations(visit);
+    }
+
+    fn visit_relations<'t>(&'t self, visit: &mut impl FnMut(&'t RecordPath, FieldId)) {
+        match self {
+            RuleTest::Related { owner, relation, test } => {
+                visit(owner, *relation);
+                test.visit_relations(visit);
+            }
+            RuleTest::All(tests) | RuleTest::Any(tests) => {
+                for test in tests {
+                    test.visit_relations(visit);
+                }
+            }
+            RuleTest::Not(test) => test.visit_relations(visit),
+            RuleTest::Constant(_)
+            | RuleTest::SignedIn
+            | RuleTest::HasRole(_)
+            | RuleTest::Compare { .. }
+            | RuleTest::IsAbsent(_)
+            | RuleTest::IsTrue(_)
+            | RuleTest::OneOf { .. }
+            | RuleTest::HasItem { .. } => {}
+        }
+    }
+
+    /// Whether the test looks at one of these fields of the record that it is about, or at what they lead to.
+    pub fn looks_at(&self, is_one_of: impl Fn(FieldId) -> bool) -> bool {
+        let mut found = false;
+        self.visit_fields(&mut |record, field| {
+            found |= record.variable == 0 && is_one_of(record.references.first().copied().unwrap_or(field));
+        });
+        found
     }
 }

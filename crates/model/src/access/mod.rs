@@ -13,6 +13,7 @@ mod access_rule;
 mod access_warnings;
 mod actor_fields;
 mod actor_rule;
+mod actor_types;
 mod hidden_fields;
 
 // The rules for one actor.
@@ -23,7 +24,9 @@ pub(crate) use crate::access::access_directives::read_access;
 pub use crate::access::access_model::{
     AccessModel, AccessRule, AccountType, FieldAccess, ListAccess, TypeAccess,
 };
-pub use crate::access::access_rule::{AccessAction, ActorPath, ClaimValue, RecordPath, RuleTest, RuleValue};
+pub use crate::access::access_rule::{
+    AccessAction, ActorPath, ClaimValue, PartJoin, RecordPath, RulePart, RuleTest, RuleValue,
+};
 pub(crate) use crate::access::actor_fields::read_actor_fields;
 pub use crate::access::expression::rule_error::RuleError;
 pub(crate) use crate::access::expression::rule_literal::source_range;

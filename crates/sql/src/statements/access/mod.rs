@@ -4,6 +4,7 @@ mod guarded_select;
 pub(crate) mod image_list;
 pub(super) mod key_columns;
 pub(crate) mod nested_rules;
+mod old_fields;
 pub(crate) mod read_statement;
 mod record_draft;
 pub(super) mod record_views;

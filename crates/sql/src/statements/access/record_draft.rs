@@ -7,10 +7,11 @@ use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::{CellValue, FieldId, Model, RecordTypeId, Relation, StoredValue};
 
 use crate::statements::access::image_list::fields_as_json;
+use crate::statements::access::old_fields::old_fields;
 use crate::statements::access::rule_parameters::RuleName;
 use crate::statements::access::rule_sql::old_column;
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckWriter, CheckedColumn, ROW, WriteCheck, WriteRules, old_fields,
+    ChangeAction, CheckWriter, CheckedColumn, ROW, WriteCheck, WriteRules,
 };
 use crate::statements::dialect::Dialect;
 use crate::statements::sql_parameter::SqlParameter;

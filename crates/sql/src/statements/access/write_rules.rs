@@ -1,7 +1,7 @@
 //! What the rules ask of a write: checks to run before and after it, in its transaction.
 
 use trefoil_engine::AccessView;
-use trefoil_model::access::{AccessVerdict, ActorFact, ActorFacts, RuleTest, RuleValue, TextComparison};
+use trefoil_model::access::{AccessVerdict, RuleTest};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::values::coerce::coerce_comparable;
@@ -10,6 +10,7 @@ use trefoil_model::{
 };
 
 use crate::statements::access::image_list::is_json;
+use crate::statements::access::old_fields::{OldFields, old_fields};
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::record_views::RecordViews;
 use crate::statements::access::rule_parameters::{RuleName, test_values};
@@ -484,54 +485,4 @@ impl WriteCheck<'_> {
             StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) | StoredValue::Text(_) => Ok(()),
         }
     }
-}
-
-/// A record before a change, for the rest of a rule that was folded for its actor.
-struct OldFields<'a> {
-    model: &'a Model,
-    record: RecordTypeId,
-    values: &'a [(FieldId, StoredValue)],
-}
-
-impl ActorFacts for OldFields<'_> {
-    fn is_signed_in(&self) -> bool {
-        false
-    }
-
-    fn has_role(&self, _: &str) -> bool {
-        false
-    }
-
-    fn value(&self, value: &RuleValue) -> ActorFact {
-        let RuleValue::Old(field) = value else { return ActorFact::Unknown };
-        match self.values.iter().find(|(known, _)| known == field) {
-            Some((_, StoredValue::Null)) | None => ActorFact::Absent,
-            Some((_, value)) => ActorFact::Known(value.clone()),
-        }
-    }
-
-    fn text_comparison(&self, value: &RuleValue) -> TextComparison {
-        match value {
-            RuleValue::Old(field) => TextComparison::for_field(self.model.record(self.record).field(*field)),
-            RuleValue::Actor { .. }
-            | RuleValue::Claim(_)
-            | RuleValue::Now
-            | RuleValue::Today
-            | RuleValue::Literal(_)
-            | RuleValue::Field { .. } => TextComparison::Exact,
-        }
-    }
-}
-
-/// The fields whose value before a change a rule asks.
-pub(super) fn old_fields(test: &RuleTest) -> Vec<FieldId> {
-    let mut fields: Vec<FieldId> = Vec::new();
-    test.visit_values(&mut |value| {
-        if let RuleValue::Old(field) = value
-            && !fields.contains(field)
-        {
-            fields.push(*field);
-        }
-    });
-    fields
 }
