@@ -267,7 +267,7 @@ async fn hidden_references_tell_nothing_inside_a_write(application: Application)
     let none = |badges| RelatedInput { set: Some(Vec::new()), ..RelatedInput::new(badges) };
     assert_eq!(ending(write_inside(&application, &ann, none).await), "ok");
     let badge = application.engine.as_operator().get("Badge", 1).await.unwrap().unwrap();
-    assert_eq!(badge.get("teamId"), Some(&text("1")));
+    assert!(badge.get("teamId").is_some_and(|team| !team.is_null()), "{badge:?}");
 }
 
 /// A sink whose answer is kept.
