@@ -214,9 +214,9 @@ impl SubscriptionChannel {
                 change: Some(change),
             };
             let failures = match execution.run().await {
-                Ok(ExecutedResponse { body, causes, .. }) => {
+                Ok(ExecutedResponse { body, notes, .. }) => {
                     backoff.recovered();
-                    return (body, causes);
+                    return (body, notes.causes);
                 }
                 Err(ExecutionError::Engine(error)) if may_pass(&error) => {
                     backoff.wait(&error).await;
