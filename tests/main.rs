@@ -34,6 +34,7 @@ mod pages;
 mod postgres;
 mod power;
 mod records;
+mod refused_writes;
 mod reload;
 mod rest;
 mod rules;

@@ -16,6 +16,7 @@ mod explaining;
 mod judge;
 mod making;
 mod matrix;
+mod never_allowed;
 mod over_http;
 mod rule_tree;
 mod secrets;

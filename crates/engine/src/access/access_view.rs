@@ -341,13 +341,12 @@ impl TypeView {
 /// The values in a rule that are not of the record, in the order in which they are written.
 pub fn rule_values<'t>(test: &'t RuleTest, into: &mut Vec<&'t RuleValue>) {
     let mut add = |value: &'t RuleValue| match value {
-        RuleValue::Field { .. } => {}
+        RuleValue::Field { .. } | RuleValue::Old(_) => {}
         RuleValue::Literal(_)
         | RuleValue::Actor { .. }
         | RuleValue::Claim(_)
         | RuleValue::Now
-        | RuleValue::Today
-        | RuleValue::Old(_) => into.push(value),
+        | RuleValue::Today => into.push(value),
     };
     match test {
         RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}

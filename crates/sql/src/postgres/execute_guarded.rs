@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use tokio_postgres::error::SqlState;
 use trefoil_engine::plan::{NestedStep, PlanAction};
 use trefoil_engine::{AccessView, Outcome, Plan};
 use trefoil_model::error::Error;
@@ -21,6 +22,7 @@ use crate::statements::nested_write::NestedRun;
 use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
+use crate::statements::write_parts::write_parts;
 
 /// Runs a plan without its rules; those of its parts are checked.
 pub type PostgresRun = for<'f> fn(
@@ -81,7 +83,16 @@ pub async fn execute_guarded(
             let changed = (values.as_slice(), links.as_slice());
             let checked = guarded.check_updated(*record, &cells, changed, None).await?.passed().ok_or_else(changed_meanwhile)?;
             let (plan, program) = narrowed(model, plan, &ids)?;
-            let outcome = execute_unchecked(session, model, &plan, &program, visit).await?;
+            session.execute_control("SAVEPOINT many").await?;
+            let outcome = match execute_unchecked(session, model, &plan, &program, visit).await {
+                Err(PostgresError::Refused(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                    session.execute_control("ROLLBACK TO many").await?;
+                    guarded.run_all(&guarded.rules.of_drafts(&cells, write_parts(&plan.action))).await?;
+                    return Err(PostgresError::Refused(error));
+                }
+                run => run?,
+            };
+            session.execute_control("RELEASE many").await?;
             guarded.run_all(&guarded.rules.after_updates(*record, &checked)).await?;
             Ok(outcome)
         }
@@ -139,6 +150,29 @@ pub async fn execute_guarded(
     }
 }
 
+/// Refuses what an earlier request was allowed, and its actor would not be now.
+pub async fn check_repeated(
+    session: PostgresSession<'_>,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+) -> Result<(), PostgresError> {
+    let Some(view) = plan.access_view().filter(|_| plan.is_write()) else { return Ok(()) };
+    let session = session.for_plan(plan);
+    let rules = WriteRules { dialect: Dialect::Postgres, model, view };
+    let found = match (&plan.action, program) {
+        (PlanAction::UpdateMany { listing, .. }, Program::UpdateManyLinks { find, .. })
+        | (PlanAction::DeleteMany { listing, .. }, Program::DeleteFound { find, .. }) => {
+            session.read_values(find, &count_parameters(listing)).await?
+        }
+        (PlanAction::Upsert { listing, .. }, Program::Upsert { find, .. }) => {
+            session.read_values(find, &match_parameters(listing)).await?
+        }
+        _ => Vec::new(),
+    };
+    PostgresGuard { session, model, rules }.run_all(&rules.of_repeated(&plan.action, &found)).await
+}
+
 /// Whether the actor sees a record; all do where no rules apply.
 pub async fn is_visible(
     session: PostgresSession<'_>,
@@ -168,6 +202,15 @@ pub async fn check_step_before(
                 return Err(run.missing_error(step, &step.items, &[]).into());
             }
             CheckResult::Passed(found) => checked = found,
+        }
+    }
+    if let Some((statement, parameters)) = run.members_in_sight(step, rules)? {
+        let seen = session.read_values(&statement, &parameters).await?;
+        let is_unseen = |id: &CellValue<'_>| !seen.iter().any(|seen| seen.as_cell() == *id);
+        if let [SqlParameter::Keys(ids), ..] = parameters.as_slice()
+            && ids.iter().any(is_unseen)
+        {
+            return Err(run.missing_error(step, &step.items, &seen).into());
         }
     }
     for (field, target, ids) in run.named_records(step, rules) {

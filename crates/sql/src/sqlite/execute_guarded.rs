@@ -19,6 +19,7 @@ use crate::statements::nested_write::NestedRun;
 use crate::statements::select::{count_parameters, match_parameters};
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_many::check_match_count;
+use crate::statements::write_parts::write_parts;
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 
@@ -75,7 +76,13 @@ pub fn execute_guarded(
             let changed = (values.as_slice(), links.as_slice());
             let checked = guarded.check_updated(*record, &cells, changed, None)?.passed().ok_or_else(changed_meanwhile)?;
             let (plan, program) = narrowed(model, plan, &ids)?;
-            let outcome = execute_unchecked(session, model, &plan, &program, visit)?;
+            let outcome = match execute_unchecked(session, model, &plan, &program, visit) {
+                Err(SqliteError::Plan(error @ Error::Conflict(_))) => {
+                    guarded.run_all(&guarded.rules.of_drafts(&cells, write_parts(&plan.action)))?;
+                    return Err(error.into());
+                }
+                run => run?,
+            };
             guarded.run_all(&guarded.rules.after_updates(*record, &checked))?;
             Ok(outcome)
         }
@@ -133,6 +140,29 @@ pub fn execute_guarded(
     }
 }
 
+/// Refuses what an earlier request was allowed, and its actor would not be now.
+pub fn check_repeated(
+    session: SqliteSession<'_>,
+    model: &Model,
+    plan: &Plan,
+    program: &Program,
+) -> Result<(), SqliteError> {
+    let Some(view) = plan.access_view().filter(|_| plan.is_write()) else { return Ok(()) };
+    let session = session.for_plan(plan);
+    let rules = WriteRules { dialect: Dialect::Sqlite, model, view };
+    let found = match (&plan.action, program) {
+        (PlanAction::UpdateMany { listing, .. }, Program::UpdateManyLinks { find, .. })
+        | (PlanAction::DeleteMany { listing, .. }, Program::DeleteFound { find, .. }) => {
+            session.read_values(find, &count_parameters(listing))?
+        }
+        (PlanAction::Upsert { listing, .. }, Program::Upsert { find, .. }) => {
+            session.read_values(find, &match_parameters(listing))?
+        }
+        _ => Vec::new(),
+    };
+    SqliteGuard { session, model, rules }.run_all(&rules.of_repeated(&plan.action, &found))
+}
+
 /// Whether the actor sees a record; all do where no rules apply.
 pub fn is_visible(
     session: SqliteSession<'_>,
@@ -162,6 +192,15 @@ pub fn check_step_before(
                 return Err(run.missing_error(step, &step.items, &[]).into());
             }
             CheckResult::Passed(found) => checked = found,
+        }
+    }
+    if let Some((statement, parameters)) = run.members_in_sight(step, rules)? {
+        let seen = session.read_values(&statement, &parameters)?;
+        let is_unseen = |id: &CellValue<'_>| !seen.iter().any(|seen| seen.as_cell() == *id);
+        if let [SqlParameter::Keys(ids), ..] = parameters.as_slice()
+            && ids.iter().any(is_unseen)
+        {
+            return Err(run.missing_error(step, &step.items, &seen).into());
         }
     }
     for (field, target, ids) in run.named_records(step, rules) {
