@@ -1,13 +1,17 @@
 //! Runs one hot path so many times and nothing else, for `bench/instructions` to count.
 //!
-//! A path that begins with `uuid-` runs on the same users with UUIDs as keys. `nested` creates an order with ten lines,
+//! A path that begins with `uuid-` runs on the same users with UUIDs as keys, one with `ruled-` under rules and as an account
+//! that sees them all. `nested` creates an order with ten lines,
 //! `bare` inserts the same into the same tables without the server.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use trefoil::{Trefoil, Value};
 use trefoil_config::Config;
+use trefoil_engine::{AccountFacts, Actor, ActorIdentity, ActorPath, Engine};
 use trefoil_graphql::{GraphqlReply, GraphqlRequest, GraphqlState, RequestContext};
+use trefoil_model::{RecordId, StoredValue};
 
 const USERS: i64 = 1_000;
 
@@ -18,6 +22,16 @@ type Query { getAllUsers: [User] getUserById(id: UUID!): User }
 type Mutation { createUser(name: String!, email: String): User }
 type Subscription { userCreated: User }
 scalar UUID
+"#;
+
+/// The same users under rules.
+const RULED_SCHEMA: &str = r#"
+type Person @account(login: "email") @allow(read: true) { id: ID! email: String! @unique }
+type User @allow(read: "public || owner == me", create: "signedIn") {
+  id: ID! name: String! @notBlank email: String @email public: Boolean! @default(value: true) owner: Person
+}
+type Query { getAllUsers: [User] getUserById(id: ID!): User }
+type Mutation { createUser(name: String!, email: String): User }
 "#;
 
 const ORDER_SCHEMA: &str = "
@@ -37,36 +51,60 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if path == "nested" || path == "bare" {
         return write_orders(&path, times, &folder, config).await;
     }
-    let (server, path, key_type) = match path.strip_prefix("uuid-") {
-        Some(path) => {
-            let schema = folder.path().join("app/graphql");
-            std::fs::create_dir_all(&schema)?;
-            std::fs::write(schema.join("users.graphqls"), UUID_SCHEMA)?;
-            (Trefoil::folder(folder.path().join("app")), path, "UUID!")
-        }
-        None => (Trefoil::sample(), path.as_str(), "ID!"),
+    let of_schema = |schema: &str| -> std::io::Result<Trefoil> {
+        let app = folder.path().join("app");
+        std::fs::create_dir_all(app.join("graphql"))?;
+        std::fs::write(app.join("graphql/users.graphqls"), schema)?;
+        Ok(Trefoil::folder(app))
+    };
+    let (server, path, key_type) = match path.split_once('-') {
+        Some(("uuid", path)) => (of_schema(UUID_SCHEMA)?, path, "UUID!"),
+        Some(("ruled", path)) => (of_schema(RULED_SCHEMA)?, path, "ID!"),
+        Some(_) | None => (Trefoil::sample(), path.as_str(), "ID!"),
     };
     let running = server.config(config.clone()).start().await?;
     let mut ids = Vec::new();
     for number in 0..USERS {
         let name = format!("User {number}");
         let fields = [("name", Value::from(name)), ("email", Value::from("user@example.org"))];
-        let user = running.engine.create("User", Value::object(fields)).await?;
+        let user = running.engine.as_operator().create("User", Value::object(fields)).await?;
         ids.push(user.get("id").cloned().ok_or("a user without an id")?);
     }
+    let actor = account(&running.engine);
     let served = GraphqlState::new(running.engine.clone(), &config);
     let point = format!("query ($id: {key_type}) {{ getUserById(id: $id) {{ id name }} }}");
     for number in 0..times {
         let id = &ids[usize::try_from(number % USERS)?];
         let request = request(path, &point, number, id)?;
-        let answer = served.execute_request(request, RequestContext::default()).await;
+        let context = RequestContext { actor: actor.clone(), ..RequestContext::default() };
+        let answer = served.execute_request(request, context).await;
         let GraphqlReply::Executed(executed) = answer else { return Err("not executed".into()) };
-        if executed.body.is_empty() {
-            return Err("no answer".into());
+        if !executed.error_free {
+            return Err(String::from_utf8_lossy(&executed.body).into_owned().into());
         }
     }
     running.stop().await;
     Ok(())
+}
+
+/// An account of the schema that has them, else nobody.
+fn account(engine: &Engine) -> Actor {
+    let model = engine.model();
+    let Some(record) = model.find_record("Person") else { return Actor::default() };
+    let path = ActorPath { references: Vec::new(), field: model.record(record).id_field() };
+    let account = AccountFacts {
+        id: RecordId::Number(1),
+        model_hash: model.hash,
+        values: vec![(path, StoredValue::Int(1))],
+    };
+    let identity = ActorIdentity {
+        name: "account:1".to_owned(),
+        roles: Vec::new(),
+        account: Some(account),
+        claims: Value::Null,
+        expires: None,
+    };
+    Actor { address: None, identity: Some(Arc::new(identity)) }
 }
 
 /// Orders with their lines, by the server or without it.

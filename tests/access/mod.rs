@@ -15,6 +15,8 @@ mod examples;
 mod explaining;
 mod judge;
 mod making;
+mod matrix;
+mod never_allowed;
 mod over_http;
 mod rule_tree;
 mod secrets;

@@ -6,6 +6,7 @@ mod following;
 mod relating;
 mod reloading;
 mod replaying;
+mod sharing;
 
 use std::sync::Arc;
 use std::time::Duration;

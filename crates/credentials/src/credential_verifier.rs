@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,9 +12,9 @@ use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 
-use trefoil_config::{NetworkListSyntax, SettingSyntax};
+use trefoil_config::{IpNetwork, NetworkListSyntax, SettingSyntax};
 use trefoil_engine::changes::{CredentialLog, KEY_IDENTITY};
-use trefoil_engine::{ActorIdentity, ApiKeyRecord, DataVersion, Engine};
+use trefoil_engine::{ActorIdentity, ApiKeyRecord, DataVersion, Engine, KeyAccount};
 use trefoil_model::Value;
 use trefoil_model::error::Error;
 
@@ -24,6 +25,8 @@ use crate::jwt::{TokenRefusal, TokenVerifier, VerifiedToken};
 
 /// The most identities that are kept.
 const KEPT_IDENTITIES: usize = 10_000;
+
+const SECONDS_OF_DAY: i64 = 86_400;
 
 /// A credential as a request has it.
 #[derive(Debug, Clone, Copy)]
@@ -93,8 +96,18 @@ struct KeptIdentity {
     /// `None` if it must be found anew in every request.
     version: Option<DataVersion>,
     identity: Arc<ActorIdentity>,
-    /// Of a key.
-    record: Option<Arc<ApiKeyRecord>>,
+    /// `None` for a token.
+    key: Option<Arc<KnownKey>>,
+}
+
+/// A key as it was in one version of the data.
+struct KnownKey {
+    hash: String,
+    record: ApiKeyRecord,
+    /// Where it may be used; anywhere without it.
+    networks: Option<Vec<IpNetwork>>,
+    /// The last day of which a use is recorded, since 1970.
+    marked_day: AtomicI64,
 }
 
 impl CredentialVerifier {
@@ -130,24 +143,54 @@ impl CredentialVerifier {
         text: &str,
         address: Option<IpAddr>,
     ) -> Result<Arc<ActorIdentity>, CredentialRefusal> {
-        let key = ApiKey::parse(text).ok_or_else(|| {
-            CredentialRefusal::Bad("an API key is mistyped: its checksum is wrong".to_owned())
-        })?;
-        let hash = key.hash();
-        let version = self.engine.data_version();
-        let (identity, record) = match self.find_kept(&sha256(text), version) {
-            Some(KeptIdentity { identity, record: Some(record), .. }) => (identity, record),
-            Some(KeptIdentity { record: None, .. }) | None => {
-                let found = self.engine.credentials()?.find_api_key(&hash).await?;
-                let record =
-                    Arc::new(found.ok_or_else(|| CredentialRefusal::Bad("no such API key".to_owned()))?);
-                let identity = identity_of_key(&record, self.accounts.as_ref()).await?;
-                (self.keep(sha256(text), version, identity, Some(record.clone())), record)
+        let (digest, version) = (sha256(text), self.engine.data_version());
+        let kept = self.kept.get(&digest).and_then(|kept| Some((kept.version, kept.identity, kept.key?)));
+        let (identity, key) = match kept {
+            Some((kept_version, identity, key)) if version.is_some() && kept_version == version => {
+                (identity, key)
+            }
+            kept => self.find_key(text, digest, version, kept.map(|(_, _, key)| key)).await?,
+        };
+        let now = Timestamp::now();
+        key.check_use(address, now)?;
+        self.mark_used(&key, now);
+        Ok(identity)
+    }
+
+    /// The key as the store has it. If it was known, its account is asked for at the same time: both answers are of now,
+    /// and a store that is not on this machine is waited for once.
+    async fn find_key(
+        &self,
+        text: &str,
+        digest: [u8; 32],
+        version: Option<DataVersion>,
+        known: Option<Arc<KnownKey>>,
+    ) -> Result<(Arc<ActorIdentity>, Arc<KnownKey>), CredentialRefusal> {
+        let hash = match &known {
+            Some(known) => known.hash.clone(),
+            None => {
+                let parsed = ApiKey::parse(text).ok_or_else(|| {
+                    CredentialRefusal::Bad("an API key is mistyped: its checksum is wrong".to_owned())
+                })?;
+                parsed.hash()
             }
         };
-        check_use(&record, address, Timestamp::now())?;
-        self.mark_used(hash, &record);
-        Ok(identity)
+        let expected = known.as_ref().and_then(|known| known.record.account.as_ref());
+        let store = self.engine.credentials()?;
+        let (found, account) =
+            tokio::join!(store.find_api_key(&hash), find_account(expected, self.accounts.as_ref()));
+        let record = found?.ok_or_else(|| CredentialRefusal::Bad("no such API key".to_owned()))?;
+        let account = if record.account.as_ref() == expected {
+            account?
+        } else {
+            find_account(record.account.as_ref(), self.accounts.as_ref()).await?
+        };
+        let identity = identity_of_key(&record, account)?;
+        let key = match known.filter(|known| known.record == record) {
+            Some(known) => known,
+            None => Arc::new(KnownKey::new(hash, record)),
+        };
+        Ok((self.keep(digest, version, identity, Some(key.clone())), key))
     }
 
     async fn identify_token(
@@ -155,14 +198,14 @@ impl CredentialVerifier {
         text: &str,
         header: Option<&str>,
     ) -> Result<Arc<ActorIdentity>, CredentialRefusal> {
-        let verified = self.tokens.verify(text, header, Timestamp::now()).await?;
+        let digest = sha256(text);
+        let verified = self.tokens.verify(text, &digest, header, Timestamp::now()).await?;
         let version = self.engine.data_version();
-        let hash = sha256(text);
-        if let Some(kept) = self.find_kept(&hash, version) {
+        if let Some(kept) = self.find_kept(&digest, version) {
             return Ok(kept.identity);
         }
         let identity = self.identity_of_token(&verified).await?;
-        Ok(self.keep(hash, version, identity, None))
+        Ok(self.keep(digest, version, identity, None))
     }
 
     async fn identity_of_token(&self, token: &VerifiedToken) -> Result<ActorIdentity, CredentialRefusal> {
@@ -207,25 +250,30 @@ impl CredentialVerifier {
         hash: [u8; 32],
         version: Option<DataVersion>,
         identity: ActorIdentity,
-        record: Option<Arc<ApiKeyRecord>>,
+        key: Option<Arc<KnownKey>>,
     ) -> Arc<ActorIdentity> {
         let is_lasting = self.accounts.as_ref().is_none_or(AccountReader::is_lasting);
         let known = self.kept.get(&hash).map(|kept| kept.identity).filter(|known| **known == identity);
         let identity = known.unwrap_or_else(|| Arc::new(identity));
         let version = version.filter(|_| is_lasting);
-        self.kept.insert(hash, KeptIdentity { version, identity: identity.clone(), record });
+        self.kept.insert(hash, KeptIdentity { version, identity: identity.clone(), key });
         identity
     }
 
     /// Records the day of a use, once a day and without making the request wait.
-    fn mark_used(&self, hash: String, record: &ApiKeyRecord) {
-        let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-        if record.last_used.is_some_and(|day| day >= today)
+    fn mark_used(&self, key: &Arc<KnownKey>, now: Timestamp) {
+        let day = now.as_second().div_euclid(SECONDS_OF_DAY);
+        if key.marked_day.swap(day, Ordering::Relaxed) == day {
+            return;
+        }
+        let today = now.to_zoned(TimeZone::UTC).date();
+        let hash = key.hash.clone();
+        if key.record.last_used.is_some_and(|day| day >= today)
             || self.marked.lock().insert(hash.clone(), today) == Some(today)
         {
             return;
         }
-        let (engine, marked) = (self.engine.clone(), self.marked.clone());
+        let (engine, marked, key) = (self.engine.clone(), self.marked.clone(), key.clone());
         tokio::spawn(async move {
             let result = match engine.credentials() {
                 Ok(store) => store.mark_api_key_used(&hash, today).await,
@@ -234,6 +282,7 @@ impl CredentialVerifier {
             if let Err(error) = result {
                 tracing::warn!(%error, "cannot record the use of an API key");
                 marked.lock().remove(&hash);
+                key.marked_day.store(i64::MIN, Ordering::Relaxed);
             }
         });
     }
@@ -245,29 +294,39 @@ pub async fn key_identity(
     accounts: Option<&AccountReader>,
 ) -> Result<ActorIdentity, CredentialRefusal> {
     check_expiry(record, Timestamp::now())?;
-    identity_of_key(record, accounts).await
+    identity_of_key(record, find_account(record.account.as_ref(), accounts).await?)
 }
 
-async fn identity_of_key(
-    record: &ApiKeyRecord,
+/// The account that a key acts as, if it acts as one.
+async fn find_account(
+    account: Option<&KeyAccount>,
     accounts: Option<&AccountReader>,
+) -> Result<Option<AccountFinding>, Error> {
+    let Some(account) = account else { return Ok(None) };
+    match accounts.filter(|reader| reader.type_name() == account.type_name) {
+        Some(reader) => reader.find(AccountKey::Id(&account.id)).await.map(Some),
+        None => Ok(Some(AccountFinding::Missing)),
+    }
+}
+
+fn check_expiry(record: &ApiKeyRecord, now: Timestamp) -> Result<(), CredentialRefusal> {
+    if record.expires.is_some_and(|expires| expires <= now) {
+        return Err(CredentialRefusal::Bad(format!("the API key {} has expired", record.name)));
+    }
+    Ok(())
+}
+
+/// The identity of a key with what was found of its account.
+fn identity_of_key(
+    record: &ApiKeyRecord,
+    account: Option<AccountFinding>,
 ) -> Result<ActorIdentity, CredentialRefusal> {
-    let account = match &record.account {
+    let account = match account {
         None => None,
-        Some(account) => {
-            let reader = accounts.filter(|reader| reader.type_name() == account.type_name);
-            let found = match reader {
-                Some(reader) => reader.find(AccountKey::Id(&account.id)).await?,
-                None => AccountFinding::Missing,
-            };
-            match found {
-                AccountFinding::Usable(UsableAccount { facts, .. }) => Some(facts),
-                AccountFinding::Missing | AccountFinding::Unusable => {
-                    let reason =
-                        format!("the account of the API key {} is gone or cannot be used", record.name);
-                    return Err(CredentialRefusal::Bad(reason));
-                }
-            }
+        Some(AccountFinding::Usable(UsableAccount { facts, .. })) => Some(facts),
+        Some(AccountFinding::Missing | AccountFinding::Unusable) => {
+            let reason = format!("the account of the API key {} is gone or cannot be used", record.name);
+            return Err(CredentialRefusal::Bad(reason));
         }
     };
     Ok(ActorIdentity {
@@ -279,29 +338,25 @@ async fn identity_of_key(
     })
 }
 
-fn check_expiry(record: &ApiKeyRecord, now: Timestamp) -> Result<(), CredentialRefusal> {
-    if record.expires.is_some_and(|expires| expires <= now) {
-        return Err(CredentialRefusal::Bad(format!("the API key {} has expired", record.name)));
+impl KnownKey {
+    fn new(hash: String, record: ApiKeyRecord) -> KnownKey {
+        // What cannot be read allows nothing.
+        let networks = (!record.networks.is_empty())
+            .then(|| NetworkListSyntax::read(&record.networks.join(",")).unwrap_or_default());
+        KnownKey { hash, record, networks, marked_day: AtomicI64::new(i64::MIN) }
     }
-    Ok(())
-}
 
-/// Refuses a key at a time or from a network that it is not for.
-fn check_use(
-    record: &ApiKeyRecord,
-    address: Option<IpAddr>,
-    now: Timestamp,
-) -> Result<(), CredentialRefusal> {
-    check_expiry(record, now)?;
-    if record.networks.is_empty() {
-        return Ok(());
+    /// Refuses the key at a time or from a network that it is not for.
+    fn check_use(&self, address: Option<IpAddr>, now: Timestamp) -> Result<(), CredentialRefusal> {
+        check_expiry(&self.record, now)?;
+        let Some(networks) = &self.networks else { return Ok(()) };
+        let is_inside =
+            address.is_some_and(|address| networks.iter().any(|network| network.contains(address)));
+        if is_inside {
+            return Ok(());
+        }
+        Err(CredentialRefusal::Bad(format!("the API key {} is not for this network", self.record.name)))
     }
-    let networks = NetworkListSyntax::read(&record.networks.join(",")).unwrap_or_default();
-    let is_inside = address.is_some_and(|address| networks.iter().any(|network| network.contains(address)));
-    if is_inside {
-        return Ok(());
-    }
-    Err(CredentialRefusal::Bad(format!("the API key {} is not for this network", record.name)))
 }
 
 #[cfg(test)]
@@ -321,7 +376,8 @@ mod tests {
                 created: now,
                 last_used: None,
             };
-            check_use(&record, address.map(|address| address.parse().unwrap()), now).is_ok()
+            let key = KnownKey::new(String::new(), record);
+            key.check_use(address.map(|address| address.parse().unwrap()), now).is_ok()
         };
         assert!(check(None, &[], None));
         assert!(check(Some(1_800_000_001), &[], None));
@@ -334,7 +390,6 @@ mod tests {
             assert!(!check(None, &networks, Some(outside)), "{outside}");
         }
         assert!(!check(None, &networks, None));
-        // What cannot be read allows nothing.
         assert!(!check(None, &["everywhere"], Some("10.1.2.3")));
     }
 }

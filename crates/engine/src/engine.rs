@@ -55,7 +55,7 @@ impl Engine {
         limits: PlanLimits,
     ) -> Engine {
         let (store, generation) = (feed.store().clone(), feed.gate().generation());
-        let access = model.access.as_ref().map(|access| RuleCache::new(&model, access));
+        let access = model.access.as_ref().map(|access| RuleCache::new(&model, access, &limits.time_zone));
         let zone = &limits.time_zone;
         let authority =
             access.as_ref().map_or_else(Authority::operator, |rules| rules.authority(&model, None, zone));
@@ -95,7 +95,7 @@ impl Engine {
 
     /// The engine for what happens now in a long request: rules may compare with the time.
     pub fn at_present(&self) -> Engine {
-        let authority = self.authority.at(jiff::Timestamp::now(), &self.limits().time_zone);
+        let authority = self.authority.clone().at_present(&self.limits().time_zone);
         Engine { inner: self.inner.clone(), authority }
     }
 

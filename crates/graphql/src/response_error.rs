@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use trefoil_http::errors::error_log::LogScope;
+use trefoil_http::monitoring::refusals::Refusals;
+use trefoil_model::SourceLocation;
 use trefoil_model::error::{Cause, Error, PathSegment, Violation};
 use trefoil_model::values::json_text;
 
@@ -25,8 +27,10 @@ pub struct ResponseError {
     /// The field that may not be read: `User.email`.
     #[expect(clippy::box_collection, reason = "a smaller error, and this is rare")]
     pub field: Option<Box<String>>,
-    /// For the log only: see [`log_causes`].
+    /// For the log only: see [`ErrorNotes`].
     pub cause: Option<Cause>,
+    /// The rule that refused, for the log only.
+    pub refused_by: Option<Box<SourceLocation>>,
     /// Refused by an estimate, which may be less once the lengths of lists are measured again.
     pub is_estimate: bool,
 }
@@ -41,6 +45,7 @@ impl ResponseError {
             violations: Box::default(),
             field: None,
             cause: None,
+            refused_by: None,
             is_estimate: false,
         }
     }
@@ -50,6 +55,7 @@ impl ResponseError {
         ResponseError {
             violations: error.violations().into(),
             cause: error.cause().cloned(),
+            refused_by: error.refused_by().cloned().map(Box::new),
             ..ResponseError::new(error.code(), error.to_string())
         }
     }
@@ -94,9 +100,27 @@ impl ResponseError {
     }
 }
 
-/// Logs the causes of errors under the request of `scope`.
-pub fn log_causes(failures: &[ResponseError], scope: LogScope<'_>) {
-    failures.iter().filter_map(|failure| failure.cause.as_ref()).for_each(|cause| scope.cause(cause));
+/// What the log is told of the errors of a response.
+#[derive(Debug, Default)]
+pub struct ErrorNotes {
+    pub causes: Vec<Cause>,
+    pub refusals: Refusals,
+}
+
+impl ErrorNotes {
+    pub fn of<'a>(failures: impl IntoIterator<Item = &'a ResponseError>) -> ErrorNotes {
+        let mut notes = ErrorNotes::default();
+        for failure in failures {
+            notes.causes.extend(failure.cause.clone());
+            notes.refusals.add(&failure.code, failure.refused_by.as_deref());
+        }
+        notes
+    }
+
+    /// Logs the causes under the request of `scope`.
+    pub fn log_causes(&self, scope: LogScope<'_>) {
+        self.causes.iter().for_each(|cause| scope.cause(cause));
+    }
 }
 
 /// Writes a JSON array of errors.

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG};
 
-use trefoil_engine::{IdempotencyKey, MissingFields, Operation};
+use trefoil_engine::{IdempotencyKey, MissingFields, Operation, Outcome};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::RecordId;
@@ -70,6 +70,16 @@ async fn merge_patch(
     if let Some(key) = &key
         && let Some(stored) = request.resources.engine.replay(key).await?
     {
+        // A retry needs what the request needs now; a change without fields asks for nothing else.
+        let (missing_fields, selection) =
+            (MissingFields::Keep, request.collection.stored_shape.selection.clone());
+        if request.resources.engine.model().access.is_some() {
+            let repeated = request.update_operation(id, Vec::new(), missing_fields, None);
+            let allowed = request.resources.engine.collect(repeated, selection).await?;
+            if matches!(allowed.outcome, Some(Ok(Outcome::NotFound))) {
+                return Err(request.not_found_error(request.collection.record, id).into());
+            }
+        }
         let replayed = CompletedWrite::replayed(request.record().key_form(), &stored)?;
         return Ok(change_response(request, &replayed, &shape));
     }

@@ -9,7 +9,6 @@ use serde_json::Value as Json;
 use trefoil_config::TokenIssuer;
 use trefoil_model::Value;
 
-use crate::digest::sha256;
 use crate::jwt::claims::{self, TokenClaims};
 use crate::jwt::issuer_keys::{IssuerKeys, KEYS_RETRY};
 use crate::jwt::key_set::KeySet;
@@ -73,15 +72,15 @@ impl TokenVerifier {
         &self.issuers
     }
 
-    /// Verifies a token that came in `Authorization`, or in the header of this name.
+    /// Verifies a token that came in `Authorization`, or in the header of this name. `digest` is its SHA-256.
     pub async fn verify(
         &self,
         token: &str,
+        digest: &[u8; 32],
         header: Option<&str>,
         now: Timestamp,
     ) -> Result<Arc<VerifiedToken>, TokenRefusal> {
-        let hash = sha256(token);
-        if let Some((verified, keys)) = self.remembered.get(&hash) {
+        if let Some((verified, keys)) = self.remembered.get(digest) {
             let issuer = &self.issuers[verified.issuer];
             let has_keys = issuer.keys.current().is_some_and(|current| Arc::ptr_eq(&current, &keys));
             if has_keys
@@ -101,7 +100,7 @@ impl TokenVerifier {
             match self.verify_of(position, issuer, &parts, now).await {
                 Ok((verified, keys)) => {
                     let verified = Arc::new(verified);
-                    self.remembered.insert(hash, (verified.clone(), keys));
+                    self.remembered.insert(*digest, (verified.clone(), keys));
                     return Ok(verified);
                 }
                 Err(error) => refusal = error,

@@ -40,6 +40,8 @@ pub struct ActorRules {
     class: u128,
     /// What is allowed changes by itself.
     depends_on_time: bool,
+    /// The time of a request matters: to what is allowed, or to what the server fills in.
+    needs_time: bool,
 }
 
 /// What an actor may do with the records of a type.
@@ -119,7 +121,8 @@ impl ActorRules {
         let lists = access.lists.values().flat_map(|rules| rules.read.iter().chain(&rules.write));
         let own: Vec<RuleTest> =
             access.calls.values().chain(lists).map(|rule| rule.test.folded(&facts)).collect();
-        ActorRules::of_types(types.collect(), &own)
+        let rules = ActorRules::of_types(types.collect(), &own);
+        ActorRules { needs_time: names_time(model, access), ..rules }
     }
 
     /// `own` are the rules that are about the actor alone.
@@ -131,7 +134,7 @@ impl ActorRules {
         types.iter().flat_map(TypeView::tests).chain(own).for_each(|test| rule_values(test, &mut values));
         let depends_on_time = values.iter().any(|value| matches!(value, RuleValue::Now | RuleValue::Today));
         let class = class_of(&types, own);
-        ActorRules { types, shape, class, depends_on_time }
+        ActorRules { types, shape, class, depends_on_time, needs_time: depends_on_time }
     }
 }
 
@@ -148,6 +151,11 @@ impl AccessView {
         let time = if rules.depends_on_time { now.as_nanosecond() as u128 } else { 0 };
         let class = rules.class ^ time;
         AccessView { identity, rules, class, now: StoredValue::Text(format_timestamp(now)), today }
+    }
+
+    /// False if the view is the same at any time.
+    pub(super) fn needs_time(&self) -> bool {
+        self.rules.needs_time
     }
 
     pub fn of_type(&self, record: RecordTypeId) -> &TypeView {
@@ -179,15 +187,42 @@ impl AccessView {
 
     /// Whether the actor never sees the value at the end of a path, because something on the way is hidden.
     pub fn hides_path(&self, model: &Model, record: RecordTypeId, path: &ReferencePath) -> bool {
+        self.hidden_on_path(model, record, path).is_some()
+    }
+
+    /// The first field on a path that the actor never sees, and its type.
+    pub fn hidden_on_path(
+        &self,
+        model: &Model,
+        record: RecordTypeId,
+        path: &ReferencePath,
+    ) -> Option<(RecordTypeId, FieldId)> {
         let mut owner = record;
         for reference in &path.references {
             if self.hides_field(owner, *reference) {
-                return true;
+                return Some((owner, *reference));
             }
             let relation = model.record(owner).field(*reference).kind.relation();
             owner = relation.map_or(owner, Relation::target);
         }
-        self.hides_field(owner, path.value.field)
+        self.hides_field(owner, path.value.field).then_some((owner, path.value.field))
+    }
+
+    /// The rule that keeps the actor from reading or setting a field, for the log.
+    pub fn field_refusal(
+        &self,
+        action: AccessAction,
+        record: RecordTypeId,
+        field: FieldId,
+    ) -> Option<Box<SourceLocation>> {
+        let view = &self.of_type(record).fields[field.0];
+        let rule = match action {
+            AccessAction::Read if view.read.verdict() == AccessVerdict::No => &view.read,
+            AccessAction::Read => &self.of_type(view.target?).read,
+            AccessAction::Create => &view.create,
+            AccessAction::Update | AccessAction::UpdateTo | AccessAction::Delete => &view.update,
+        };
+        rule.location.clone().map(Box::new)
     }
 
     /// Whether the actor may set the field of some record.
@@ -229,11 +264,22 @@ impl AccessView {
     }
 
     fn refusal_at(&self, location: Option<SourceLocation>) -> Error {
+        let rule = location.map(Box::new);
         match &self.identity {
-            None => Error::Unauthenticated,
-            Some(_) => Error::Forbidden { violations: Vec::new(), rule: location.map(Box::new) },
+            None => Error::Unauthenticated { rule },
+            Some(_) => Error::Forbidden { violations: Vec::new(), rule },
         }
     }
+}
+
+/// Whether rules or defaults of the schema name `now` or `today`.
+fn names_time(model: &Model, access: &AccessModel) -> bool {
+    let is_time = |value: &RuleValue| matches!(value, RuleValue::Now | RuleValue::Today);
+    let mut is_named = false;
+    let rules = access.type_rules().chain(access.actor_rules());
+    rules.for_each(|rule| rule.test.visit_values(&mut |value| is_named |= is_time(value)));
+    let mut fields = model.records.iter().flat_map(|record| &record.fields);
+    is_named || fields.any(|field| field.default_from.as_ref().is_some_and(is_time))
 }
 
 fn class_of(types: &[TypeView], own: &[RuleTest]) -> u128 {
@@ -295,13 +341,12 @@ impl TypeView {
 /// The values in a rule that are not of the record, in the order in which they are written.
 pub fn rule_values<'t>(test: &'t RuleTest, into: &mut Vec<&'t RuleValue>) {
     let mut add = |value: &'t RuleValue| match value {
-        RuleValue::Field { .. } => {}
+        RuleValue::Field { .. } | RuleValue::Old(_) => {}
         RuleValue::Literal(_)
         | RuleValue::Actor { .. }
         | RuleValue::Claim(_)
         | RuleValue::Now
-        | RuleValue::Today
-        | RuleValue::Old(_) => into.push(value),
+        | RuleValue::Today => into.push(value),
     };
     match test {
         RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}

@@ -23,12 +23,16 @@ impl Authority {
         Authority(None)
     }
 
-    /// Of the same actor at another time.
-    pub(crate) fn at(&self, now: Timestamp, zone: &ZoneOffsets) -> Authority {
-        let at = |view: &Arc<AccessView>| {
-            Arc::new(AccessView::new(view.identity.clone(), view.rules.clone(), now, zone))
+    /// Of the same actor now: rules may compare with the time.
+    pub(crate) fn at_present(self, zone: &ZoneOffsets) -> Authority {
+        let at_present = |view: Arc<AccessView>| match view.needs_time() {
+            true => {
+                let (identity, rules) = (view.identity.clone(), view.rules.clone());
+                Arc::new(AccessView::new(identity, rules, Timestamp::now(), zone))
+            }
+            false => view,
         };
-        Authority(self.0.as_ref().map(at))
+        Authority(self.0.map(at_present))
     }
 
     /// What the rules leave to the actor; `None` if no rules apply.

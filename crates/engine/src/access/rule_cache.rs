@@ -17,14 +17,16 @@ const MAX_ACTORS: usize = 4_096;
 /// Folds the rules for an actor once. An identity that was found anew is another one, so that no rules outlive what they
 /// were made of.
 pub struct RuleCache {
-    anonymous: Arc<ActorRules>,
-    /// By the address of the identity, which the entry keeps alive.
-    known: Cache<usize, (Arc<ActorIdentity>, Arc<ActorRules>)>,
+    anonymous: Arc<AccessView>,
+    /// By the address of the identity, which the view keeps alive.
+    known: Cache<usize, Arc<AccessView>>,
 }
 
 impl RuleCache {
-    pub fn new(model: &Model, access: &AccessModel) -> RuleCache {
-        RuleCache { anonymous: Arc::new(ActorRules::new(model, access, None)), known: Cache::new(MAX_ACTORS) }
+    pub fn new(model: &Model, access: &AccessModel, zone: &ZoneOffsets) -> RuleCache {
+        let rules = Arc::new(ActorRules::new(model, access, None));
+        let anonymous = Arc::new(AccessView::new(None, rules, jiff::Timestamp::now(), zone));
+        RuleCache { anonymous, known: Cache::new(MAX_ACTORS) }
     }
 
     /// The authority of an actor for one request.
@@ -38,22 +40,22 @@ impl RuleCache {
         let identity = identity.filter(|identity| {
             identity.account.as_ref().is_none_or(|account| account.model_hash == model.hash)
         });
-        let rules = match identity {
+        let view = match identity {
             None => self.anonymous.clone(),
-            Some(identity) => self.rules_of(model, identity),
+            Some(identity) => self.view_of(model, identity, zone),
         };
-        let view = AccessView::new(identity.cloned(), rules, jiff::Timestamp::now(), zone);
-        Authority::of_actor(Arc::new(view))
+        Authority::of_actor(view).at_present(zone)
     }
 
-    fn rules_of(&self, model: &Model, identity: &Arc<ActorIdentity>) -> Arc<ActorRules> {
+    fn view_of(&self, model: &Model, identity: &Arc<ActorIdentity>, zone: &ZoneOffsets) -> Arc<AccessView> {
         let address = Arc::as_ptr(identity).addr();
-        if let Some((_, rules)) = self.known.get(&address) {
-            return rules;
+        if let Some(view) = self.known.get(&address) {
+            return view;
         }
         let Some(access) = &model.access else { return self.anonymous.clone() };
         let rules = Arc::new(ActorRules::new(model, access, Some(identity)));
-        self.known.insert(address, (identity.clone(), rules.clone()));
-        rules
+        let view = Arc::new(AccessView::new(Some(identity.clone()), rules, jiff::Timestamp::now(), zone));
+        self.known.insert(address, view.clone());
+        view
     }
 }

@@ -1,5 +1,6 @@
 //! Selects the changes of a subscription: of one record type, of one kind, with the values of its arguments.
 
+use std::borrow::Cow;
 use std::slice;
 use std::sync::Arc;
 
@@ -8,10 +9,9 @@ use trefoil_model::{Model, RecordTypeId, Value};
 
 use crate::access::AccessView;
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
-use crate::changes::ChangeKind;
-use crate::changes::RecordChange;
 use crate::changes::image_predicate::ImagePredicate;
 use crate::changes::relation_tests::{RelationMatches, RelationTests};
+use crate::changes::{ChangeBatch, ChangeKind, RecordChange};
 use crate::list_window::limited_conditions;
 use crate::operation::Condition;
 use crate::plan::{PlanLimits, check_conditions, plan_predicates};
@@ -84,6 +84,12 @@ fn image_test(
 }
 
 impl ChangeFilter {
+    /// The changes of a batch that it matches by their images alone, whoever may see them.
+    pub fn matching_images<'b>(&self, batch: &'b ChangeBatch) -> Vec<Cow<'b, RecordChange>> {
+        let matching = batch.changes.iter().filter(|change| self.matches(change, None) == Some(true));
+        matching.map(Cow::Borrowed).collect()
+    }
+
     /// Whether the filter matches a change; `None` if that depends on related records and `matches` is not given.
     pub(crate) fn matches(&self, change: &RecordChange, matches: Option<&RelationMatches>) -> Option<bool> {
         if !self.verb.follows(change.kind) || change.type_name != self.type_name {

@@ -39,8 +39,9 @@ pub struct ImageValue {
     comparison: CellComparison,
 }
 
+/// How the values of a field compare.
 #[derive(Debug, Clone, Copy, Default)]
-struct CellComparison {
+pub(super) struct CellComparison {
     is_decimal: bool,
     ignores_case: bool,
     /// Values inside JSON may be digits in a text.
@@ -162,7 +163,7 @@ impl ImageValue {
 }
 
 impl CellComparison {
-    fn new(field: &Field) -> CellComparison {
+    pub(super) fn new(field: &Field) -> CellComparison {
         let value_type = field.kind.list_item().map(|item| &item.value_type).or(field.kind.value_type());
         CellComparison {
             is_decimal: value_type.and_then(ValueType::scalar) == Some(Scalar::Decimal),
@@ -189,12 +190,15 @@ impl CellComparison {
             },
             (ValuePredicate::Pattern(regex), CellValue::Text(text)) => regex.is_match(text),
             (ValuePredicate::Text(..) | ValuePredicate::Pattern(_), _) => false,
-            (ValuePredicate::HasItem(item), _) => self.items(cell).into_iter().any(|value| {
-                let value = self.read_json(value);
-                self.compare(ComparisonOp::Eq, value.as_cell(), item.as_cell())
-            }),
+            (ValuePredicate::HasItem(item), _) => self.has_item(cell, item.as_cell()),
             (ValuePredicate::HasItems, _) => !self.items(cell).is_empty(),
         }
+    }
+
+    /// Whether a list has an item.
+    pub(super) fn has_item(self, list: CellValue<'_>, item: CellValue<'_>) -> bool {
+        let is_item = |value| self.compare(ComparisonOp::Eq, self.read_json(value).as_cell(), item);
+        self.items(list).into_iter().any(is_item)
     }
 
     fn items(self, cell: CellValue<'_>) -> Vec<Value> {
@@ -217,7 +221,7 @@ impl CellComparison {
         }
     }
 
-    fn compare(self, op: ComparisonOp, cell: CellValue<'_>, value: CellValue<'_>) -> bool {
+    pub(super) fn compare(self, op: ComparisonOp, cell: CellValue<'_>, value: CellValue<'_>) -> bool {
         let order = match (op, cell, value) {
             (ComparisonOp::Eq | ComparisonOp::Ne, CellValue::Text(text), CellValue::Text(other))
                 if self.ignores_case && text.eq_ignore_ascii_case(other) =>

@@ -22,18 +22,18 @@ mod credential_log;
 pub(crate) mod image_list;
 mod image_predicate;
 pub(crate) mod image_row;
+mod image_rules;
 pub mod record_image;
 mod seen_changes;
 
 use trefoil_model::{CellValue, Field, RecordId, RecordType, ValueSource};
-
-use crate::changes::record_image::cell_memory_size;
 
 pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
 pub use crate::changes::change_filter::ChangeFilter;
 pub use crate::changes::credential_log::{API_KEY_CHANGES, CredentialLog, KEY_IDENTITY};
 pub use crate::changes::image_list::{ImageList, seen_columns};
 pub(crate) use crate::changes::image_row::ImageRow;
+pub use crate::changes::image_rules::EventAccess;
 pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};
 pub(crate) use crate::changes::relation_tests::{RelationMatches, RelationTestMap, RelationTests};
 pub use crate::changes::retry_backoff::RetryBackoff;
@@ -125,10 +125,10 @@ impl MemorySize for ChangeLog {
 
 impl MemorySize for ChangeBatch {
     fn memory_size(&self) -> usize {
-        let changes = self.changes.iter().map(|change| {
-            let cells = change.image.iter().map(|(name, value)| cell_memory_size(name, value));
-            size_of::<RecordChange>() + change.type_name.len() + cells.sum::<usize>()
-        });
+        let changes = self
+            .changes
+            .iter()
+            .map(|change| size_of::<RecordChange>() + change.type_name.len() + change.image.memory_size());
         size_of::<ChangeBatch>() + changes.sum::<usize>()
     }
 }

@@ -4,8 +4,16 @@ use std::sync::Arc;
 
 use trefoil_model::{CellValue, StoredValue, Value};
 
+use crate::changes::MemorySize;
+
 /// The columns of a record by name.
 pub type RecordImage = Arc<Vec<(String, StoredValue)>>;
+
+impl MemorySize for RecordImage {
+    fn memory_size(&self) -> usize {
+        self.iter().map(|(name, value)| cell_memory_size(name, value)).sum()
+    }
+}
 
 /// Parses a stored image. Anything but a JSON object was not written by our triggers and gives an empty image.
 pub fn parse_image(text: &str) -> RecordImage {

@@ -9,13 +9,18 @@ use trefoil_model::{CellValue, Field, FieldId, RecordType, RecordTypeId, Scalar,
 
 use crate::access::AccessView;
 use crate::changes::image_list::{ImageList, seen_columns};
-use crate::changes::{CHANGED_COLUMNS, ChangeBatch, ChangeKind, RecordChange, image_cell};
+use crate::changes::image_rules::{ImageRules, ShownImage};
+use crate::changes::{CHANGED_COLUMNS, ChangeBatch, ChangeKind, RecordChange, RecordImage, image_cell};
 use crate::engine::{Engine, EngineRequest};
 use crate::operation::{Operation, Outcome};
 use crate::row::{Row, RowSink};
 
+/// An image of a batch, by the number of its change.
+type SeenImage = (usize, Vec<(String, StoredValue)>);
+
 impl Engine {
-    /// The changes of records of this type, as the actor sees them.
+    /// The changes of records of this type, as the actor sees them. The store is asked only of those that the rules judge by
+    /// other records.
     pub async fn seen_changes<'b>(
         &self,
         record: RecordTypeId,
@@ -23,38 +28,67 @@ impl Engine {
     ) -> Result<Vec<Cow<'b, RecordChange>>> {
         let owner = self.model().record(record);
         let changes = batch.changes.iter().filter(|change| change.type_name == owner.name);
-        let view = self.access_view().filter(|view| !sees_everything(view, owner, record));
-        let Some(view) = view else { return Ok(changes.map(Cow::Borrowed).collect()) };
-        let changes: Vec<&RecordChange> = changes.collect();
-        if changes.is_empty() {
-            return Ok(Vec::new());
+        if self.access_view().is_none() {
+            return Ok(changes.map(Cow::Borrowed).collect());
         }
-        let images = changes.iter().map(|change| change.image.clone()).collect();
+        let engine = self.at_present();
+        let Some(view) = engine.access_view() else { return Ok(Vec::new()) };
+        let rules = ImageRules { model: self.model(), view, record };
+        let changes: Vec<&RecordChange> = changes.collect();
+        let (mut seen, mut unknown) = (Vec::with_capacity(changes.len()), Vec::new());
+        for (position, change) in changes.iter().enumerate() {
+            match rules.shown(&change.image) {
+                ShownImage::Nothing => {}
+                ShownImage::Whole => seen.push((position, Cow::Borrowed(*change))),
+                ShownImage::Part(image) => {
+                    let change = part_of(view, owner, record, change, image);
+                    seen.extend(change.map(|change| (position, change)));
+                }
+                ShownImage::Unknown => unknown.push(position),
+            }
+        }
+        if !unknown.is_empty() {
+            let images = unknown.iter().map(|position| changes[*position].image.clone()).collect();
+            for (position, image) in engine.seen_images(record, images).await? {
+                let Some(position) = unknown.get(position).copied() else { continue };
+                let change = part_of(view, owner, record, changes[position], image);
+                seen.extend(change.map(|change| (position, change)));
+            }
+            seen.sort_by_key(|(position, _)| *position);
+        }
+        Ok(seen.into_iter().map(|(_, change)| change).collect())
+    }
+
+    /// Those of these images that the actor sees, in one statement.
+    async fn seen_images(&self, record: RecordTypeId, images: Arc<[RecordImage]>) -> Result<Vec<SeenImage>> {
+        let owner = self.model().record(record);
         let json_columns =
             owner.fields.iter().filter(|field| is_json(field)).map(|field| field.column.clone());
         let json_columns = json_columns.collect();
         let operation = Operation::SeeImages { record, list: ImageList { images, json_columns } };
         let sink = Box::new(ImageSink { columns: seen_columns(owner), seen: Vec::new(), failure: None });
-        let finished = self.at_present().run(vec![Ok(operation)], EngineRequest::new(sink)).await?;
+        let finished = self.run(vec![Ok(operation)], EngineRequest::new(sink)).await?;
         let sink = finished.into_sink::<ImageSink>()?;
-        if let Some(error) = sink.failure {
-            return Err(error);
-        }
-        let mut seen = sink.seen;
-        seen.sort_by_key(|(position, _)| *position);
-        let changes = seen.into_iter().filter_map(|(position, mut image)| {
-            let change = *changes.get(position)?;
-            if let CellValue::Text(columns) = image_cell(&change.image, CHANGED_COLUMNS) {
-                let columns = ChangedColumns { view, owner, record, names: parse_columns(columns) };
-                if change.kind == ChangeKind::Updated && columns.are_unseen(&change.image, &image) {
-                    return None;
-                }
-                image.push((CHANGED_COLUMNS.to_owned(), columns.open()));
-            }
-            Some(Cow::Owned(RecordChange { image: Arc::new(image), ..change.clone() }))
-        });
-        Ok(changes.collect())
+        sink.failure.map_or(Ok(sink.seen), Err)
     }
+}
+
+/// A change with what the actor sees of its image; `None` if they see nothing of it.
+fn part_of<'b>(
+    view: &AccessView,
+    owner: &RecordType,
+    record: RecordTypeId,
+    change: &RecordChange,
+    mut image: Vec<(String, StoredValue)>,
+) -> Option<Cow<'b, RecordChange>> {
+    if let CellValue::Text(columns) = image_cell(&change.image, CHANGED_COLUMNS) {
+        let columns = ChangedColumns { view, owner, record, names: parse_columns(columns) };
+        if change.kind == ChangeKind::Updated && columns.are_unseen(&change.image, &image) {
+            return None;
+        }
+        image.push((CHANGED_COLUMNS.to_owned(), columns.open()));
+    }
+    Some(Cow::Owned(RecordChange { image: Arc::new(image), ..change.clone() }))
 }
 
 fn is_json(field: &Field) -> bool {
@@ -63,12 +97,6 @@ fn is_json(field: &Field) -> bool {
         Some(value_type) => value_type.scalar() == Some(Scalar::Json),
         None => false,
     }
-}
-
-/// True if the actor sees every value of every record.
-fn sees_everything(view: &AccessView, owner: &RecordType, record: RecordTypeId) -> bool {
-    let is_open = |field: usize| view.field_verdict(record, FieldId(field)) == AccessVerdict::Yes;
-    view.of_type(record).read.verdict() == AccessVerdict::Yes && (0..owner.fields.len()).all(is_open)
 }
 
 fn parse_columns(json: &str) -> Vec<String> {
@@ -117,7 +145,7 @@ impl ChangedColumns<'_> {
 /// Collects images by their position.
 struct ImageSink {
     columns: Vec<String>,
-    seen: Vec<(usize, Vec<(String, StoredValue)>)>,
+    seen: Vec<SeenImage>,
     failure: Option<Error>,
 }
 

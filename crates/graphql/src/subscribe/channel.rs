@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use trefoil_engine::changes::{ComputationItem, RetryBackoff};
+use trefoil_engine::changes::{ComputationItem, EventAccess, RetryBackoff};
 use trefoil_engine::{ChangeBatch, ChangeFeed, Engine, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
 use trefoil_model::values::json_text;
@@ -32,8 +32,10 @@ const MAX_SILENCE: Duration = Duration::from_secs(5);
 pub struct SubscriptionChannel {
     number: u64,
     key: String,
-    /// On behalf of the actor who opened it first; those who share it are of the same class.
+    /// On behalf of the actor who opened it first. Those who share it are of the same class, or are shown the same.
     engine: Engine,
+    /// Subscribers of all classes share it: each judges the events.
+    is_common: bool,
     registry: Arc<SubscriptionRegistry>,
     /// The channels that it is one of.
     channels: Arc<ChannelMap>,
@@ -54,10 +56,17 @@ impl SubscriptionChannel {
     ) -> Arc<SubscriptionChannel> {
         let class = engine.access_class();
         let is_personal = planned.plan.uses_resolvers;
+        let is_common = planned.event_access(engine).is_some();
+        let key = match (is_common, is_personal) {
+            (true, _) => request.common_key(),
+            (false, true) => request.actor_key(class),
+            (false, false) => request.shared_key(class),
+        };
         let channel = SubscriptionChannel {
             number: registry.next_channel_number(),
-            key: if is_personal { request.actor_key(class) } else { request.shared_key(class) },
+            key,
             engine: engine.clone(),
+            is_common,
             registry: registry.clone(),
             channels: channels.clone(),
             request,
@@ -75,6 +84,11 @@ impl SubscriptionChannel {
         &self.request
     }
 
+    /// What an actor may see of its events, if it is for all classes; `None` if it is for one.
+    pub fn event_access(&self, engine: &Engine) -> Option<EventAccess> {
+        if self.is_common { self.planned.event_access(engine) } else { None }
+    }
+
     fn feed(&self) -> &ChangeFeed {
         self.engine.feed()
     }
@@ -90,7 +104,8 @@ impl SubscriptionChannel {
         }
         let channel = self.clone();
         // What a rule asks of other records is asked when an event is delivered: an earlier answer may be outdated.
-        let judged_at = if self.engine.access_view().is_some() { self.feed().known_head() } else { 0 };
+        let is_judged = self.engine.access_view().is_some() && !self.is_common;
+        let judged_at = if is_judged { self.feed().known_head() } else { 0 };
         let key = (self.number, position, judged_at);
         let batch = self.registry.event_cache.join(key, move || channel.next_events(position));
         if waiting.is_none() && position >= self.feed().known_head() {
@@ -166,6 +181,9 @@ impl SubscriptionChannel {
 
     /// The changes of a batch that the filter matches. Retries while the store is unavailable, so that none is lost.
     async fn matching_changes<'b>(&self, batch: &'b ChangeBatch) -> Result<Vec<Cow<'b, RecordChange>>> {
+        if self.is_common {
+            return Ok(self.planned.filter.matching_images(batch));
+        }
         let limit = self.registry.filter_timeout;
         let mut backoff = RetryBackoff::new("related records for the filter of a subscription");
         loop {
@@ -197,7 +215,8 @@ impl SubscriptionChannel {
         json_text::write_text(&mut body, &id);
         body.extend_from_slice(b"}}");
         self.registry.encoded_events.inc();
-        Ok(SubscriptionEvent::new(change.number, id.into(), &body, causes))
+        let image = self.is_common.then(|| change.image.clone());
+        Ok(SubscriptionEvent::new(change.number, id.into(), &body, causes).with_image(image))
     }
 
     /// The response to one change, and the causes of its errors. Retries while the store is unavailable.
@@ -214,9 +233,9 @@ impl SubscriptionChannel {
                 change: Some(change),
             };
             let failures = match execution.run().await {
-                Ok(ExecutedResponse { body, causes, .. }) => {
+                Ok(ExecutedResponse { body, notes, .. }) => {
                     backoff.recovered();
-                    return (body, causes);
+                    return (body, notes.causes);
                 }
                 Err(ExecutionError::Engine(error)) if may_pass(&error) => {
                     backoff.wait(&error).await;

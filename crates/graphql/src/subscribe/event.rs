@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use trefoil_engine::changes::MemorySize;
+use trefoil_engine::RecordImage;
+use trefoil_engine::changes::{EventAccess, MemorySize};
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::Cause;
 
@@ -25,6 +26,8 @@ pub struct SubscriptionEvent {
     /// The block of an event stream; `payload` is a slice of it.
     sse_block: Bytes,
     multipart_part: OnceLock<Bytes>,
+    /// The image that tells who may see the event, where subscribers of several classes share it.
+    image: Option<RecordImage>,
     /// The causes of its errors …
     causes: Vec<Cause>,
     /// … and whether they were logged: only the first delivery logs them.
@@ -42,8 +45,23 @@ impl SubscriptionEvent {
             payload,
             sse_block,
             multipart_part: OnceLock::new(),
+            image: None,
             causes,
             logged: AtomicBool::new(false),
+        }
+    }
+
+    /// The same for subscribers of several classes, where there is an image to judge it by.
+    pub(crate) fn with_image(self, image: Option<RecordImage>) -> SubscriptionEvent {
+        SubscriptionEvent { image, ..self }
+    }
+
+    /// Whether a subscriber may see it. Without an image only those who may share it.
+    pub(crate) fn is_for(&self, access: Option<&EventAccess>) -> bool {
+        match (&self.image, access) {
+            (None, None) => true,
+            (Some(image), Some(access)) => access.allows(image),
+            (Some(_), None) | (None, Some(_)) => false,
         }
     }
 
@@ -71,6 +89,7 @@ impl SubscriptionEvent {
             + self.sse_block.len()
             + self.payload.len()
             + PART_OVERHEAD
+            + self.image.as_ref().map_or(0, MemorySize::memory_size)
     }
 }
 

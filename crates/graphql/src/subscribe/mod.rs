@@ -29,7 +29,7 @@ use std::task::{Context, Poll, ready};
 use futures_util::FutureExt;
 
 use trefoil_engine::Actor;
-use trefoil_engine::changes::ComputationFuture;
+use trefoil_engine::changes::{ComputationFuture, EventAccess};
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_model::error::Error;
 
@@ -50,6 +50,8 @@ pub struct Subscription {
     service: GraphqlService,
     actor: Actor,
     channel: Arc<SubscriptionChannel>,
+    /// Which events of the channel are for the actor; all without it.
+    access: Option<EventAccess>,
     /// Number of the last change that was delivered or skipped.
     position: i64,
     last_event_id: Arc<str>,
@@ -81,7 +83,7 @@ impl GraphqlService {
         }
         let actor = context.actor;
         let request = SubscriptionRequest::new(request, actor.clone());
-        let channel = join_channel(self, &state, request).map_err(GraphqlReply::Rejected)?;
+        let (channel, access) = join_channel(self, &state, request).map_err(GraphqlReply::Rejected)?;
         let feed = state.engine.feed();
         let position = match last_event_id {
             Some(id) => feed.number_of_event(id).await,
@@ -91,7 +93,7 @@ impl GraphqlService {
         let last_event_id = feed.event_id(position).await.map_err(subscribe_error)?.into();
         let service = self.clone();
         let (events, pending_events) = (None, None);
-        Ok(Subscription { service, actor, channel, position, last_event_id, events, pending_events })
+        Ok(Subscription { service, actor, channel, access, position, last_event_id, events, pending_events })
     }
 
     /// The id of the last event in the log, after which a new subscription starts.
@@ -102,22 +104,30 @@ impl GraphqlService {
     }
 }
 
-/// The channel of this request; planned if there is none yet.
+/// The channel of this request, planned if there is none yet, and which of its events are for the actor.
 fn join_channel(
     service: &GraphqlService,
     state: &GraphqlState,
     request: SubscriptionRequest,
-) -> Result<Arc<SubscriptionChannel>, Vec<ResponseError>> {
+) -> Result<(Arc<SubscriptionChannel>, Option<EventAccess>), Vec<ResponseError>> {
     let channels = &state.channels;
     let engine = state.engine.for_actor(&request.actor);
     let class = engine.access_class();
+    if class.is_some()
+        && let Some(channel) = channels.get(&request.common_key())
+        && let Some(access) = channel.event_access(&engine)
+    {
+        return Ok((channel, Some(access)));
+    }
     let existing =
         channels.get(&request.shared_key(class)).or_else(|| channels.get(&request.actor_key(class)));
     if let Some(channel) = existing {
-        return Ok(channel);
+        return Ok((channel, None));
     }
     let planned = request.plan(&engine, &state.settings, &state.document_cache)?;
-    Ok(SubscriptionChannel::add(&service.subscriptions, channels, &engine, request, planned))
+    let channel = SubscriptionChannel::add(&service.subscriptions, channels, &engine, request, planned);
+    let access = channel.event_access(&engine);
+    Ok((channel, access))
 }
 
 fn subscribe_error(error: Error) -> GraphqlReply {
@@ -190,7 +200,9 @@ impl Subscription {
             *next += 1;
             if event.position > self.position {
                 (self.position, self.last_event_id) = (event.position, event.id.clone());
-                return Some(event.clone());
+                if event.is_for(self.access.as_ref()) {
+                    return Some(event.clone());
+                }
             }
         }
         if events.until > self.position {
@@ -206,7 +218,7 @@ impl Subscription {
         // The channel may have been opened by another actor.
         let mut request = self.channel.request().clone();
         request.actor = self.actor.clone();
-        self.channel = join_channel(&self.service, &state, request)?;
+        (self.channel, self.access) = join_channel(&self.service, &state, request)?;
         Ok(())
     }
 }

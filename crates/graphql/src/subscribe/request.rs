@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use apollo_compiler::executable::OperationType;
 
+use trefoil_engine::changes::EventAccess;
 use trefoil_engine::{Actor, ChangeFilter, Engine};
 use trefoil_model::error::PathSegment;
 use trefoil_model::values::json_text;
@@ -54,6 +55,11 @@ impl SubscriptionRequest {
         String::from_utf8_lossy(&key).into_owned()
     }
 
+    /// The key of requests by actors of any class whose events look the same, see [`Engine::event_access`].
+    pub fn common_key(&self) -> String {
+        format!("all {}", self.shared_key(None))
+    }
+
     /// The key of requests that use registered resolvers, whose results may depend on the actor.
     pub fn actor_key(&self, class: Option<u128>) -> String {
         format!("{:?} {}", self.actor, self.shared_key(class))
@@ -83,6 +89,18 @@ impl SubscriptionRequest {
         let plan = plan.map_err(single)?;
         let filter = change_filter(engine, &plan, &variables).map_err(single)?;
         Ok(PlannedSubscription { plan, variables, filter })
+    }
+}
+
+impl PlannedSubscription {
+    /// Which events an actor may see of those that all classes share; `None` if theirs are not among them.
+    pub fn event_access(&self, engine: &Engine) -> Option<EventAccess> {
+        match self.plan.roots.as_slice() {
+            [PlannedRoot { action: RootAction::Builtin(root), .. }] if !self.plan.uses_resolvers => {
+                engine.event_access(&self.filter, &root.selection)
+            }
+            _ => None,
+        }
     }
 }
 

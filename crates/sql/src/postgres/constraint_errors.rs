@@ -1,11 +1,13 @@
 //! Explains a broken constraint by running the queries of a [`ConstraintProbe`] on PostgreSQL.
 
+use trefoil_engine::AccessView;
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{CellValue, Model};
 
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::session::{PostgresSession, read_cell};
+use crate::statements::access::write_rules::WriteRules;
 use crate::statements::constraint_errors::{BrokenConstraint, ConstraintProbe};
 use crate::statements::dialect::Dialect;
 use crate::statements::sql_parameter::SqlParameter;
@@ -22,9 +24,40 @@ pub async fn explain_error(
         return Ok(violation);
     }
     let Some(broken) = broken_constraint(session, error).await? else { return Ok(refused_error(error)) };
-    let Some(probe) = ConstraintProbe::new(Dialect::Postgres, model, parts, &broken) else {
+    if let (Some(view), BrokenConstraint::Unique { .. }) = (session.view, &broken)
+        && let Some(refusal) = check_draft(session, model, view, parts).await?
+    {
+        return Ok(refusal);
+    }
+    let Some(probe) = ConstraintProbe::new(Dialect::Postgres, model, parts, &broken, session.view) else {
         return Ok(refused_error(error));
     };
+    Ok(run_probe(session, probe).await?.unwrap_or_else(|| refused_error(error)))
+}
+
+/// What goes before a value that is taken: references, and the rules for the record as it would be.
+async fn check_draft(
+    session: PostgresSession<'_>,
+    model: &Model,
+    view: &AccessView,
+    parts: WriteParts<'_>,
+) -> Result<Option<Error>, PostgresError> {
+    if let Some(probe) = ConstraintProbe::of_targets(Dialect::Postgres, model, parts)
+        && let Some(error) = run_probe(session, probe).await?
+    {
+        return Ok(Some(error));
+    }
+    let rules = WriteRules { dialect: Dialect::Postgres, model, view };
+    match rules.of_draft(parts) {
+        Some(check) => Ok(check.judge(&session.check_rows(&check).await?).err()),
+        None => Ok(None),
+    }
+}
+
+async fn run_probe(
+    session: PostgresSession<'_>,
+    probe: ConstraintProbe<'_>,
+) -> Result<Option<Error>, PostgresError> {
     let mut found = Vec::new();
     for round in &probe.rounds {
         for query in round {
@@ -38,7 +71,7 @@ pub async fn explain_error(
             break;
         }
     }
-    Ok(probe.into_error(found).unwrap_or_else(|| refused_error(error)))
+    Ok(probe.into_error(found))
 }
 
 /// The violation of a NOT NULL that the schema does not contain.

@@ -20,6 +20,7 @@ use crate::job_completion::{JobCompletion, job_panicked};
 use crate::postgres::cancellation::until_cancelled;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
+use crate::postgres::execute_guarded::check_repeated;
 use crate::postgres::session::PostgresSession;
 use crate::postgres::{
     PgConnection, PooledConnection, PostgresStore, atomic_batch, execute_many, execute_read, execute_write,
@@ -321,7 +322,9 @@ async fn run_transaction(
             }
             match idempotency_keys::find_key(session, &key).await? {
                 KeyStatus::New => {}
-                KeyStatus::Answered(bytes) => return Ok(JobCompletion::Replayed(bytes)),
+                KeyStatus::Answered(bytes) => {
+                    return replayed(session, &job.model, &job.plans, programs, bytes).await;
+                }
                 KeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
             }
             // After the lock: rolling back to the savepoint would otherwise release the key.
@@ -335,6 +338,24 @@ async fn run_transaction(
         idempotency_keys::store_answer(session, key, &bytes).await?;
     }
     Ok(JobCompletion::Completed)
+}
+
+/// The stored answer, if the actor may still do what the request asks for.
+async fn replayed(
+    session: PostgresSession<'_>,
+    model: &Model,
+    plans: &[(usize, Plan)],
+    programs: &[Arc<Program>],
+    answer: Vec<u8>,
+) -> Result<JobCompletion, PostgresError> {
+    for ((_, plan), program) in plans.iter().zip(programs) {
+        match check_repeated(session, model, plan, program).await {
+            Ok(()) => {}
+            Err(PostgresError::Plan(error)) => return Ok(JobCompletion::Refused(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(JobCompletion::Replayed(answer))
 }
 
 /// Runs the plans of a job, each on its own or all as one. The savepoint of the first already exists.
@@ -427,6 +448,7 @@ pub(crate) async fn run_plan(
         }
         Err(PostgresError::Refused(error)) => {
             session.execute_control("ROLLBACK TO plan").await?;
+            let session = session.for_plan(plan);
             explain_error(session, &job.model, write_parts(&plan.action), &error).await.map(Err)
         }
         Err(

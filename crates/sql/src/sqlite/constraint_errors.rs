@@ -2,10 +2,12 @@
 
 use rusqlite::ffi;
 
+use trefoil_engine::AccessView;
 use trefoil_model::Model;
 
 use crate::sqlite::error::{SqliteError, extended_code};
 use crate::sqlite::session::SqliteSession;
+use crate::statements::access::write_rules::WriteRules;
 use crate::statements::constraint_errors::{BrokenConstraint, ConstraintProbe};
 use crate::statements::dialect::Dialect;
 use crate::statements::write_parts::WriteParts;
@@ -21,13 +23,38 @@ pub fn explain_error(
     if session.connection.is_autocommit() {
         return SqliteError::Store(error);
     }
-    let probe = broken_constraint(&error)
-        .and_then(|broken| ConstraintProbe::new(Dialect::Sqlite, model, parts, &broken));
+    let broken = broken_constraint(&error);
+    if let (Some(view), Some(BrokenConstraint::Unique { .. })) = (session.view, &broken)
+        && let Err(refusal) = check_draft(session, model, view, parts)
+    {
+        return refusal;
+    }
+    let probe =
+        broken.and_then(|broken| ConstraintProbe::new(Dialect::Sqlite, model, parts, &broken, session.view));
     let Some(probe) = probe else { return error.into() };
     match run_probe(session, probe) {
         Ok(Some(explained)) => explained,
         Ok(None) => error.into(),
         Err(error) => error.into(),
+    }
+}
+
+/// What goes before a value that is taken: references, and the rules for the record as it would be.
+fn check_draft(
+    session: SqliteSession<'_>,
+    model: &Model,
+    view: &AccessView,
+    parts: WriteParts<'_>,
+) -> Result<(), SqliteError> {
+    if let Some(probe) = ConstraintProbe::of_targets(Dialect::Sqlite, model, parts)
+        && let Some(error) = run_probe(session, probe)?
+    {
+        return Err(error);
+    }
+    let rules = WriteRules { dialect: Dialect::Sqlite, model, view };
+    match rules.of_draft(parts) {
+        Some(check) => Ok(check.judge(&session.check_rows(&check)?).map(drop)?),
+        None => Ok(()),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::idempotency_key::KeyStatus;
 use crate::job_completion::JobCompletion;
 use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
+use crate::sqlite::execute_guarded::check_repeated;
 use crate::sqlite::prune::PruneSchedule;
 use crate::sqlite::queued_job::{QueuedJob, ThreadMessage, catch_panic};
 use crate::sqlite::session::{SharedState, SqliteSession};
@@ -208,7 +209,7 @@ fn run_job(
     if let Some(key) = &queued.job.idempotency_key {
         match idempotency_keys::find_key(&session, key)? {
             KeyStatus::New => {}
-            KeyStatus::Answered(bytes) => return Ok(JobCompletion::Replayed(bytes)),
+            KeyStatus::Answered(bytes) => return replayed(session, queued, bytes),
             KeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
         }
     }
@@ -226,6 +227,22 @@ fn run_job(
         idempotency_keys::store_answer(&session, key, &bytes)?;
     }
     Ok(JobCompletion::Completed)
+}
+
+/// The stored answer, if the actor may still do what the request asks for.
+fn replayed(
+    session: SqliteSession<'_>,
+    queued: &QueuedJob,
+    answer: Vec<u8>,
+) -> rusqlite::Result<JobCompletion> {
+    for ((_, plan), program) in queued.job.plans.iter().zip(&queued.programs) {
+        match check_repeated(session, &queued.job.model, plan, program) {
+            Ok(()) => {}
+            Err(SqliteError::Plan(error)) => return Ok(JobCompletion::Refused(error)),
+            Err(SqliteError::Store(error)) => return Err(error),
+        }
+    }
+    Ok(JobCompletion::Replayed(answer))
 }
 
 /// Runs the plans of a job, each on its own or all as one.

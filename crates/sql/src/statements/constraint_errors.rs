@@ -2,6 +2,7 @@
 //!
 //! The database names columns at best; clients know fields.
 
+use trefoil_engine::AccessView;
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::inflection;
 use trefoil_model::naming::names::display_label;
@@ -9,9 +10,13 @@ use trefoil_model::{
     CellValue, Field, FieldId, Model, OnDelete, RecordId, RecordType, RecordTypeId, Reference, StoredValue,
 };
 
+use crate::statements::access::record_views::RecordViews;
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_parts::{WriteKind, WriteParts};
+
+/// The code of what becomes "and others"; it is never shown.
+const UNSEEN: &str = "UNSEEN";
 
 /// The kind of constraint that was violated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +53,8 @@ enum ProbeMeaning<'a> {
     TargetMissing { field: &'a Field, target: &'a RecordType, ids: Vec<CellValue<'a>> },
     /// The first is the number of referring records.
     StillReferenced { referrer: &'a RecordType, target: &'a RecordType },
+    /// The first is the number of referring records that the actor does not see.
+    ReferencedUnseen,
 }
 
 impl<'a> ConstraintProbe<'a> {
@@ -57,6 +64,7 @@ impl<'a> ConstraintProbe<'a> {
         model: &'a Model,
         parts: WriteParts<'a>,
         broken: &BrokenConstraint,
+        view: Option<&'a AccessView>,
     ) -> Option<ConstraintProbe<'a>> {
         let owner = model.record(parts.record?);
         match (broken, parts.kind) {
@@ -92,13 +100,8 @@ impl<'a> ConstraintProbe<'a> {
             }
             (BrokenConstraint::Reference, WriteKind::Delete) => {
                 let message = format!("other records still refer to this {}", type_label(owner));
-                // How many refer to it, and which, is told only where everybody may see them.
-                let rounds = match &model.access {
-                    None => referrer_probes(dialect, model, parts.record?, parts.id?),
-                    Some(_) => Vec::new(),
-                };
                 Some(ConstraintProbe {
-                    rounds,
+                    rounds: referrer_probes(dialect, model, parts.record?, parts.id?, view),
                     fallback: Some(referenced_violation(owner, message)),
                     make_error: Error::Conflict,
                 })
@@ -106,8 +109,27 @@ impl<'a> ConstraintProbe<'a> {
         }
     }
 
+    /// For references and links of a write to records that do not exist.
+    pub fn of_targets(
+        dialect: Dialect,
+        model: &'a Model,
+        parts: WriteParts<'a>,
+    ) -> Option<ConstraintProbe<'a>> {
+        match parts.kind {
+            WriteKind::Create | WriteKind::Update | WriteKind::UpdateMany => {
+                ConstraintProbe::new(dialect, model, parts, &BrokenConstraint::Reference, None)
+            }
+            WriteKind::Delete | WriteKind::DeleteMany | WriteKind::Other => None,
+        }
+    }
+
     /// The error for these violations; `None` if there are none and there is no fallback.
     pub fn into_error(self, mut found: Vec<Violation>) -> Option<Error> {
+        let has_unseen = found.iter().any(|violation| violation.code == UNSEEN);
+        found.retain(|violation| violation.code != UNSEEN);
+        if let Some(last) = found.last_mut().filter(|_| has_unseen) {
+            last.message.push_str(", and others");
+        }
         if found.is_empty() {
             found.extend(self.fallback);
         }
@@ -131,6 +153,10 @@ impl ProbeQuery<'_> {
             ProbeMeaning::StillReferenced { referrer, target } => {
                 let count = values.first().and_then(|value| value.as_cell().to_i64()).unwrap_or(0);
                 (count > 0).then(|| still_referenced(count, referrer, target)).into_iter().collect()
+            }
+            ProbeMeaning::ReferencedUnseen => {
+                let count = values.first().and_then(|value| value.as_cell().to_i64()).unwrap_or(0);
+                (count > 0).then(|| Violation::new("", UNSEEN, "")).into_iter().collect()
             }
         }
     }
@@ -296,39 +322,65 @@ pub(super) fn missing_target(
 }
 
 /// Queries for the records that still refer to a record or, in later rounds, to what would be deleted along with it.
-/// Each type is visited once; tables of other programs are not searched.
+/// Each type is visited once; tables of other programs are not searched. Those that the actor sees are counted, of the
+/// others it is asked whether there are any.
 fn referrer_probes<'a>(
     dialect: Dialect,
     model: &'a Model,
     record: RecordTypeId,
     id: &'a RecordId,
+    view: Option<&'a AccessView>,
 ) -> Vec<Vec<ProbeQuery<'a>>> {
     let target = model.record(record);
-    let mut deleted = vec![(record, format!("({})", dialect.parameter_mark(1)))];
-    let mut seen = vec![record];
+    let views = RecordViews { dialect, model, view };
+    let own = || format!("({})", dialect.parameter_mark(1));
+    let mut deleted = vec![DeletedIds { record, seen: own(), all: own() }];
+    let mut visited = vec![record];
     let mut rounds = Vec::new();
     while !deleted.is_empty() {
         let mut round = Vec::new();
         for (owner, field, on_delete, ids) in incoming_references(model, &std::mem::take(&mut deleted)) {
             let referrer = model.record(owner);
+            let column = dialect.quote_name(&field.column);
             let table = dialect.quote_name(&referrer.table);
-            let from = format!("FROM {table} WHERE {} IN {ids}", dialect.quote_name(&field.column));
+            let seen = format!("FROM {table} WHERE {column} IN {}", ids.seen);
+            let all = format!("FROM {} WHERE {column} IN {}", views.table(owner), ids.all);
             match on_delete {
                 OnDelete::SetNull => {}
-                OnDelete::Cascade if seen.contains(&owner) => {}
+                OnDelete::Cascade if visited.contains(&owner) => {}
                 OnDelete::Cascade => {
-                    seen.push(owner);
-                    deleted.push((owner, format!("(SELECT \"id\" {from})")));
+                    visited.push(owner);
+                    let ids = |from: &str| format!("(SELECT \"id\" {from})");
+                    deleted.push(DeletedIds { record: owner, seen: ids(&seen), all: ids(&all) });
                 }
                 OnDelete::Refuse => {
                     // A record that refers to itself may be deleted.
-                    let others = match is_self_reference(owner, field) {
+                    let others = |ids: &str| match is_self_reference(owner, field) {
                         true => format!(" AND NOT (\"id\" IN {ids})"),
                         false => String::new(),
                     };
-                    let sql = Some(format!("SELECT count(*) {from}{others}"));
-                    let meaning = ProbeMeaning::StillReferenced { referrer, target };
-                    round.push(ProbeQuery { sql, parameters: vec![SqlParameter::id(id)], meaning });
+                    let (seen, all) = (seen + &others(&ids.seen), all + &others(&ids.all));
+                    let query = |sql: String, meaning| {
+                        let statement = views.statement(sql);
+                        let mut parameters = vec![SqlParameter::id(id)];
+                        statement.add_parameters(view, &mut parameters);
+                        ProbeQuery { sql: Some(statement.sql), parameters, meaning }
+                    };
+                    let count = format!("SELECT count(*) {seen}");
+                    round.push(query(count, ProbeMeaning::StillReferenced { referrer, target }));
+                    if view.is_some() {
+                        let unseen = format!(
+                            "SELECT count(*) FROM \"all:\" WHERE \"id\" NOT IN (SELECT \"id\" {seen})"
+                        );
+                        let mut query = query(unseen, ProbeMeaning::ReferencedUnseen);
+                        // The first, so that on PostgreSQL no view stands in for its tables.
+                        let of_all = format!("\"all:\" AS (SELECT \"id\" {all})");
+                        query.sql = query.sql.map(|sql| match sql.strip_prefix("WITH ") {
+                            Some(rest) => format!("WITH {of_all}, {rest}"),
+                            None => format!("WITH {of_all} {sql}"),
+                        });
+                        round.push(query);
+                    }
                 }
             }
         }
@@ -337,24 +389,29 @@ fn referrer_probes<'a>(
     rounds
 }
 
+/// Records of a type that would be deleted, as SQL: those that the actor sees, and all of them.
+#[derive(Clone)]
+struct DeletedIds {
+    record: RecordTypeId,
+    seen: String,
+    all: String,
+}
+
 /// True if the reference leads to its own type.
 fn is_self_reference(owner: RecordTypeId, field: &Field) -> bool {
     field.kind.reference().is_some_and(|reference| reference.target == owner)
 }
 
-type IncomingReference<'m> = (RecordTypeId, &'m Field, OnDelete, String);
+type IncomingReference<'m> = (RecordTypeId, &'m Field, OnDelete, DeletedIds);
 
-/// Every reference to one of these types, with the SQL for the ids of the records to be deleted.
-fn incoming_references<'m>(
-    model: &'m Model,
-    deleted: &[(RecordTypeId, String)],
-) -> Vec<IncomingReference<'m>> {
+/// Every reference to one of these types, with the records to be deleted.
+fn incoming_references<'m>(model: &'m Model, deleted: &[DeletedIds]) -> Vec<IncomingReference<'m>> {
     let mut references = Vec::new();
     for (owner, record) in model.records.iter().enumerate() {
         for field in &record.fields {
             let Some(Reference { target, on_delete, .. }) = field.kind.reference() else { continue };
-            let ids = deleted.iter().filter(|(record, _)| record == target);
-            references.extend(ids.map(|(_, ids)| (RecordTypeId(owner), field, *on_delete, ids.clone())));
+            let of_target = deleted.iter().filter(|ids| ids.record == *target);
+            references.extend(of_target.map(|ids| (RecordTypeId(owner), field, *on_delete, ids.clone())));
         }
     }
     references

@@ -14,6 +14,7 @@ use serde_json::{Value as Json, json};
 
 use trefoil_config::{AccountClaim, IssuerKeySource, PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS, TokenIssuer};
 
+use crate::digest::sha256;
 use crate::jwt::issuer_keys::IssuerKeys;
 use crate::jwt::key_set::KeySet;
 use crate::jwt::signature::{SigningAlgorithm, VerifyingKey};
@@ -56,7 +57,7 @@ fn public_verifier(keys: &Json) -> TokenVerifier {
 }
 
 async fn verify(verifier: &TokenVerifier, token: &str) -> Result<Arc<VerifiedToken>, TokenRefusal> {
-    verifier.verify(token, None, now()).await
+    verifier.verify(token, &sha256(token), None, now()).await
 }
 
 fn encode(json: &Json) -> String {
@@ -277,9 +278,12 @@ async fn remembered_tokens_still_end() {
     let first = verify(&verifier, &token).await.unwrap();
     assert!(Arc::ptr_eq(&first, &verify(&verifier, &token).await.unwrap()));
     let later = Timestamp::from_second(NOW + 630).unwrap();
-    assert_eq!(verifier.verify(&token, None, later).await, Err(TokenRefusal::Expired));
+    assert_eq!(verifier.verify(&token, &sha256(&token), None, later).await, Err(TokenRefusal::Expired));
     // What was accepted in one header is not good in another.
-    assert_eq!(verifier.verify(&token, Some("x-token"), now()).await, Err(TokenRefusal::Issuer));
+    assert_eq!(
+        verifier.verify(&token, &sha256(&token), Some("x-token"), now()).await,
+        Err(TokenRefusal::Issuer)
+    );
 }
 
 #[tokio::test]

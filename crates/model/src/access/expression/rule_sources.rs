@@ -63,6 +63,8 @@ impl RuleSources {
         if own.is_some_and(|own| matches!(own.rule, WrittenRule::Constant(false))) {
             return Vec::new();
         }
-        own.into_iter().chain(self.schema.rule(action)).cloned().collect()
+        // It has no `updateTo`: whom its `update` lets change all records may leave them in any state.
+        let of_schema = if action == AccessAction::UpdateTo { AccessAction::Update } else { action };
+        own.into_iter().chain(self.schema.rule(of_schema)).cloned().collect()
     }
 }

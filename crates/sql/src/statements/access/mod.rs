@@ -1,10 +1,13 @@
 //! What an actor may see and do, in SQL.
 
+pub(crate) mod check_result;
 mod guarded_select;
 pub(crate) mod image_list;
 pub(super) mod key_columns;
 pub(crate) mod nested_rules;
+mod old_fields;
 pub(crate) mod read_statement;
+mod record_draft;
 pub(super) mod record_views;
 pub(crate) mod rule_parameters;
 pub(super) mod rule_sql;

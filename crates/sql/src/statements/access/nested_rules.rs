@@ -1,14 +1,15 @@
 //! What the rules ask of the steps of a nested write.
 
-use trefoil_engine::plan::{NestedPlan, NestedStep, RecordKey, StepAction, StepItem};
+use trefoil_engine::plan::{NestedPlan, NestedStep, RecordKey, RecordOwner, StepAction, StepItem};
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, FieldId, RecordTypeId, Relation, StoredValue};
 
+use crate::statements::access::check_result::CheckedRecord;
+use crate::statements::access::key_columns::list_key;
 use crate::statements::access::read_statement::ReadStatement;
-use crate::statements::access::visible_rows::only_visible;
-use crate::statements::access::write_rules::{
-    ChangeAction, CheckedRecord, CheckedRecords, WriteCheck, WriteRules,
-};
+use crate::statements::access::visible_rows::{only_shown, only_visible};
+use crate::statements::access::write_rules::{ChangeAction, CheckedRecords, WriteCheck, WriteRules};
+use crate::statements::dialect::ValueComparison;
 use crate::statements::nested_write::NestedRun;
 use crate::statements::sql_parameter::SqlParameter;
 
@@ -23,6 +24,11 @@ impl NestedRun<'_> {
         let sql = self.sql(step, count)?;
         let Some(rules) = rules else { return Ok(ReadStatement::plain(sql)) };
         let (key, target) = match &step.action {
+            StepAction::ChangeOthers { owner: RecordOwner::ByReference { field, .. }, .. } => {
+                let record = self.model.record(step.record);
+                let reference = &record.field(*field).column;
+                return Ok(rules.seen(only_shown(self.dialect, &sql, &record.table, reference)));
+            }
             StepAction::ChangeOthers { .. } => ("id", self.model.record(step.record)),
             StepAction::UnlinkOthers { field, .. } => {
                 let link = self.link(step.record, *field)?;
@@ -67,13 +73,80 @@ impl NestedRun<'_> {
                 self.push_owner(Some(owner), &mut parameters)?;
                 parameters.push(SqlParameter::ids(kept));
                 let condition = format!("{condition} AND {others}");
-                let records = CheckedRecords::Matching { condition, parameters };
+                let shown = match owner {
+                    RecordOwner::ByReference { field, .. } => Some(*field),
+                    RecordOwner::ByLink { .. } => None,
+                };
+                let records = CheckedRecords::Matching { condition, parameters, shown };
                 let values = (values.values.as_slice(), &[][..]);
                 return Ok(vec![rules.before(step.record, ChangeAction::Update, records, values, None)]);
             }
             StepAction::Insert { .. } | StepAction::Check { .. } => Vec::new(),
         };
         Ok(if ids.is_empty() { Vec::new() } else { checks })
+    }
+
+    /// Selects those records of a step that belong to their owner as the actor sees it. `None` if nothing of that is
+    /// hidden.
+    pub fn members_in_sight<'s>(
+        &'s self,
+        step: &'s NestedStep,
+        rules: WriteRules<'s>,
+    ) -> Result<Option<(ReadStatement, Vec<SqlParameter<'s>>)>> {
+        let (owner, keys): (_, fn(&StepItem) -> Option<&RecordKey>) = match &step.action {
+            StepAction::Change { owner: Some(owner), .. }
+            | StepAction::Check { owner: Some(owner), .. }
+            | StepAction::Delete { owner } => (owner.clone(), |item| item.key.as_ref()),
+            StepAction::Unlink(field) => {
+                let first = step.items.first().and_then(|item| item.key.clone());
+                let Some(key) = first else { return Ok(None) };
+                let owner = RecordOwner::ByLink { record: step.record, field: *field, key };
+                (owner, |item| item.other.as_ref())
+            }
+            StepAction::Change { owner: None, .. }
+            | StepAction::Check { owner: None, .. }
+            | StepAction::Insert { .. }
+            | StepAction::ChangeOthers { .. }
+            | StepAction::Link(_)
+            | StepAction::UnlinkOthers { .. } => return Ok(None),
+        };
+        let RecordKey::Known(owner_id) = owner.key() else { return Ok(None) };
+        let known = step.items.iter().filter_map(|item| match keys(item) {
+            Some(RecordKey::Known(id)) => Some(id.as_cell()),
+            Some(RecordKey::New(_)) | None => None,
+        });
+        let known = SqlParameter::Keys(known.collect());
+        let mark = |number: usize| self.dialect.parameter_mark(number);
+        let quoted = |name: &str| self.dialect.quote_name(name);
+        let sql = match &owner {
+            RecordOwner::ByReference { field, .. } => {
+                let record = self.model.record(step.record);
+                let reference = record.field(*field);
+                if !reference.may_be_hidden {
+                    return Ok(None);
+                }
+                let is_listed = self.dialect.is_in_list(ValueComparison::Plain, "t.\"id\"", &mark(1));
+                let id = self.dialect.read_key(record.key_form(), "t.\"id\"");
+                let (table, column) = (quoted(&record.table), quoted(&reference.column));
+                format!("SELECT {id} FROM {table} AS t WHERE {is_listed} AND t.{column} = {}", mark(2))
+            }
+            RecordOwner::ByLink { record, field, .. } => {
+                let list = self.model.record(*record).field(*field);
+                if !list.may_be_hidden {
+                    return Ok(None);
+                }
+                let form = self.link(*record, *field)?.key_form;
+                let (id, ids) =
+                    (self.dialect.read_key(form, "v.value"), self.dialect.key_table(form, &mark(1), "v"));
+                let (table, key) = (quoted(&self.model.record(*record).table), quoted(&list_key(list)));
+                format!(
+                    "SELECT {id} FROM {ids} WHERE EXISTS (SELECT 1 FROM {table} AS t WHERE t.{key} = {})",
+                    mark(2)
+                )
+            }
+        };
+        let owner_id = SqlParameter::Owned(owner_id.clone().into_stored());
+        Ok(Some((rules.seen(sql), vec![known, owner_id])))
     }
 
     /// The records that a step names, and that the actor must see: by the field that names them, if one does.

@@ -65,6 +65,11 @@ impl RecordViews<'_> {
         self.statement_over(sql, Some(ImageSource { record, sql: &source }))
     }
 
+    /// The name of a record's table behind all views.
+    pub fn table(self, record: RecordTypeId) -> String {
+        RuleWriter::new(self.dialect, self.model, 0).table(record)
+    }
+
     /// The statement with the views of all records that it names.
     pub fn statement(self, sql: String) -> ReadStatement {
         if self.model.access.is_none() {

@@ -21,6 +21,11 @@ pub struct RuleWriter<'m> {
     table_count: usize,
 }
 
+/// The column with what a field was before a change, beside what it would be.
+pub fn old_column(column: &str) -> String {
+    format!("old:{column}")
+}
+
 /// A value in a rule as SQL.
 struct RuleOperand<'m> {
     sql: String,
@@ -178,6 +183,12 @@ impl<'m> RuleWriter<'m> {
     }
 
     fn operand(&mut self, value: &RuleValue, scopes: &[RuleScope]) -> RuleOperand<'m> {
+        if let RuleValue::Old(field) = value {
+            let field = self.model.record(scopes[0].record).field(*field);
+            let column = self.dialect.quote_name(&old_column(&field.column));
+            let (sql, value_type) = (format!("{}.{column}", scopes[0].alias), self.column_type(field));
+            return RuleOperand { sql, value_type, field: Some(field) };
+        }
         let RuleValue::Field { record, field, members } = value else {
             self.parameter_count += 1;
             let sql = self.dialect.parameter_mark(self.parameter_count);

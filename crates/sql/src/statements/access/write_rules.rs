@@ -1,14 +1,18 @@
 //! What the rules ask of a write: checks to run before and after it, in its transaction.
 
 use trefoil_engine::AccessView;
-use trefoil_model::access::{AccessVerdict, ActorFact, ActorFacts, RuleTest, RuleValue, TextComparison};
+use trefoil_model::access::{AccessVerdict, RuleTest};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::values::coerce::coerce_comparable;
 use trefoil_model::{
-    CellValue, Field, FieldId, Model, RecordId, RecordTypeId, Relation, StoredValue, ValueSource, ValueType,
+    CellValue, Field, FieldId, Model, RecordId, RecordTypeId, Relation, SourceLocation, StoredValue,
+    ValueSource,
 };
 
+use crate::statements::access::check_result::{CheckResult, CheckedRecord, OldValues};
+use crate::statements::access::image_list::is_json;
+use crate::statements::access::old_fields::{OldFields, old_fields};
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::record_views::RecordViews;
 use crate::statements::access::rule_parameters::{RuleName, test_values};
@@ -17,7 +21,7 @@ use crate::statements::constraint_errors::missing_target;
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::sql_parameter::SqlParameter;
 
-const ROW: &str = "g";
+pub(super) const ROW: &str = "g";
 
 /// Writes the checks of one actor.
 #[derive(Clone, Copy)]
@@ -39,15 +43,13 @@ pub enum CheckedRecords<'a> {
     /// All of them must exist, and be visible.
     Ids(Vec<CellValue<'a>>),
     /// Those that an SQL condition on the table `g` describes, with its parameters; only visible ones count.
-    Matching { condition: String, parameters: Vec<SqlParameter<'a>> },
+    /// Where a reference is named, it must be shown, too.
+    Matching { condition: String, parameters: Vec<SqlParameter<'a>>, shown: Option<FieldId> },
 }
 
 /// What a write gives to fields.
 pub type FieldValues = [(FieldId, StoredValue)];
 pub type FieldLinks = [(FieldId, Vec<RecordId>)];
-
-/// The fields of a record before a change.
-pub type OldValues = Vec<(FieldId, StoredValue)>;
 
 /// One statement whose rows tell whether a write is allowed.
 pub struct WriteCheck<'a> {
@@ -56,13 +58,15 @@ pub struct WriteCheck<'a> {
     pub parameters: Vec<SqlParameter<'a>>,
     view: &'a AccessView,
     columns: Vec<CheckedColumn>,
+    /// The rule about reading the records.
+    hidden_by: Option<&'a SourceLocation>,
     /// The number of records that must be there.
     expected_rows: usize,
     expected_version: Option<i64>,
 }
 
 /// What a column of a check means.
-enum CheckedColumn {
+pub(super) enum CheckedColumn {
     /// The id of the record.
     Key,
     Readable,
@@ -70,18 +74,6 @@ enum CheckedColumn {
     Rule(RuleName),
     Field(String, RuleName),
     Old(FieldId),
-}
-
-/// A record that a check allows to be written.
-pub struct CheckedRecord {
-    pub id: StoredValue,
-    pub old: OldValues,
-}
-
-/// What a check found where nothing was refused.
-pub enum CheckResult {
-    Missing,
-    Passed(Vec<CheckedRecord>),
 }
 
 impl<'a> WriteRules<'a> {
@@ -94,12 +86,12 @@ impl<'a> WriteRules<'a> {
         (values, links): (&'a [(FieldId, StoredValue)], &[FieldId]),
         expected_version: Option<i64>,
     ) -> WriteCheck<'a> {
-        let (condition, mut parameters, expected_rows) = match records {
+        let (condition, mut parameters, expected_rows, shown) = match records {
             CheckedRecords::Ids(ids) => {
                 let count = ids.len();
-                (self.has_id(1), vec![SqlParameter::Keys(ids)], count)
+                (self.has_id(1), vec![SqlParameter::Keys(ids)], count, None)
             }
-            CheckedRecords::Matching { condition, parameters } => (condition, parameters, 0),
+            CheckedRecords::Matching { condition, parameters, shown } => (condition, parameters, 0, shown),
         };
         let owner = self.model.record(record);
         let narrowed: Vec<(&Field, &(FieldId, StoredValue))> = values
@@ -115,7 +107,9 @@ impl<'a> WriteRules<'a> {
         let mut check = CheckWriter::new(self, record, parameters.len());
         let key = self.dialect.read_key(owner.key_form(), &format!("{ROW}.\"id\""));
         check.add(CheckedColumn::Key, key);
-        check.add_rule(CheckedColumn::Readable, RuleName::Read(record));
+        let reference = shown.map(|id| check.shown_terms(id, owner.field(id))).unwrap_or_default();
+        let readable = check.rule_sql(RuleName::Read(record));
+        check.add(CheckedColumn::Readable, format!("CASE WHEN {reference}({readable}) THEN 1 ELSE 0 END"));
         check.add(CheckedColumn::Version, format!("{ROW}.\"{VERSION_COLUMN}\""));
         let rule = match action {
             ChangeAction::Update => RuleName::Update(record),
@@ -146,7 +140,8 @@ impl<'a> WriteRules<'a> {
             Dialect::Sqlite => "",
             Dialect::Postgres => " FOR UPDATE OF g",
         };
-        check.finish(&condition, lock, parameters, (expected_rows, expected_version))
+        let source = format!("{} WHERE {condition}", self.rows(record));
+        check.finish(&source, lock, parameters, (expected_rows, expected_version))
     }
 
     /// After records were created. Fields with their default count as not given.
@@ -157,8 +152,20 @@ impl<'a> WriteRules<'a> {
         values: impl Iterator<Item = FieldId>,
         links: &[FieldId],
     ) -> WriteCheck<'a> {
+        let source = format!("{} WHERE {}", self.rows(record), self.has_id(1));
+        self.of_created(record, (&source, SqlParameter::Keys(ids)), values, links)
+    }
+
+    /// The rules for created records in an SQL source with one parameter.
+    pub(super) fn of_created(
+        self,
+        record: RecordTypeId,
+        (source, parameter): (&str, SqlParameter<'a>),
+        values: impl Iterator<Item = FieldId>,
+        links: &[FieldId],
+    ) -> WriteCheck<'a> {
         let owner = self.model.record(record);
-        let mut parameters = vec![SqlParameter::Keys(ids)];
+        let mut parameters = vec![parameter];
         let mut narrowed: Vec<(&Field, FieldId, Option<usize>)> = Vec::new();
         for id in values {
             let field = owner.field(id);
@@ -193,7 +200,7 @@ impl<'a> WriteRules<'a> {
                 check.add_field(owner.field(*field), rule, "1 = 0");
             }
         }
-        check.finish(&self.has_id(1), "", parameters, (0, None))
+        check.finish(source, "", parameters, (0, None))
     }
 
     /// After records were updated; the rule may compare them with what they were.
@@ -203,7 +210,8 @@ impl<'a> WriteRules<'a> {
         let rule = RuleName::UpdateTo(record);
         let fields = OldFields { model: self.model, record, values: old };
         check.add_test(CheckedColumn::Rule(rule), rule.of(self.view).test.folded(&fields));
-        check.finish(&self.has_id(1), "", parameters, (0, None))
+        let source = format!("{} WHERE {}", self.rows(record), self.has_id(1));
+        check.finish(&source, "", parameters, (0, None))
     }
 
     /// After these records were updated: one check, or one for each where the rule compares it with what it was.
@@ -215,6 +223,26 @@ impl<'a> WriteRules<'a> {
         let check =
             |checked: &'a CheckedRecord| self.after_update(record, vec![checked.id.as_cell()], &checked.old);
         checked.iter().map(check).collect()
+    }
+
+    /// For an answer that is given again: whether the actor still sees these records, and may still do this. Those that
+    /// are gone have no rules.
+    pub fn still_allowed(
+        self,
+        record: RecordTypeId,
+        action: ChangeAction,
+        ids: Vec<CellValue<'a>>,
+    ) -> WriteCheck<'a> {
+        let mut check = CheckWriter::new(self, record, 1);
+        let of_action = match action {
+            ChangeAction::Update => RuleName::Update(record),
+            ChangeAction::Delete => RuleName::Delete(record),
+        };
+        for rule in [RuleName::Read(record), of_action] {
+            check.add_rule(CheckedColumn::Rule(rule), rule);
+        }
+        let source = format!("{} WHERE {}", self.rows(record), self.has_id(1));
+        check.finish(&source, "", vec![SqlParameter::Keys(ids)], (0, None))
     }
 
     /// Selects those of these ids that the actor sees.
@@ -269,6 +297,14 @@ impl<'a> WriteRules<'a> {
         unseen.map(|(position, id)| missing_target(field, self.model.record(target), position, &id)).collect()
     }
 
+    pub(super) fn table(self, record: RecordTypeId) -> String {
+        RecordViews { dialect: self.dialect, model: self.model, view: Some(self.view) }.table(record)
+    }
+
+    fn rows(self, record: RecordTypeId) -> String {
+        format!("{} AS {ROW}", self.table(record))
+    }
+
     fn has_id(self, number: usize) -> String {
         let id = format!("{ROW}.\"id\"");
         self.dialect.is_in_list(ValueComparison::Plain, &id, &self.dialect.parameter_mark(number))
@@ -277,12 +313,7 @@ impl<'a> WriteRules<'a> {
     /// True if the field has this value already.
     fn is_value(self, field: &Field, mark: &str) -> String {
         let column = format!("{ROW}.{}", self.dialect.quote_name(&field.column));
-        let is_json = match field.kind.value_type() {
-            Some(ValueType::List(_) | ValueType::Embedded(_)) => true,
-            Some(value_type) => value_type.scalar().is_some_and(|scalar| scalar.name() == "JSON"),
-            None => false,
-        };
-        match (self.dialect, is_json) {
+        match (self.dialect, is_json(field)) {
             (Dialect::Postgres, true) => self
                 .dialect
                 .null_safe_equal(&format!("CAST({column} AS text)"), &format!("CAST({mark} AS text)")),
@@ -292,7 +323,7 @@ impl<'a> WriteRules<'a> {
 }
 
 /// Writes the columns of a check.
-struct CheckWriter<'a> {
+pub(super) struct CheckWriter<'a> {
     rules: WriteRules<'a>,
     record: RecordTypeId,
     writer: RuleWriter<'a>,
@@ -309,7 +340,11 @@ enum AskedTest {
 }
 
 impl<'a> CheckWriter<'a> {
-    fn new(rules: WriteRules<'a>, record: RecordTypeId, parameter_count: usize) -> CheckWriter<'a> {
+    pub(super) fn new(
+        rules: WriteRules<'a>,
+        record: RecordTypeId,
+        parameter_count: usize,
+    ) -> CheckWriter<'a> {
         let writer = RuleWriter::new(rules.dialect, rules.model, parameter_count);
         CheckWriter { rules, record, writer, columns: Vec::new(), selected: Vec::new(), asked: Vec::new() }
     }
@@ -333,7 +368,7 @@ impl<'a> CheckWriter<'a> {
         self.add(column, format!("CASE WHEN {sql} THEN 1 ELSE 0 END"));
     }
 
-    fn add_rule(&mut self, column: CheckedColumn, rule: RuleName) {
+    pub(super) fn add_rule(&mut self, column: CheckedColumn, rule: RuleName) {
         let sql = self.rule_sql(rule);
         self.add(column, format!("CASE WHEN {sql} THEN 1 ELSE 0 END"));
     }
@@ -361,16 +396,14 @@ impl<'a> CheckWriter<'a> {
         self.add(column, format!("CASE WHEN ({sql}) OR {is_unchanged} THEN 1 ELSE 0 END"));
     }
 
-    fn finish(
+    pub(super) fn finish(
         self,
-        condition: &str,
+        source: &str,
         lock: &str,
         mut parameters: Vec<SqlParameter<'a>>,
         (expected_rows, expected_version): (usize, Option<i64>),
     ) -> WriteCheck<'a> {
-        let table = self.writer.table(self.record);
-        let selected = self.selected.join(", ");
-        let sql = format!("SELECT {selected} FROM {table} AS {ROW} WHERE {condition}{lock}");
+        let sql = format!("SELECT {} FROM {source}{lock}", self.selected.join(", "));
         for asked in self.asked {
             match asked {
                 AskedTest::Rule(rule) => rule.add_values(self.rules.view, &mut parameters),
@@ -381,7 +414,8 @@ impl<'a> CheckWriter<'a> {
             }
         }
         let (view, columns) = (self.rules.view, self.columns);
-        WriteCheck { sql, parameters, view, columns, expected_rows, expected_version }
+        let hidden_by = view.of_type(self.record).read.location.as_ref();
+        WriteCheck { sql, parameters, view, columns, hidden_by, expected_rows, expected_version }
     }
 }
 
@@ -418,7 +452,8 @@ impl WriteCheck<'_> {
                 }
             }
             if !is_visible && self.expected_rows > 0 {
-                return Ok(CheckResult::Missing);
+                let location = self.hidden_by.cloned().map(Box::new);
+                return Ok(location.map_or(CheckResult::Missing, CheckResult::Hidden));
             }
             if let Some(rule) = refused_by {
                 let refusal = self.view.refusal(Some(rule.of(self.view)));
@@ -445,56 +480,4 @@ impl WriteCheck<'_> {
             StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) | StoredValue::Text(_) => Ok(()),
         }
     }
-}
-
-/// A record before a change, for the rest of a rule that was folded for its actor.
-struct OldFields<'a> {
-    model: &'a Model,
-    record: RecordTypeId,
-    values: &'a [(FieldId, StoredValue)],
-}
-
-impl ActorFacts for OldFields<'_> {
-    fn is_signed_in(&self) -> bool {
-        false
-    }
-
-    fn has_role(&self, _: &str) -> bool {
-        false
-    }
-
-    fn value(&self, value: &RuleValue) -> ActorFact {
-        let RuleValue::Old(field) = value else { return ActorFact::Unknown };
-        match self.values.iter().find(|(known, _)| known == field) {
-            Some((_, StoredValue::Null)) | None => ActorFact::Absent,
-            Some((_, value)) => ActorFact::Known(value.clone()),
-        }
-    }
-
-    fn text_comparison(&self, value: &RuleValue) -> TextComparison {
-        match value {
-            RuleValue::Old(field) => TextComparison::for_field(self.model.record(self.record).field(*field)),
-            RuleValue::Actor { .. }
-            | RuleValue::Claim(_)
-            | RuleValue::Now
-            | RuleValue::Today
-            | RuleValue::Literal(_)
-            | RuleValue::Field { .. } => TextComparison::Exact,
-        }
-    }
-}
-
-/// The fields whose value before a change a rule asks.
-fn old_fields(test: &RuleTest) -> Vec<FieldId> {
-    let mut values = Vec::new();
-    trefoil_engine::rule_values(test, &mut values);
-    let mut fields: Vec<FieldId> = Vec::new();
-    for value in values {
-        if let RuleValue::Old(field) = value
-            && !fields.contains(field)
-        {
-            fields.push(*field);
-        }
-    }
-    fields
 }
