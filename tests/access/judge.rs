@@ -35,11 +35,15 @@ const NOW: &str = "2100-01-01T00:00:00Z";
 impl<'w> RuleJudge<'w> {
     /// Whether the rules of a type allow it for a record.
     pub fn allows(&self, of: usize, id: i64, deed: Deed) -> bool {
+        self.allows_within(of, id, deed, false)
+    }
+
+    fn allows_within(&self, of: usize, id: i64, deed: Deed, is_negated: bool) -> bool {
         let deed = match deed {
             Deed::UpdateTo if self.shape.types[of].rules.get(Deed::UpdateTo).is_none() => Deed::Update,
             deed => deed,
         };
-        self.shape.rules_for(of, deed).iter().any(|rule| self.holds(rule, &[(of, id)]))
+        self.shape.rules_for(of, deed).iter().any(|rule| self.meets(rule, &[(of, id)], is_negated))
     }
 
     /// Whether a field's own rule allows it for a record.
@@ -77,13 +81,21 @@ impl<'w> RuleJudge<'w> {
     }
 
     pub fn holds(&self, rule: &RuleTree, scope: &[(usize, i64)]) -> bool {
+        self.meets(rule, scope, false)
+    }
+
+    /// The same within an odd number of negations: what is gone denies in either case.
+    fn meets(&self, rule: &RuleTree, scope: &[(usize, i64)], is_negated: bool) -> bool {
+        if self.is_gone(rule, scope) {
+            return is_negated;
+        }
         match rule {
             RuleTree::Constant(value) => *value,
             RuleTree::SignedIn => self.actor.is_signed_in(),
             RuleTree::Role(roles) => roles.iter().any(|role| self.actor.roles.iter().any(|own| own == role)),
-            RuleTree::All(inner) => inner.iter().all(|rule| self.holds(rule, scope)),
-            RuleTree::Any(inner) => inner.iter().any(|rule| self.holds(rule, scope)),
-            RuleTree::Not(inner) => !self.holds(inner, scope),
+            RuleTree::All(inner) => inner.iter().all(|rule| self.meets(rule, scope, is_negated)),
+            RuleTree::Any(inner) => inner.iter().any(|rule| self.meets(rule, scope, is_negated)),
+            RuleTree::Not(inner) => !self.meets(inner, scope, !is_negated),
             RuleTree::Compare(left, op, right) => {
                 let order = self.value(left, scope).compare(&self.value(right, scope));
                 order.is_some_and(|order| is_order(order, op))
@@ -105,15 +117,54 @@ impl<'w> RuleJudge<'w> {
                 let Some((of, _)) = self.record(scope, way) else { return false };
                 let target = self.shape.types[of].fields[*list].content.target().expect("a list of records");
                 let Some(Cell::Many(ids)) = self.cell(scope, way, *list) else { panic!("a list of records") };
-                ids.iter().any(|id| self.holds(inner, &[scope, &[(target, *id)]].concat()))
+                ids.iter().any(|id| self.meets(inner, &[scope, &[(target, *id)]].concat(), is_negated))
             }
             RuleTree::Can(deed, way) => {
-                self.record(scope, way).is_some_and(|(of, id)| self.allows(of, id, *deed))
+                self.record(scope, way).is_some_and(|(of, id)| self.allows_within(of, id, *deed, is_negated))
             }
-            RuleTree::Named(way, rule) => self
-                .record(scope, way)
-                .is_some_and(|(of, id)| self.holds(&self.shape.types[of].named[*rule].1, &[(of, id)])),
+            RuleTree::Named(way, rule) => self.record(scope, way).is_some_and(|(of, id)| {
+                self.meets(&self.shape.types[of].named[*rule].1, &[(of, id)], is_negated)
+            }),
         }
+    }
+
+    /// Whether something that a comparison, or another rule, asks of the image is gone, and decides it.
+    fn is_gone(&self, rule: &RuleTree, scope: &[(usize, i64)]) -> bool {
+        let Some((of, id, row)) = self.image else { return false };
+        let leads_nowhere = |way: &RecordWay, least: usize| {
+            let is_image = way.variable == 0 && scope[0] == (of, id) && way.references.len() >= least;
+            let Some(first) = way.references.first().filter(|_| is_image) else { return false };
+            let target = self.shape.types[of].fields[*first].content.target().expect("a reference");
+            matches!(row[*first], Cell::One(found) if !self.stock.rows[target].contains_key(&found))
+        };
+        let is_gone = |operand: &Operand| match operand {
+            // The last reference is a value of the record before it.
+            Operand::Record(way) => leads_nowhere(way, 2),
+            Operand::Field(way, ..) => leads_nowhere(way, 1),
+            Operand::Literal(_) | Operand::Me(..) | Operand::Claim(..) | Operand::Now | Operand::Old(_) => {
+                false
+            }
+        };
+        let found = match rule {
+            RuleTree::Compare(left, _, right) => is_gone(left) || is_gone(right),
+            RuleTree::Null(operand, _) | RuleTree::Flag(operand) => is_gone(operand),
+            RuleTree::In(item, choices) => is_gone(item) || choices.iter().any(is_gone),
+            RuleTree::Has(item, way, _) => is_gone(item) || leads_nowhere(way, 1),
+            RuleTree::Exists(way, ..) if way.references.is_empty() => {
+                way.variable == 0 && scope[0] == (of, id) && !self.stock.rows[of].contains_key(&id)
+            }
+            RuleTree::Exists(way, ..) | RuleTree::Can(_, way) | RuleTree::Named(way, _) => {
+                leads_nowhere(way, 1)
+            }
+            RuleTree::Constant(_)
+            | RuleTree::SignedIn
+            | RuleTree::Role(_)
+            | RuleTree::All(_)
+            | RuleTree::Any(_)
+            | RuleTree::Not(_) => false,
+        };
+        let types: Vec<usize> = scope.iter().map(|(of, _)| *of).collect();
+        found && self.known(rule, &types).is_none()
     }
 
     /// The record at the end of a way, if there is one.

@@ -134,19 +134,20 @@ impl RecordViews<'_> {
         rules: &mut Vec<RuleName>,
     ) -> Option<String> {
         let images = images.filter(|images| images.record == record);
-        let owner = self.model.record(record);
+        let (owner, is_image) = (self.model.record(record), images.is_some());
         let mut columns = Vec::with_capacity(owner.fields.len() + 1);
         let is_narrowed = owner.fields.iter().any(|field| field.may_be_hidden);
         if is_narrowed {
             for (position, field) in owner.fields.iter().enumerate() {
-                self.add_columns(record, FieldId(position), field, writer, rules, &mut columns);
+                let source = (record, is_image);
+                self.add_columns(source, FieldId(position), field, writer, rules, &mut columns);
             }
             columns.push(format!("{ROW}.{}", self.dialect.quote_name(VERSION_COLUMN)));
             columns.extend(images.map(|_| format!("{ROW}.\"{POSITION}\"")));
         } else {
             columns.push(format!("{ROW}.*"));
         }
-        let scope = || RuleScope { record, alias: ROW.to_owned() };
+        let scope = || RuleScope { record, alias: ROW.to_owned(), is_image };
         let term = self.rule_term(RuleName::Read(record), scope(), writer, rules);
         if term.is_none() && !is_narrowed && images.is_none() {
             return None;
@@ -158,7 +159,7 @@ impl RecordViews<'_> {
 
     fn add_columns(
         self,
-        record: RecordTypeId,
+        (record, is_image): (RecordTypeId, bool),
         id: FieldId,
         field: &Field,
         writer: &mut RuleWriter<'_>,
@@ -166,7 +167,7 @@ impl RecordViews<'_> {
         columns: &mut Vec<String>,
     ) {
         let own = |name: &str| format!("{ROW}.{}", self.dialect.quote_name(name));
-        let scope = || RuleScope { record, alias: ROW.to_owned() };
+        let scope = || RuleScope { record, alias: ROW.to_owned(), is_image };
         let name = |name: &str| self.dialect.quote_name(name);
         let shown = |column: &str, terms: &[String]| match terms.is_empty() {
             true => own(column),
@@ -190,7 +191,7 @@ impl RecordViews<'_> {
         let mut terms: Vec<String> = term(writer, rules).into_iter().collect();
         if let Some(reference) = field.kind.reference() {
             let alias = writer.next_alias();
-            let inner = RuleScope { record: reference.target, alias: alias.clone() };
+            let inner = RuleScope::stored(reference.target, alias.clone());
             if let Some(test) = self.rule_term(RuleName::Read(reference.target), inner, writer, rules) {
                 let (table, key) = (writer.table(reference.target), own(&field.column));
                 terms.push(format!(

@@ -10,6 +10,15 @@ use crate::statements::dialect::{Dialect, ValueComparison};
 pub struct RuleScope {
     pub record: RecordTypeId,
     pub alias: String,
+    /// The record is as a change left it: it may be gone, and so may be what its references lead to.
+    pub is_image: bool,
+}
+
+impl RuleScope {
+    /// A record that is in its table.
+    pub fn stored(record: RecordTypeId, alias: String) -> RuleScope {
+        RuleScope { record, alias, is_image: false }
+    }
 }
 
 /// Writes rules and numbers their parameters.
@@ -19,6 +28,8 @@ pub struct RuleWriter<'m> {
     /// The number of the last parameter so far.
     parameter_count: usize,
     table_count: usize,
+    /// Whether an odd number of negations is around the test that is written.
+    is_negated: bool,
 }
 
 /// The column with what a field was before a change, beside what it would be.
@@ -36,7 +47,7 @@ struct RuleOperand<'m> {
 
 impl<'m> RuleWriter<'m> {
     pub fn new(dialect: Dialect, model: &'m Model, parameter_count: usize) -> RuleWriter<'m> {
-        RuleWriter { dialect, model, parameter_count, table_count: 0 }
+        RuleWriter { dialect, model, parameter_count, table_count: 0, is_negated: false }
     }
 
     /// The name of a record's table behind all views.
@@ -60,13 +71,94 @@ impl<'m> RuleWriter<'m> {
     }
 
     fn test_sql(&mut self, test: &RuleTest, scopes: &mut Vec<RuleScope>) -> String {
+        let gone: Vec<String> = self.gone_terms(test, scopes);
+        let term = self.plain_test_sql(test, scopes);
+        match (gone.is_empty(), self.is_negated) {
+            (true, _) => term,
+            (false, false) => format!("({term}) AND NOT ({})", gone.join(" OR ")),
+            (false, true) => format!("({term}) OR {}", gone.join(" OR ")),
+        }
+    }
+
+    /// True if something that a test asks of an image is gone. Nothing is known then, so that the test must deny, also
+    /// within a negation.
+    fn gone_terms(&mut self, test: &RuleTest, scopes: &[RuleScope]) -> Vec<String> {
+        let mut gone = Vec::new();
+        match test {
+            RuleTest::Compare { left, right, .. } => {
+                [left, right].into_iter().for_each(|value| self.add_gone_value(value, scopes, &mut gone));
+            }
+            RuleTest::IsAbsent(value) | RuleTest::IsTrue(value) => {
+                self.add_gone_value(value, scopes, &mut gone);
+            }
+            RuleTest::OneOf { value, choices } => {
+                let values = std::iter::once(value).chain(choices);
+                values.for_each(|value| self.add_gone_value(value, scopes, &mut gone));
+            }
+            RuleTest::HasItem { list, item } => {
+                [list, item].into_iter().for_each(|value| self.add_gone_value(value, scopes, &mut gone));
+            }
+            RuleTest::Related { owner, relation, .. } => {
+                let first = *owner.references.first().unwrap_or(relation);
+                gone.extend(self.gone_term(&scopes[owner.variable], first));
+            }
+            RuleTest::Constant(_)
+            | RuleTest::All(_)
+            | RuleTest::Any(_)
+            | RuleTest::Not(_)
+            | RuleTest::SignedIn
+            | RuleTest::HasRole(_) => {}
+        }
+        gone
+    }
+
+    fn add_gone_value(&mut self, value: &RuleValue, scopes: &[RuleScope], gone: &mut Vec<String>) {
+        if let RuleValue::Field { record, .. } = value
+            && let Some(first) = record.references.first()
+        {
+            gone.extend(self.gone_term(&scopes[record.variable], *first));
+        }
+    }
+
+    /// True if the reference of an image leads to a record that is gone, or if the image of which a list is asked is. What
+    /// lies behind is in the tables, where references lead somewhere.
+    fn gone_term(&mut self, scope: &RuleScope, relation: FieldId) -> Option<String> {
+        let relation = self.model.record(scope.record).field(relation).kind.relation();
+        let relation = relation.filter(|_| scope.is_image)?;
+        let (target, column) = match relation {
+            Relation::Reference(reference) => {
+                (reference.target, self.relation_column(scope.record, relation))
+            }
+            Relation::Inverse(_) | Relation::Link(_) => (scope.record, self.dialect.quote_name("id")),
+        };
+        let (table, alias, own) = (self.table(target), self.next_alias(), &scope.alias);
+        Some(format!(
+            "({own}.{column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {table} AS {alias} \
+             WHERE {alias}.\"id\" = {own}.{column}))"
+        ))
+    }
+
+    /// The quoted column of a reference.
+    fn relation_column(&self, record: RecordTypeId, relation: &Relation) -> String {
+        let is_same =
+            |field: &&Field| field.kind.relation().is_some_and(|found| std::ptr::eq(found, relation));
+        let field = self.model.record(record).fields.iter().find(is_same);
+        field.map(|field| self.dialect.quote_name(&field.column)).unwrap_or_default()
+    }
+
+    fn plain_test_sql(&mut self, test: &RuleTest, scopes: &mut Vec<RuleScope>) -> String {
         match test {
             RuleTest::Constant(true) => "1 = 1".to_owned(),
             // What is about the actor alone was decided before.
             RuleTest::Constant(false) | RuleTest::SignedIn | RuleTest::HasRole(_) => "1 = 0".to_owned(),
             RuleTest::All(tests) => self.joined(tests, scopes, " AND "),
             RuleTest::Any(tests) => self.joined(tests, scopes, " OR "),
-            RuleTest::Not(inner) => format!("({}) IS NOT TRUE", self.test_sql(inner, scopes)),
+            RuleTest::Not(inner) => {
+                self.is_negated = !self.is_negated;
+                let inner = self.test_sql(inner, scopes);
+                self.is_negated = !self.is_negated;
+                format!("({inner}) IS NOT TRUE")
+            }
             RuleTest::Compare { left, op, right } => self.comparison(left, *op, right, scopes),
             RuleTest::IsAbsent(value) => {
                 let operand = self.operand(value, scopes);
@@ -262,18 +354,12 @@ impl<'m> RuleWriter<'m> {
             return "1 = 0".to_owned();
         };
         let column = match relation {
-            Relation::Reference(_) => None,
-            Relation::Inverse(_) | Relation::Link(_) => Some("id"),
+            Relation::Reference(_) => self.relation_column(of, relation),
+            Relation::Inverse(_) | Relation::Link(_) => self.dialect.quote_name("id"),
         };
-        let name = column.map(|name| self.dialect.quote_name(name));
-        let own_column = self.model.record(of).fields.iter().find_map(|field| {
-            field.kind.relation().filter(|found| std::ptr::eq(*found, relation)).map(|_| field.column.clone())
-        });
-        let column = name.or_else(|| own_column.map(|column| self.dialect.quote_name(&column)));
-        let column = column.unwrap_or_default();
         let (own_key, _) =
             self.path_sql(&scope, &owner.references, |_, _, alias| format!("{alias}.{column}"));
-        let inner = RuleScope { record: relation.target(), alias: self.next_alias() };
+        let inner = RuleScope::stored(relation.target(), self.next_alias());
         let (table, alias, dialect) = (self.table(inner.record), inner.alias.clone(), self.dialect);
         let (from, is_related) = match relation {
             Relation::Reference(_) => (format!("{table} AS {alias}"), format!("{alias}.\"id\" = {own_key}")),

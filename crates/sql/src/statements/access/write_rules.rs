@@ -355,14 +355,14 @@ impl<'a> CheckWriter<'a> {
     }
 
     fn rule_sql(&mut self, rule: RuleName) -> String {
-        let scope = RuleScope { record: self.record, alias: ROW.to_owned() };
+        let scope = RuleScope::stored(self.record, ROW.to_owned());
         let sql = self.writer.rule_sql(&rule.of(self.rules.view).test, scope);
         self.asked.push(AskedTest::Rule(rule));
         sql
     }
 
     fn add_test(&mut self, column: CheckedColumn, test: RuleTest) {
-        let scope = RuleScope { record: self.record, alias: ROW.to_owned() };
+        let scope = RuleScope::stored(self.record, ROW.to_owned());
         let sql = self.writer.rule_sql(&test, scope);
         self.asked.push(AskedTest::Rest(test));
         self.add(column, format!("CASE WHEN {sql} THEN 1 ELSE 0 END"));
@@ -379,7 +379,7 @@ impl<'a> CheckWriter<'a> {
         if let Some(reference) = field.kind.reference() {
             let (target, alias) = (reference.target, self.writer.next_alias());
             let rule = RuleName::Read(target);
-            let scope = RuleScope { record: target, alias: alias.clone() };
+            let scope = RuleScope::stored(target, alias.clone());
             let test = self.writer.rule_sql(&rule.of(self.rules.view).test, scope);
             self.asked.push(AskedTest::Rule(rule));
             let (table, key) = (self.writer.table(target), self.rules.dialect.quote_name(&field.column));
