@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use trefoil_engine::Engine;
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::{Cause, Error, PathSegment, Violation};
 use trefoil_model::values::json_text;
+
+use crate::document::suggest::UnknownName;
 
 /// A position in the document, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub struct ResponseError {
     /// The field that may not be read: `User.email`.
     #[expect(clippy::box_collection, reason = "a smaller error, and this is rare")]
     pub field: Option<Box<String>>,
+    /// What a suggestion is about that is made for the actor who gets the error.
+    pub unknown_name: Option<Box<UnknownName>>,
     /// For the log only: see [`log_causes`].
     pub cause: Option<Cause>,
     /// Refused by an estimate, which may be less once the lengths of lists are measured again.
@@ -40,6 +45,7 @@ impl ResponseError {
             code: code.into(),
             violations: Box::default(),
             field: None,
+            unknown_name: None,
             cause: None,
             is_estimate: false,
         }
@@ -52,6 +58,15 @@ impl ResponseError {
             cause: error.cause().cloned(),
             ..ResponseError::new(error.code(), error.to_string())
         }
+    }
+
+    /// Suggests the nearest name: here if everybody is told the same, else when it is known who gets the error.
+    pub fn with_unknown_name(mut self, engine: &Engine, unknown: UnknownName) -> ResponseError {
+        match engine.access_view() {
+            None => self.message.extend(unknown.hint(&engine.model().schema)),
+            Some(_) => self.unknown_name = Some(Box::new(unknown)),
+        }
+        self
     }
 
     pub fn with_locations(mut self, locations: &[DocumentLocation]) -> ResponseError {

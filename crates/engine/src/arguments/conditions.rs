@@ -41,6 +41,27 @@ enum ConditionKey {
     Related(FieldId, RelationQuantifier),
 }
 
+/// What a member of an object of conditions is about.
+pub(crate) enum ConditionMember {
+    Field(FieldId),
+    /// More conditions of the same records.
+    Group,
+}
+
+/// What the name of a member means in conditions of records, or of related ones; `None` if it has no meaning.
+pub(crate) fn condition_member(record: &RecordType, name: &str) -> Option<ConditionMember> {
+    match ConditionOwner::Record(record).find_key(name) {
+        Some(ConditionKey::And | ConditionKey::Or | ConditionKey::Not) => Some(ConditionMember::Group),
+        Some(
+            ConditionKey::Compare(field, _)
+            | ConditionKey::Embedded(field)
+            | ConditionKey::Operators(field)
+            | ConditionKey::Related(field, _),
+        ) => Some(ConditionMember::Field(field)),
+        None => RelationQuantifier::from_word(name).map(|_| ConditionMember::Group),
+    }
+}
+
 /// Which of the records of a relation meet the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RelationQuantifier {

@@ -116,7 +116,8 @@ fn join_channel(
     if let Some(channel) = existing {
         return Ok(channel);
     }
-    let planned = request.plan(&engine, &state.settings, &state.document_cache)?;
+    let planned = request.plan(&engine, &state.settings, &state.document_cache);
+    let planned = planned.map_err(|errors| state.suggest_names(&engine, errors))?;
     Ok(SubscriptionChannel::add(&service.subscriptions, channels, &engine, request, planned))
 }
 
