@@ -62,7 +62,7 @@ impl ResponseError {
 
     /// Suggests the nearest name: here if everybody is told the same, else when it is known who gets the error.
     pub fn with_unknown_name(mut self, engine: &Engine, unknown: UnknownName) -> ResponseError {
-        match engine.access_view() {
+        match engine.model().access {
             None => self.message.extend(unknown.hint(&engine.model().schema)),
             Some(_) => self.unknown_name = Some(Box::new(unknown)),
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apollo_compiler::Schema;
 use apollo_compiler::executable::OperationType;
 use arc_swap::ArcSwap;
 
@@ -104,11 +105,13 @@ impl GraphqlState {
         engine: &Engine,
         mut errors: Vec<ResponseError>,
     ) -> Vec<ResponseError> {
-        let has_unknown = errors.iter().any(|error| error.unknown_name.is_some());
-        if let Some(described) = has_unknown.then(|| self.actor_schemas.of_actor(engine)).flatten() {
+        if errors.iter().any(|error| error.unknown_name.is_some()) {
+            let described = self.actor_schemas.of_actor(engine);
+            let whole: &Schema = &engine.model().schema;
+            let schema = described.as_ref().map_or(whole, |described| &described.schema);
             for error in &mut errors {
                 let unknown = error.unknown_name.take();
-                error.message.extend(unknown.and_then(|unknown| unknown.hint(&described.schema)));
+                error.message.extend(unknown.and_then(|unknown| unknown.hint(schema)));
             }
         }
         errors

@@ -193,10 +193,10 @@ impl InputReader<'_> {
 
     fn may_set(self, record: RecordTypeId, verb: OperationVerb, field: FieldId) -> bool {
         let mut actions = InputReader::write_actions(verb).iter();
-        match verb {
+        match verb == OperationVerb::Upsert {
             // Both, whichever it turns out to be.
-            OperationVerb::Upsert => actions.all(|action| self.engine.may_set(*action, record, field)),
-            _ => actions.any(|action| self.engine.may_set(*action, record, field)),
+            true => actions.all(|action| self.engine.may_set(*action, record, field)),
+            false => actions.any(|action| self.engine.may_set(*action, record, field)),
         }
     }
 

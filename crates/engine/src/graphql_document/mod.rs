@@ -5,6 +5,7 @@ mod where_literal;
 
 use serde_json::{Value as Json, json};
 
+use trefoil_model::access::AccessAction;
 use trefoil_model::values::example_values;
 use trefoil_model::{
     Argument, Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, RootField, RootKind,
@@ -49,7 +50,8 @@ impl DocumentTemplate<'_> {
         let (root, builtin) = self.find_builtin(engine)?;
         let mut arguments = Vec::new();
         for (argument, (_, role)) in root.arguments.iter().zip(&builtin.argument_roles) {
-            match self.argument_literal(model, builtin, argument, role) {
+            let literal = self.argument_literal(model, builtin, argument, role);
+            match literal.filter(|_| self.is_open(engine, role)) {
                 Some(value) => arguments.push(format!("{}: {value}", argument.name)),
                 None if argument.ty.is_required() => return None,
                 None => {}
@@ -76,6 +78,16 @@ impl DocumentTemplate<'_> {
         let keyword = root.root_kind.keyword();
         let title = format!("{}{}", root.name[..1].to_uppercase(), &root.name[1..]);
         Some(format!("{keyword} {title}{ending} {{\n  {}{arguments}{selection}\n}}\n", root.name))
+    }
+
+    /// Whether the actor may ever give an argument of this role.
+    fn is_open(&self, engine: &Engine, role: &ArgumentRole) -> bool {
+        let (ArgumentRole::Field(field) | ArgumentRole::Compare(field, _)) = role else { return true };
+        match (self.verb.group() == VerbGroup::WriteFields, self.verb.may_create()) {
+            (true, true) => engine.may_set(AccessAction::Create, self.record, *field),
+            (true, false) => engine.may_set(AccessAction::Update, self.record, *field),
+            (false, _) => engine.shows_field(self.record, *field),
+        }
     }
 
     /// The filters of the list, or the values, for which the operation has no argument.

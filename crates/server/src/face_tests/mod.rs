@@ -1,5 +1,7 @@
 //! Tests of what each face refuses and leaves out for an actor who may not do everything.
 
+mod descriptions;
+
 use std::sync::Arc;
 
 use axum::body::Body;
