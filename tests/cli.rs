@@ -111,6 +111,16 @@ fn invalid_arguments_exit_with_2() {
 }
 
 #[test]
+fn folder_without_a_command_says_how_to_serve_it() {
+    let named = trefoil(&with_manifest(""), &["app"], &[]);
+    assert_eq!(named.code, 2);
+    assert!(named.err.ends_with("To serve the folder: trefoil serve app\n"), "{}", named.err);
+    let unknown = trefoil(&empty(), &["app"], &[]);
+    assert_eq!(unknown.code, 2);
+    assert!(!unknown.err.contains("To serve"), "{}", unknown.err);
+}
+
+#[test]
 fn invalid_value_is_one_line_with_its_location() {
     let folder = with_manifest("\nport = 70000\n");
     let why = "\"x\" is not a port: expected a number from 0 to 65535";

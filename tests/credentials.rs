@@ -269,7 +269,7 @@ fn token(claims: Value, secret: &str) -> String {
 }
 
 /// Of another implementation than the server's: that of OpenSSL.
-fn hmac_sha256(secret: &[u8], message: &[u8]) -> Vec<u8> {
+pub fn hmac_sha256(secret: &[u8], message: &[u8]) -> Vec<u8> {
     use std::io::Write;
     use std::process::{Command, Stdio};
     let key: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -6,6 +6,7 @@ mod actor_rules;
 mod answers;
 mod changes;
 mod child_forms;
+mod claims;
 mod cli;
 mod coerce;
 mod conditions;

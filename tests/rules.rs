@@ -199,6 +199,7 @@ both!(
     conditions_know_of_nothing_else,
     writes_are_judged,
     links_out_of_sight_stay,
+    lists_of_records_out_of_sight_have_nothing,
     guesses_of_hidden_values_are_all_refused,
     many_records_are_written_or_none
 );
@@ -339,6 +340,24 @@ async fn links_out_of_sight_stay(application: Application) {
     );
     let listing = Listing { conditions: vec![of_first], ..Listing::default() };
     assert_eq!(values(&operator, "Tag", "name", listing).await, ["String(\"hidden\")"]);
+}
+
+async fn lists_of_records_out_of_sight_have_nothing(application: Application) {
+    let model = application.engine.model();
+    let in_list = |owner: &str, id: i64| {
+        let owner = model.find_record(owner).unwrap();
+        let field = model.record(owner).find_field("posts").unwrap();
+        let condition = Condition::LinkedFrom { owner, field, id: RecordId::Number(id) };
+        Listing { conditions: vec![condition], ..Listing::default() }
+    };
+    let (bob, operator) = (application.as_actor(Some(2), &[]), application.engine.as_operator());
+    // The second tag is secret, the fourth user is blocked.
+    assert_eq!(titles(&bob, in_list("Tag", 1)).await, ["a1", "b1", "d1"]);
+    assert_eq!(titles(&bob, in_list("Tag", 2)).await, Vec::<String>::new());
+    assert_eq!(titles(&bob, in_list("User", 2)).await, ["b1"]);
+    assert_eq!(titles(&bob, in_list("User", 4)).await, Vec::<String>::new());
+    assert_eq!(titles(&operator, in_list("Tag", 2)).await, ["a1", "a2", "b1", "d1"]);
+    assert_eq!(titles(&operator, in_list("User", 4)).await, ["d1"]);
 }
 
 async fn guesses_of_hidden_values_are_all_refused(application: Application) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value as Json, json};
 use trefoil_engine::{AccountFacts, Actor, ActorIdentity, ActorPath};
 use trefoil_model::values::coerce::coerce_comparable;
 use trefoil_model::{FieldId, Model, RecordId, RecordType, StoredValue, Value};
@@ -19,7 +20,7 @@ pub struct TestActor {
     /// Their record among the accounts.
     pub account: Option<i64>,
     pub roles: Vec<String>,
-    pub claims: Vec<(&'static str, Cell)>,
+    pub claims: Vec<(&'static str, Json)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +32,21 @@ pub enum ActorKind {
     Token,
 }
 
-/// The claims that rules name: of texts, and of numbers.
-pub const TEXT_CLAIM: &str = "org.name";
-pub const NUMBER_CLAIM: &str = "level";
+/// The claims that rules name. They hold anything.
+pub const NAME_CLAIM: &str = "org.name";
+pub const LEVEL_CLAIM: &str = "level";
+
+fn claim(chance: &mut Chance) -> Json {
+    match chance.below(10) {
+        0..=2 => json!(*chance.pick(&["a", "b", "pond", "", "c"]).expect("some")),
+        3 | 4 => json!(chance.below(5)),
+        5 => json!(chance.percent(50)),
+        6 => json!(*chance.pick(&[0.5, 10.5, -0.05]).expect("some")),
+        7 => json!(*chance.pick(&["RED", "2020-02-29T12:30:00Z", "10.50"]).expect("some")),
+        8 => json!(["a", 1]),
+        _ => Json::Null,
+    }
+}
 
 impl TestActor {
     pub fn anonymous() -> TestActor {
@@ -51,12 +64,10 @@ impl TestActor {
         };
         let claims = |chance: &mut Chance| {
             let mut claims = Vec::new();
-            if chance.percent(80) {
-                let name = *chance.pick(&["a", "b", "pond"]).expect("some");
-                claims.push((TEXT_CLAIM, Cell::Text(name.to_owned())));
-            }
-            if chance.percent(80) {
-                claims.push((NUMBER_CLAIM, Cell::Whole(chance.below(5) as i64)));
+            for path in [NAME_CLAIM, LEVEL_CLAIM] {
+                if chance.percent(85) {
+                    claims.push((path, claim(chance)));
+                }
             }
             claims
         };
@@ -94,8 +105,8 @@ impl TestActor {
         self.kind != ActorKind::Anonymous
     }
 
-    pub fn claim(&self, path: &str) -> Cell {
-        self.claims.iter().find(|(own, _)| *own == path).map_or(Cell::Null, |(_, cell)| cell.clone())
+    pub fn claim(&self, path: &str) -> Option<&Json> {
+        self.claims.iter().find(|(own, _)| *own == path).map(|(_, claim)| claim)
     }
 
     /// The same actor for the engine; its facts are those of the records as they are now.
@@ -117,9 +128,9 @@ impl TestActor {
             model_hash: model.hash,
             values: facts(),
         });
-        let claims = self.claims.iter().map(|(path, cell)| {
+        let claims = self.claims.iter().map(|(path, claim)| {
             // `org.name` is a member of an object.
-            let value = Value::from(cell.json());
+            let value = Value::from(claim.clone());
             match path.split_once('.') {
                 Some((outer, inner)) => (outer.to_owned(), Value::object([(inner, value)])),
                 None => ((*path).to_owned(), value),

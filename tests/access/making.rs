@@ -1,6 +1,6 @@
 //! Random schemas, and random rules that fit them.
 
-use super::actors::{NUMBER_CLAIM, TEXT_CLAIM};
+use super::actors::{LEVEL_CLAIM, NAME_CLAIM};
 use super::judge::list_depth;
 use super::rule_tree::{Deed, Operand, RecordWay, RuleTree};
 use super::shape::{AccessShape, Content, Kind, ROLES, ShapeField, ShapeRules, ShapeType};
@@ -290,17 +290,27 @@ impl RuleMaker<'_> {
         }
         let right = match (self.chance.below(6), kind) {
             (0 | 1, _) => self.field(types, |other| other == kind).map(|(operand, _)| operand),
-            (2, Kind::Text) => Some(Operand::Claim(TEXT_CLAIM)),
-            (2, Kind::Int) => Some(Operand::Claim(NUMBER_CLAIM)),
-            (2 | 3, Kind::Moment) => Some(Operand::Now),
+            (2, _) => Some(self.claim(Some(kind))),
+            (3, Kind::Moment) => Some(Operand::Now),
             (3, _) => self.my_field(kind),
             _ => None,
+        };
+        // A claim and a literal: nothing of the record.
+        let is_literal_kind = matches!(kind, Kind::Text | Kind::Int | Kind::Flag | Kind::Decimal);
+        let left = if right.is_none() && is_literal_kind && self.chance.percent(25) {
+            self.claim(Some(kind))
+        } else {
+            left
         };
         let right = right.unwrap_or_else(|| Operand::Literal(stock::value(self.chance, kind)));
         let count = if kind.is_ordered() { OPERATORS.len() } else { 2 };
         let op = OPERATORS[self.chance.below(count)];
         let is_swapped = self.chance.percent(20);
         Some(if is_swapped { RuleTree::Compare(right, op, left) } else { RuleTree::Compare(left, op, right) })
+    }
+
+    fn claim(&mut self, kind: Option<Kind>) -> Operand {
+        Operand::Claim(self.chance.pick(&[NAME_CLAIM, LEVEL_CLAIM]).expect("two"), kind)
     }
 
     /// A field of the actor's account, or of what its references lead to.
@@ -367,6 +377,7 @@ impl RuleMaker<'_> {
     fn null(&mut self, types: &[usize]) -> Option<RuleTree> {
         let way = self.way(types, 1);
         let operand = match self.chance.below(4) {
+            0 if self.chance.percent(50) => self.claim(None),
             0 => Operand::Me(Vec::new(), None),
             1 if !way.references.is_empty() => Operand::Record(way),
             _ => self.field(types, |_| true)?.0,
@@ -378,19 +389,28 @@ impl RuleMaker<'_> {
         let way = self.way(types, 1);
         let owner = self.type_at(types, &way);
         let list = self.shape.types[owner].fields.iter().position(|field| field.content == Content::Texts)?;
-        let item = if self.chance.percent(30) {
-            self.field(types, |kind| kind == Kind::Text)?.0
-        } else {
-            Operand::Literal(stock::value(self.chance, Kind::Text))
+        let item = match self.chance.below(10) {
+            0..=2 => self.field(types, |kind| kind == Kind::Text)?.0,
+            3 | 4 => self.claim(Some(Kind::Text)),
+            _ => Operand::Literal(stock::value(self.chance, Kind::Text)),
         };
         Some(RuleTree::Has(item, way, list))
     }
 
     fn choice(&mut self, types: &[usize]) -> Option<RuleTree> {
-        let (item, kind) = self.field(types, |kind| kind != Kind::Flag)?;
+        let (field, kind) = self.field(types, |kind| kind != Kind::Flag)?;
+        let item = if matches!(kind, Kind::Text | Kind::Int) && self.chance.percent(20) {
+            self.claim(Some(kind))
+        } else {
+            field
+        };
         let mut choices: Vec<Operand> = Vec::new();
         for _ in 0..1 + self.chance.below(3) {
-            let mine = if self.chance.percent(25) { self.my_field(kind) } else { None };
+            let mine = match self.chance.below(8) {
+                0 | 1 => self.my_field(kind),
+                2 if !matches!(item, Operand::Claim(..)) => Some(self.claim(Some(kind))),
+                _ => None,
+            };
             choices.push(mine.unwrap_or_else(|| Operand::Literal(stock::value(self.chance, kind))));
         }
         Some(RuleTree::In(item, choices))

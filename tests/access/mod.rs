@@ -8,6 +8,7 @@
 
 mod actors;
 mod asking;
+mod coverage;
 mod deeds;
 mod descriptions;
 mod events;
@@ -21,6 +22,7 @@ mod seeds;
 mod shape;
 mod stage;
 mod stock;
+mod tokens;
 mod verdicts;
 mod world;
 mod writes;

@@ -1,6 +1,6 @@
 //! Rules as trees, and how they are written; what they mean is in `judge`.
 
-use super::shape::{AccessShape, Content};
+use super::shape::{AccessShape, Content, Kind};
 use super::stock::Cell;
 
 /// What can be done with a record.
@@ -51,7 +51,8 @@ pub enum Operand {
     Field(RecordWay, usize, Option<&'static str>),
     /// The actor's account, or a field of it; the way begins there.
     Me(Vec<usize>, Option<usize>),
-    Claim(&'static str),
+    /// With the kind of what it is compared with.
+    Claim(&'static str, Option<Kind>),
     Now,
     Old(usize),
 }
@@ -179,7 +180,7 @@ impl RuleText<'_> {
                 }
                 text
             }
-            Operand::Claim(path) => format!("claim('{path}')"),
+            Operand::Claim(path, _) => format!("claim('{path}')"),
             Operand::Now => "now".to_owned(),
             Operand::Old(field) => format!("old.{}", self.shape.types[self.types[0]].fields[*field].name),
         }

@@ -80,8 +80,8 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
     let (fate, fates) = mpsc::unbounded_channel();
     let ready: health::ReadinessCheck = Arc::new(|| Box::pin(async { Ok(()) }));
     let router = routes(fate, shutdown.clone())
-        .merge(health::health_router(ready, &shutdown))
-        .merge(metrics::metrics_router(&metrics));
+        .merge(health::health_routes(ready, &shutdown).into_parts().0)
+        .merge(metrics::metrics_routes(&metrics).into_parts().0);
     let ground = ServiceHandlers {
         protected_mode: Default::default(),
         route_lookup: Arc::new(|_: &str| None),

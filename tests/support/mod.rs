@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use trefoil::Trefoil;
 use trefoil_config::{Config, DatabaseLocation};
 use trefoil_engine::Engine;
+use trefoil_http::routing::ServedRoute;
 
 pub use client::{Client, Reply};
 pub use outsider::Outsider;
@@ -24,6 +25,8 @@ pub fn is_long() -> bool {
 pub struct Server {
     pub address: SocketAddr,
     pub engine: Engine,
+    /// Every path that is answered, with its methods.
+    pub routes: Vec<ServedRoute>,
     /// What the engine runs on.
     pub runtime: tokio::runtime::Handle,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
@@ -45,14 +48,14 @@ impl Server {
             runtime.block_on(async move {
                 let running = trefoil.config(config).start().await.expect("the server starts");
                 let runtime = tokio::runtime::Handle::current();
-                let parts = (running.addresses[0], running.engine.clone(), runtime);
+                let parts = (running.addresses[0], running.engine.clone(), running.routes(), runtime);
                 assert!(ready.send(parts).is_ok(), "the test waits");
                 let _ = stopped.await;
                 running.stop().await;
             });
         });
-        let (address, engine, runtime) = parts.recv().expect("the server listens");
-        Server { address, engine, runtime, stop: Some(stop), thread: Some(thread) }
+        let (address, engine, routes, runtime) = parts.recv().expect("the server listens");
+        Server { address, engine, routes, runtime, stop: Some(stop), thread: Some(thread) }
     }
 }
 

@@ -17,8 +17,10 @@ mod terminal_output;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, Command};
 
 use trefoil_engine::ResolverRegistry;
@@ -43,6 +45,9 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, registry: Resolve
             // Help goes to standard output and errors to standard error; if that is closed, there is nowhere to report
             // it.
             let _ = error.print();
+            if let Some(folder) = named_folder(&error) {
+                let _ = writeln!(io::stderr().lock(), "To serve the folder: trefoil serve {folder}");
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -96,6 +101,14 @@ fn default_to_serve(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments.insert(arguments.len().min(1), "serve".into());
     }
     arguments
+}
+
+/// The folder that stands where a subcommand was expected: `trefoil my-app`.
+fn named_folder(error: &clap::Error) -> Option<String> {
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) if Path::new(name).is_dir() => Some(name.clone()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

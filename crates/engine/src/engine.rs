@@ -154,7 +154,7 @@ impl Engine {
         let roots = &self.model().root_fields;
         let position = roots.iter().position(|root| root.root_kind == kind && root.name == name);
         match position.and_then(|position| access.calls.get(&position)) {
-            Some(rule) => view.require_rule(Some(rule)),
+            Some(rule) => view.require_rule(self.model(), Some(rule)),
             None => Ok(()),
         }
     }
@@ -162,14 +162,14 @@ impl Engine {
     /// Whether the actor may read a plain list, or write it.
     pub fn may_use_list(&self, list: &str, is_write: bool) -> bool {
         let rule = plain_list::list_rule(self.model(), list, is_write);
-        self.access_view().is_none_or(|view| view.require_rule(rule).is_ok())
+        self.access_view().is_none_or(|view| view.require_rule(self.model(), rule).is_ok())
     }
 
     /// Refuses if the rule of the text endpoint at this position of `trefoil.toml` does not let the actor see it.
     pub fn check_text(&self, position: usize) -> Result<()> {
         let (Some(view), Some(access)) = (self.access_view(), &self.model().access) else { return Ok(()) };
         match access.texts.get(&position) {
-            Some(rule) => view.require_rule(Some(rule)),
+            Some(rule) => view.require_rule(self.model(), Some(rule)),
             None => Ok(()),
         }
     }

@@ -87,7 +87,7 @@ impl PlainListAction {
 
 /// Refuses what the rules of the list do not let the actor do.
 pub(crate) fn check_access(operation: &PlainListOperation, model: &Model, view: &AccessView) -> Result<()> {
-    view.require_rule(list_rule(model, &operation.list, operation.action.is_write()))
+    view.require_rule(model, list_rule(model, &operation.list, operation.action.is_write()))
 }
 
 /// The rule of a list; without one, nobody may do this.

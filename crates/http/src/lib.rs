@@ -4,6 +4,7 @@
 //! interfaces build their handlers on it, and `trefoil-server` runs it.
 
 // The way of a request: the service, its checks and limits.
+pub mod routing;
 pub mod service;
 
 pub mod authentication;

@@ -2,13 +2,12 @@
 
 use std::sync::LazyLock;
 
-use axum::Router;
 use axum::extract::Path;
 use axum::response::IntoResponse;
-use axum::routing::get;
 use http::HeaderMap;
 
 use trefoil_http::assets::{AssetFolder, ICON_TYPE, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, plain_asset};
+use trefoil_http::routing::RouteTable;
 
 static ASSET_FILES: [StaticAsset; 3] = [
     plain_asset!("{{css}}", "app", "css", STYLE_TYPE),
@@ -20,9 +19,9 @@ pub(crate) static ASSETS: LazyLock<AssetFolder> =
     LazyLock::new(|| AssetFolder::new("/_/pages/", &ASSET_FILES));
 
 /// The routes of the assets.
-pub fn asset_router() -> Router {
+pub fn asset_routes() -> RouteTable {
     let file = async |Path(name): Path<String>, headers: HeaderMap| {
         ASSETS.respond(&name, &headers).map_err(IntoResponse::into_response)
     };
-    Router::new().route("/_/pages/{name}", get(file))
+    RouteTable::default().get("/_/pages/{name}", file)
 }

@@ -69,6 +69,6 @@ mod check_views;
 #[cfg(test)]
 mod tests;
 
-pub use crate::assets::asset_router;
+pub use crate::assets::asset_routes;
 pub use crate::check_views::check_views;
 pub use crate::pages::Pages;

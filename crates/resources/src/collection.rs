@@ -14,6 +14,7 @@ use trefoil_http::negotiation::format::{
     COLLECTION_FORMATS, LIVE_COLLECTION_FORMATS, LIVE_TEXT_COLLECTION_FORMATS, OfferedFormats,
     RECORD_FORMATS, ResponseFormat, TEXT_COLLECTION_FORMATS,
 };
+use trefoil_http::routing::ServedRoute;
 use trefoil_model::naming::names;
 use trefoil_model::{FieldId, KeyForm, RecordId, RecordType, RecordTypeId, Relation};
 
@@ -247,6 +248,28 @@ impl Collection {
             | SubPath::Nested(..)
             | SubPath::NestedRecord(..) => "GET, HEAD, OPTIONS",
         }
+    }
+
+    /// All paths with their methods.
+    pub fn routes(&self) -> Vec<ServedRoute> {
+        let id = "{id}";
+        let own = [
+            SubPath::List,
+            SubPath::New,
+            SubPath::Summary,
+            SubPath::Record(id),
+            SubPath::Edit(id),
+            SubPath::Delete(id),
+        ];
+        let mut nested: Vec<&NestedCollection> = self.nested.values().collect();
+        nested.sort_unstable_by_key(|nested| nested.field);
+        let below = nested
+            .into_iter()
+            .flat_map(|nested| [SubPath::Nested(id, nested), SubPath::NestedRecord(id, nested, id)]);
+        own.into_iter()
+            .chain(below)
+            .map(|path| ServedRoute::new(self.route_pattern(path), self.allowed_methods(path)))
+            .collect()
     }
 
     pub fn summary_path(&self) -> String {

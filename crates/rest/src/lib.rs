@@ -49,11 +49,11 @@ mod swagger_ui;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use axum::Router;
 use axum::response::Response;
 use http::HeaderMap;
 
 use trefoil_application::{App, Manifest};
+use trefoil_http::routing::RouteTable;
 use trefoil_resources::ServedResources;
 
 use crate::openapi::OpenApiDocument;
@@ -100,6 +100,6 @@ impl RestState {
 }
 
 /// The routes of `/docs`, a page to read the OpenAPI document.
-pub fn docs_router() -> Router {
-    swagger_ui::router()
+pub fn docs_routes() -> RouteTable {
+    swagger_ui::routes()
 }

@@ -2,10 +2,8 @@
 
 use std::sync::LazyLock;
 
-use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue};
 use xxhash_rust::xxh3::xxh3_128;
@@ -16,6 +14,7 @@ use trefoil_http::assets::{
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
+use trefoil_http::routing::RouteTable;
 
 static FILES: [StaticAsset; 4] = [
     compressed_asset!("{{swagger-js}}", "swagger-ui", "js", SCRIPT_TYPE),
@@ -31,8 +30,8 @@ static PAGE: LazyLock<String> = LazyLock::new(|| ASSETS.fill_placeholders(includ
 
 static PAGE_ETAG: LazyLock<String> = LazyLock::new(|| format!("\"{:032x}\"", xxh3_128(PAGE.as_bytes())));
 
-pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    Router::new().route("/docs", get(page)).route("/_/docs/{name}", get(file))
+pub fn routes() -> RouteTable {
+    RouteTable::default().get("/docs", page).get("/_/docs/{name}", file)
 }
 
 async fn page(headers: HeaderMap) -> Result<Response, Problem> {

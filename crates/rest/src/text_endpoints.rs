@@ -98,18 +98,19 @@ impl TextPath {
         }
     }
 
-    /// The reply for a method. HEAD falls back to the reply of GET.
     /// Whether everybody may have what is at this path, by any method.
     pub fn is_public(&self) -> bool {
         self.replies.iter().all(|reply| reply.guarded.is_none())
     }
 
+    /// The reply for a method. HEAD falls back to the reply of GET.
     fn reply_for(&self, method: &Method) -> Option<&PreparedReply> {
         let find_reply = |method: &str| self.replies.iter().find(|reply| reply.accepts(method));
         find_reply(method.as_str()).or_else(|| if method == Method::HEAD { find_reply("GET") } else { None })
     }
 
-    fn allowed_methods(&self) -> String {
+    /// As in the header `Allow`.
+    pub fn allowed_methods(&self) -> String {
         let mut allowed: Vec<&str> = Vec::new();
         for reply in &self.replies {
             match &reply.methods {

@@ -14,6 +14,7 @@ use trefoil_http::monitoring::health;
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::protected_mode::ProtectedMode;
 use trefoil_http::response_cache::ResponseCache;
+use trefoil_http::routing::{RouteTable, ServedRoute};
 use trefoil_http::service::ServiceHandlers;
 use trefoil_http::shutdown::Shutdown;
 use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
@@ -40,6 +41,8 @@ const RELOAD_GRACE: Duration = Duration::from_secs(5);
 pub struct Running {
     pub addresses: Vec<SocketAddr>,
     pub engine: Engine,
+    fixed_routes: Vec<ServedRoute>,
+    resource_router: ResourceRouter,
     shutdown: Shutdown,
     shutdown_delay: Duration,
     serving: tokio::task::JoinHandle<()>,
@@ -51,6 +54,11 @@ impl Running {
     /// The URL of the first address.
     pub fn url(&self) -> String {
         listen::server_url(&self.addresses)
+    }
+
+    /// Every path that is answered now, with its methods; a reload can change those of the application.
+    pub fn routes(&self) -> Vec<ServedRoute> {
+        [self.fixed_routes.clone(), self.resource_router.resource_routes()].concat()
     }
 
     /// Finishes the requests in flight and stops.
@@ -129,7 +137,8 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     let resource_router = ResourceRouter::new(resources);
     let unreadable = UnreadableTables::default();
     let ready = ready_check(&store, &unreadable);
-    let router = build_router(&graphql, &resource_router, ready, &metrics, &shutdown);
+    let (router, fixed_routes) =
+        fixed_routes(&graphql, &resource_router, ready, &metrics, &shutdown).into_parts();
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let protected_mode = ProtectedMode::default();
@@ -166,7 +175,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
             store,
             feed,
             graphql,
-            resource_router,
+            resource_router: resource_router.clone(),
             authenticator,
             store_identity,
             streams,
@@ -175,7 +184,16 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
         };
         tokio::spawn(context.watch_and_reload(watch, shutdown.clone()));
     }
-    Ok(Running { addresses, engine, shutdown, shutdown_delay: config.shutdown_delay, serving, _lock: lock })
+    Ok(Running {
+        addresses,
+        engine,
+        fixed_routes,
+        resource_router,
+        shutdown,
+        shutdown_delay: config.shutdown_delay,
+        serving,
+        _lock: lock,
+    })
 }
 
 /// Opens the store for a command that writes records as a server would: migrated and seeded.
@@ -321,17 +339,17 @@ fn ready_check(store: &Arc<SqlStore>, unreadable: &UnreadableTables) -> health::
     })
 }
 
-fn build_router(
+fn fixed_routes(
     graphql: &GraphqlService,
     resource_router: &ResourceRouter,
     ready: health::ReadinessCheck,
     metrics: &Metrics,
     shutdown: &Shutdown,
-) -> axum::Router {
-    health::health_router(ready, shutdown)
-        .merge(trefoil_http::monitoring::metrics::metrics_router(metrics))
-        .merge(graphql.router())
-        .merge(resource_router.router())
+) -> RouteTable {
+    health::health_routes(ready, shutdown)
+        .merge(trefoil_http::monitoring::metrics::metrics_routes(metrics))
+        .merge(graphql.routes())
+        .merge(resource_router.fixed_routes())
 }
 
 /// Logs parts of the application that may not be served as intended.

@@ -4,11 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use http::Method;
 use http::header::{ACCEPT, HOST};
 use http::request::Parts;
@@ -23,10 +21,11 @@ use trefoil_http::errors::render::{ErrorContext, FormatPolicy};
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{FormatChoice, ResponseFormat};
 use trefoil_http::response_cache::{CacheKey, ResponseCache};
+use trefoil_http::routing::{RouteTable, ServedRoute};
 use trefoil_http::service::{ErrorPageRenderer, HandlerResponse, RequestHandler, RouteInfo, RouteLookup};
 use trefoil_model::naming::names;
 use trefoil_resources::collection::{Collection, SubPath};
-use trefoil_resources::plain_list::PlainListResource;
+use trefoil_resources::plain_list::{PlainListResource, allowed_methods};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::{ServedResources, body_text};
 use trefoil_rest::batch::BATCH_PATH;
@@ -358,16 +357,29 @@ impl ResourceRouter {
     }
 
     /// A fallback instead of routes for the resources, because those can change while the server runs.
-    pub fn router(&self) -> Router {
-        let fixed = Router::new()
-            .route("/", get(serve_home))
-            .route("/openapi.json", get(serve_openapi))
-            .route(BATCH_PATH, post(serve_batch));
-        fixed
+    pub fn fixed_routes(&self) -> RouteTable {
+        RouteTable::default()
+            .get("/", serve_home)
+            .get("/openapi.json", serve_openapi)
+            .post(BATCH_PATH, serve_batch)
             .fallback(serve_fallback)
             .with_state(self.clone())
-            .merge(trefoil_rest::docs_router())
-            .merge(trefoil_pages::asset_router())
+            .merge(trefoil_rest::docs_routes())
+            .merge(trefoil_pages::asset_routes())
+    }
+
+    /// The paths of the application as it is now.
+    pub fn resource_routes(&self) -> Vec<ServedRoute> {
+        let state = self.0.current.load();
+        let texts = state.rest.text_paths.iter();
+        let mut routes: Vec<ServedRoute> =
+            texts.map(|(path, text)| ServedRoute::new(path, text.allowed_methods())).collect();
+        for list in state.catalog.plain_lists.iter() {
+            routes.push(ServedRoute::new(&list.path, allowed_methods(None)));
+            routes.push(ServedRoute::new(format!("{}/{{index}}", list.path), allowed_methods(Some("1"))));
+        }
+        routes.extend(state.catalog.collections.iter().flat_map(Collection::routes));
+        routes
     }
 
     /// Finds the resource of a path for the HTTP service.

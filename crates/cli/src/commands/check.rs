@@ -242,7 +242,7 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::List => "lists every",
         OperationVerb::Get => "gets one",
         OperationVerb::Count => "counts every",
-        OperationVerb::Exists => "says whether there is a",
+        OperationVerb::Exists => "says whether there is any",
         OperationVerb::Aggregate => "groups and sums up every",
         OperationVerb::Create => "creates one",
         OperationVerb::CreateMany => "creates each given",
@@ -255,7 +255,7 @@ fn describe_operation(verb: OperationVerb, record: &str) -> String {
         OperationVerb::Subscribe(ChangeKind::Created) => "sends each new",
         OperationVerb::Subscribe(ChangeKind::Updated) => "sends each changed",
         OperationVerb::Subscribe(ChangeKind::Deleted) => "sends each deleted",
-        OperationVerb::SubscribeAll => "sends every change of a",
+        OperationVerb::SubscribeAll => "sends every change of any",
     };
     format!("{verb} {record}")
 }

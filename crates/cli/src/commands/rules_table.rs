@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use trefoil_model::access::{AccessAction, AccessModel, AccessVerdict, ActorFact, ActorFacts, RuleValue};
+use trefoil_model::access::{
+    AccessAction, AccessModel, AccessVerdict, ActorFact, ActorFacts, RuleValue, TextComparison,
+};
 use trefoil_model::{Model, RecordTypeId};
 
 /// A kind of actor: a column of the table.
@@ -26,6 +28,10 @@ impl ActorFacts for ActorKind {
     fn value(&self, value: &RuleValue) -> ActorFact {
         let is_about_actor = matches!(value, RuleValue::Actor { .. } | RuleValue::Claim(_));
         if is_about_actor && !self.is_signed_in { ActorFact::Absent } else { ActorFact::Unknown }
+    }
+
+    fn text_comparison(&self, _: &RuleValue) -> TextComparison {
+        TextComparison::Exact
     }
 }
 

@@ -97,7 +97,7 @@ impl FoldedRule {
 
 impl ActorRules {
     pub(crate) fn new(model: &Model, access: &AccessModel, identity: Option<&ActorIdentity>) -> ActorRules {
-        let facts = ActorFactsView { identity };
+        let facts = ActorFactsView { identity, model };
         let types = model.records.iter().zip(&access.types).map(|(record, rules)| {
             let field = |(field, rules): (&Field, &FieldAccess)| FieldView {
                 read: FoldedRule::of_field(rules.read.as_ref(), &facts),
@@ -117,22 +117,18 @@ impl ActorRules {
         });
         // Of operations, plain lists and texts, too: pages that lead to them are kept.
         let own: Vec<RuleTest> = access.actor_rules().map(|rule| rule.test.folded(&facts)).collect();
-        ActorRules::of_types(types.collect(), &own, identity)
+        ActorRules::of_types(types.collect(), &own)
     }
 
-    /// `own` are the rules that are about the actor alone, `identity` is what the claims in the rules are of.
-    pub(super) fn of_types(
-        types: Vec<TypeView>,
-        own: &[RuleTest],
-        identity: Option<&ActorIdentity>,
-    ) -> ActorRules {
+    /// `own` are the rules that are about the actor alone.
+    pub(super) fn of_types(types: Vec<TypeView>, own: &[RuleTest]) -> ActorRules {
         let shapes: Vec<RuleTest> =
             types.iter().flat_map(TypeView::tests).map(RuleTest::without_values).collect();
         let shape = xxhash_rust::xxh3::xxh3_128(format!("{shapes:?}").as_bytes());
         let mut values = Vec::new();
         types.iter().flat_map(TypeView::tests).chain(own).for_each(|test| rule_values(test, &mut values));
         let depends_on_time = values.iter().any(|value| matches!(value, RuleValue::Now | RuleValue::Today));
-        let class = class_of(&types, own, &values, identity);
+        let class = class_of(&types, own);
         ActorRules { types, shape, class, depends_on_time }
     }
 }
@@ -213,9 +209,9 @@ impl AccessView {
     }
 
     /// Refuses unless a rule about the actor alone holds; what has no rule is refused.
-    pub fn require_rule(&self, rule: Option<&AccessRule>) -> Result<()> {
-        let identity = self.identity.as_deref();
-        let facts = KnownActor { identity, now: &self.now, today: &self.today };
+    pub fn require_rule(&self, model: &Model, rule: Option<&AccessRule>) -> Result<()> {
+        let facts = ActorFactsView { identity: self.identity.as_deref(), model };
+        let facts = KnownActor { facts, now: &self.now, today: &self.today };
         match rule.map(|rule| rule.test.verdict(&facts)) {
             Some(AccessVerdict::Yes) => Ok(()),
             Some(AccessVerdict::No | AccessVerdict::Some) | None => {
@@ -236,26 +232,10 @@ impl AccessView {
             Some(_) => Error::Forbidden { violations: Vec::new(), rule: location.map(Box::new) },
         }
     }
-
-    /// A claim of the actor's token as a value of this kind of column.
-    pub fn claim(&self, path: &str) -> Option<StoredValue> {
-        self.identity.as_deref().and_then(|identity| identity.claim_value(path))
-    }
 }
 
-fn class_of(
-    types: &[TypeView],
-    own: &[RuleTest],
-    values: &[&RuleValue],
-    identity: Option<&ActorIdentity>,
-) -> u128 {
+fn class_of(types: &[TypeView], own: &[RuleTest]) -> u128 {
     let mut hash = RuleHash(Xxh3::new());
-    for value in values {
-        if let RuleValue::Claim(path) = value {
-            let claim = identity.and_then(|identity| identity.claim_value(path));
-            write!(hash, "{claim:?};").expect("hashing cannot fail");
-        }
-    }
     for record in types {
         let fields = record.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);
         let of_type = AccessAction::ALL.into_iter().map(|action| record.rule(action));

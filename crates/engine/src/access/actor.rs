@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use trefoil_model::access::{ActorFact, ActorFacts, ActorPath, RuleValue};
-use trefoil_model::{RecordId, StoredValue, Value};
+use trefoil_model::access::{ActorFact, ActorFacts, ActorPath, ClaimValue, RuleValue, TextComparison};
+use trefoil_model::values::coerce::coerce_claim;
+use trefoil_model::{Model, RecordId, StoredValue, Value};
 
 /// The caller of an operation.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -79,22 +80,12 @@ impl ActorIdentity {
             | Value::List(_) => None,
         })
     }
-
-    /// A claim as rules compare it; lists and objects are none.
-    pub(super) fn claim_value(&self, path: &str) -> Option<StoredValue> {
-        match self.claim(path)? {
-            Value::Bool(value) => Some(StoredValue::Int(i64::from(*value))),
-            Value::Int(number) => Some(StoredValue::Int(*number)),
-            Value::Number(number) => Some(StoredValue::Text(number.to_string())),
-            Value::String(text) => Some(StoredValue::Text(text.clone())),
-            Value::Null | Value::List(_) | Value::Object(_) => None,
-        }
-    }
 }
 
-/// What rules ask of an actor. Claims and times stay in the rules: a claim has the type of what it is compared with.
+/// What rules ask of an actor, but for the time of the request.
 pub(super) struct ActorFactsView<'a> {
     pub identity: Option<&'a ActorIdentity>,
+    pub model: &'a Model,
 }
 
 impl ActorFacts for ActorFactsView<'_> {
@@ -114,9 +105,10 @@ impl ActorFacts for ActorFactsView<'_> {
                 let found = account.and_then(|account| account.values.iter().find(|(path, _)| is_path(path)));
                 found.map_or(ActorFact::Absent, |(_, value)| ActorFact::Known(value.clone()))
             }
-            RuleValue::Claim(path) => {
-                let claim = self.identity.and_then(|identity| identity.claim_value(path));
-                claim.map_or(ActorFact::Absent, |_| ActorFact::Unknown)
+            RuleValue::Claim(ClaimValue { path, value_type }) => {
+                let claim = self.identity.and_then(|identity| identity.claim(path));
+                let value = claim.and_then(|claim| coerce_claim(self.model, value_type.as_ref(), claim));
+                value.map_or(ActorFact::Absent, ActorFact::Known)
             }
             RuleValue::Now
             | RuleValue::Today
@@ -125,35 +117,61 @@ impl ActorFacts for ActorFactsView<'_> {
             | RuleValue::Old(_) => ActorFact::Unknown,
         }
     }
+
+    fn text_comparison(&self, value: &RuleValue) -> TextComparison {
+        match value {
+            RuleValue::Actor { references, field } => {
+                let account = self.model.access.as_ref().and_then(|access| access.account.as_ref());
+                let owner = account.map(|account| account.record).and_then(|account| {
+                    references.iter().try_fold(account, |owner, reference| {
+                        Some(self.model.record(owner).field(*reference).kind.reference()?.target)
+                    })
+                });
+                owner.map_or(TextComparison::Exact, |owner| {
+                    TextComparison::for_field(self.model.record(owner).field(*field))
+                })
+            }
+            RuleValue::Claim(claim) => {
+                claim.value_type.as_ref().map_or(TextComparison::Exact, TextComparison::for_type)
+            }
+            RuleValue::Now
+            | RuleValue::Today
+            | RuleValue::Literal(_)
+            | RuleValue::Field { .. }
+            | RuleValue::Old(_) => TextComparison::Exact,
+        }
+    }
 }
 
-/// The same with claims and times, for rules that are about the actor alone.
+/// The same with the time, for rules that are about the actor alone.
 pub(super) struct KnownActor<'a> {
-    pub identity: Option<&'a ActorIdentity>,
+    pub facts: ActorFactsView<'a>,
     pub now: &'a StoredValue,
     pub today: &'a StoredValue,
 }
 
 impl ActorFacts for KnownActor<'_> {
     fn is_signed_in(&self) -> bool {
-        self.identity.is_some()
+        self.facts.is_signed_in()
     }
 
     fn has_role(&self, role: &str) -> bool {
-        self.identity.is_some_and(|identity| identity.has_role(role))
+        self.facts.has_role(role)
     }
 
     fn value(&self, value: &RuleValue) -> ActorFact {
         match value {
-            RuleValue::Claim(path) => {
-                let claim = self.identity.and_then(|identity| identity.claim_value(path));
-                claim.map_or(ActorFact::Absent, ActorFact::Known)
-            }
             RuleValue::Now => ActorFact::Known(self.now.clone()),
             RuleValue::Today => ActorFact::Known(self.today.clone()),
-            RuleValue::Actor { .. } | RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => {
-                ActorFactsView { identity: self.identity }.value(value)
-            }
+            RuleValue::Actor { .. }
+            | RuleValue::Claim(_)
+            | RuleValue::Literal(_)
+            | RuleValue::Field { .. }
+            | RuleValue::Old(_) => self.facts.value(value),
         }
+    }
+
+    fn text_comparison(&self, value: &RuleValue) -> TextComparison {
+        self.facts.text_comparison(value)
     }
 }

@@ -19,11 +19,11 @@ impl Engine {
     /// Whether there is a record with this id that meets a test about it. No other rule counts. It is asked of the store like
     /// any rule, so that a test means the same wherever it is written.
     pub async fn record_meets(&self, record: RecordTypeId, id: &RecordId, test: &RuleTest) -> Result<bool> {
-        let test = test.folded(&ActorFactsView { identity: None });
+        let test = test.folded(&ActorFactsView { identity: None, model: self.model() });
         if test.as_constant() == Some(false) {
             return Ok(false);
         }
-        let rules = ActorRules::of_types(types_of_test(self.model(), record, test), &[], None);
+        let rules = ActorRules::of_types(types_of_test(self.model(), record, test), &[]);
         let view = AccessView::new(None, Arc::new(rules), Timestamp::now(), &self.limits().time_zone);
         let engine = self.with_authority(Authority::of_actor(Arc::new(view)));
         let selection = PreparedSelection::new(Selection::default());

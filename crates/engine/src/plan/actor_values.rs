@@ -29,8 +29,8 @@ impl WritePlanner<'_> {
         let account = identity.and_then(|identity| identity.account.as_ref());
         // Claims are coerced as what a client gives; one that does not fit is none.
         let stored = match source {
-            RuleValue::Claim(path) => identity
-                .and_then(|identity| identity.claim(path))
+            RuleValue::Claim(claim) => identity
+                .and_then(|identity| identity.claim(&claim.path))
                 .and_then(|claim| coerce::coerce_field(model, field, claim).ok()),
             RuleValue::Actor { references, field }
                 if references.is_empty() && self.is_account_key(*field) =>

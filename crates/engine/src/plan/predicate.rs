@@ -143,8 +143,10 @@ fn plan_predicate(
             Ok(Predicate::Related { relation: *relation, predicates })
         }
         Condition::LinkedFrom { owner, field, id } => {
-            let inverse = model.record(*owner).field(*field).kind.inverse();
-            Ok(match inverse.filter(|inverse| !record.field(inverse.field).may_be_hidden) {
+            let list = model.record(*owner).field(*field);
+            let may_be_hidden =
+                |reference: FieldId| list.may_be_hidden || record.field(reference).may_be_hidden;
+            Ok(match list.kind.inverse().filter(|inverse| !may_be_hidden(inverse.field)) {
                 Some(inverse) => Predicate::Compare {
                     path: inverse.field.into(),
                     op: ComparisonOp::Eq,

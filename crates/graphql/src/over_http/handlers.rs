@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{self, Bytes};
 use axum::extract::{RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
@@ -20,6 +18,7 @@ use trefoil_http::idempotency;
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::response_cache::CacheKey;
 use trefoil_http::response_headers::RequestId;
+use trefoil_http::routing::RouteTable;
 use trefoil_http::service::{DirectRoute, HandlerResponse, RequestHandler};
 
 use crate::describe::{assets, graphiql, graphiql_tabs, schema};
@@ -63,14 +62,14 @@ impl GraphqlService {
         .await
     }
 
-    pub fn router(&self) -> Router {
-        let routes = Router::new()
-            .route("/graphql", get(handle_get).post(handle_post).options(handle_options))
-            .route("/graphql/schema.graphqls", get(handle_schema));
+    pub fn routes(&self) -> RouteTable {
+        let routes = RouteTable::default()
+            .get("/graphql", handle_get)
+            .post("/graphql", handle_post)
+            .options("/graphql", handle_options)
+            .get("/graphql/schema.graphqls", handle_schema);
         let routes = if self.graphiql_enabled {
-            routes
-                .route("/_/graphiql/tabs.json", get(handle_tabs))
-                .route("/_/assets/{name}", get(assets::respond))
+            routes.get("/_/graphiql/tabs.json", handle_tabs).get("/_/assets/{name}", assets::respond)
         } else {
             routes
         };

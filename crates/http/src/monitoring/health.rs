@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::response::IntoResponse;
-use axum::routing::get;
 use futures_util::future::BoxFuture;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use crate::errors::problem::{ErrorFormat, Problem};
+use crate::routing::RouteTable;
 use crate::shutdown::Shutdown;
 
 /// Returns the reason why requests cannot be served now, if there is one.
@@ -18,13 +17,13 @@ pub type ReadinessCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>>
 /// Load balancers check every few seconds; a later response is of no use to them.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub fn health_router(ready: ReadinessCheck, shutdown: &Shutdown) -> Router {
+pub fn health_routes(ready: ReadinessCheck, shutdown: &Shutdown) -> RouteTable {
     let shutdown = shutdown.clone();
     let ready = move || {
         let (ready, shutdown) = (ready.clone(), shutdown.clone());
         async move { check_readiness(ready, shutdown).await.map(|()| ok_response()) }
     };
-    Router::new().route("/health/live", get(async || ok_response())).route("/health/ready", get(ready))
+    RouteTable::default().get("/health/live", async || ok_response()).get("/health/ready", ready)
 }
 
 /// Whether the path is a probe, which is exempt from the rate limit and logged at debug level.

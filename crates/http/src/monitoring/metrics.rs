@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use http::Method;
 use http::header::CONTENT_TYPE;
 use parking_lot::{Mutex, RwLock};
@@ -21,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::errors::problem::Problem;
 use crate::monitoring::process_metrics::ProcessMetrics;
+use crate::routing::RouteTable;
 
 /// The bucket boundaries that OpenTelemetry recommends for HTTP request durations, in seconds.
 const BUCKETS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
@@ -149,9 +148,9 @@ impl Metrics {
     }
 }
 
-pub fn metrics_router(metrics: &Metrics) -> Router {
+pub fn metrics_routes(metrics: &Metrics) -> RouteTable {
     let metrics = metrics.clone();
-    Router::new().route("/metrics", get(async move || serve_metrics(&metrics)))
+    RouteTable::default().get("/metrics", async move || serve_metrics(&metrics))
 }
 
 fn serve_metrics(metrics: &Metrics) -> Result<Response, Problem> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::ValueType;
 use crate::comparison_op::ComparisonOp;
 use crate::field_kind::FieldId;
 use crate::values::value::StoredValue;
@@ -87,15 +88,27 @@ pub enum RuleValue {
         members: Vec<FieldId>,
     },
     /// A field of the actor's account, or of a record that its references lead to.
-    Actor { references: Vec<FieldId>, field: FieldId },
-    /// A claim of the actor's token, by its path.
-    Claim(String),
+    Actor {
+        references: Vec<FieldId>,
+        field: FieldId,
+    },
+    Claim(ClaimValue),
     /// The time of the request.
     Now,
     /// The day of the request in the application's time zone.
     Today,
     /// A field before an update.
     Old(FieldId),
+}
+
+/// A claim of the actor's token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimValue {
+    /// `org.id`
+    pub path: String,
+    /// The type of what it is compared with: a claim that is no such value is absent. `None` where it is compared with
+    /// nothing.
+    pub value_type: Option<ValueType>,
 }
 
 /// A record: a variable, or what the references of one lead to.

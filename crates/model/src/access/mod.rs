@@ -23,9 +23,10 @@ pub(crate) use crate::access::access_directives::read_access;
 pub use crate::access::access_model::{
     AccessModel, AccessRule, AccountType, FieldAccess, ListAccess, TypeAccess,
 };
-pub use crate::access::access_rule::{AccessAction, ActorPath, RecordPath, RuleTest, RuleValue};
+pub use crate::access::access_rule::{AccessAction, ActorPath, ClaimValue, RecordPath, RuleTest, RuleValue};
 pub(crate) use crate::access::actor_fields::read_actor_fields;
 pub use crate::access::expression::rule_error::RuleError;
 pub(crate) use crate::access::expression::rule_literal::source_range;
 pub(crate) use crate::access::hidden_fields::{make_nullable, mark_hidden_fields};
+pub use crate::access::rule_constants::TextComparison;
 pub use crate::access::rule_folding::{AccessVerdict, ActorFact, ActorFacts};

@@ -3,12 +3,44 @@
 use std::cmp::Ordering;
 
 use crate::values::decimal;
-use crate::{ComparisonOp, StoredValue};
+use crate::{ComparisonOp, Field, Scalar, ScalarGroup, StorageClass, StoredValue, ValueType};
+
+/// How two texts are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextComparison {
+    Exact,
+    /// As the numbers that they are.
+    Decimal,
+    /// The case of ASCII letters makes no difference, except to the order.
+    IgnoreCase,
+}
+
+impl TextComparison {
+    pub fn for_field(field: &Field) -> TextComparison {
+        match field.kind.value_type() {
+            _ if field.ignores_case => TextComparison::IgnoreCase,
+            Some(value_type) => TextComparison::for_type(value_type),
+            None => TextComparison::Exact,
+        }
+    }
+
+    pub fn for_type(value_type: &ValueType) -> TextComparison {
+        // A number that is stored as text is an exact decimal.
+        let is_decimal = |scalar: Scalar| {
+            scalar.storage_class() == StorageClass::Text && scalar.group() == ScalarGroup::Number
+        };
+        if value_type.scalar().is_some_and(is_decimal) {
+            TextComparison::Decimal
+        } else {
+            TextComparison::Exact
+        }
+    }
+}
 
 /// The result of a comparison; one with nothing is false.
-pub fn compares(left: &StoredValue, op: ComparisonOp, right: &StoredValue) -> bool {
+pub fn compares(left: &StoredValue, op: ComparisonOp, right: &StoredValue, texts: TextComparison) -> bool {
     let is_equality = matches!(op, ComparisonOp::Eq | ComparisonOp::Ne);
-    let Some(ordering) = order(left, right, is_equality) else { return false };
+    let Some(ordering) = order(left, right, is_equality, texts) else { return false };
     match op {
         ComparisonOp::Eq => ordering.is_eq(),
         ComparisonOp::Ne => ordering.is_ne(),
@@ -36,28 +68,35 @@ pub fn has_item(list: &StoredValue, item: &StoredValue) -> bool {
                 return false;
             }
         };
-        compares(&found, ComparisonOp::Eq, item)
+        compares(&found, ComparisonOp::Eq, item, TextComparison::Exact)
     })
 }
 
-fn order(left: &StoredValue, right: &StoredValue, is_equality: bool) -> Option<Ordering> {
+fn order(
+    left: &StoredValue,
+    right: &StoredValue,
+    is_equality: bool,
+    texts: TextComparison,
+) -> Option<Ordering> {
     match (left, right) {
         (StoredValue::Null, _) | (_, StoredValue::Null) => None,
         (StoredValue::Int(one), StoredValue::Int(other)) => Some(one.cmp(other)),
-        (StoredValue::Text(one), StoredValue::Text(other)) if is_equality => Some(one.cmp(other)),
-        // Decimals are stored as texts.
-        (StoredValue::Text(one), StoredValue::Text(other)) => Some(text_order(one, other)),
-        (StoredValue::Int(one), StoredValue::Text(other)) => Some(text_order(&one.to_string(), other)),
-        (StoredValue::Text(one), StoredValue::Int(other)) => Some(text_order(one, &other.to_string())),
+        (StoredValue::Text(one), StoredValue::Text(other)) => Some(match texts {
+            TextComparison::Decimal if decimal::is_canonical(one) && decimal::is_canonical(other) => {
+                decimal::compare(one, other)
+            }
+            TextComparison::IgnoreCase if is_equality => {
+                one.to_ascii_lowercase().cmp(&other.to_ascii_lowercase())
+            }
+            TextComparison::Exact | TextComparison::Decimal | TextComparison::IgnoreCase => one.cmp(other),
+        }),
+        (StoredValue::Int(one), StoredValue::Text(other)) if decimal::is_canonical(other) => {
+            Some(decimal::compare(&one.to_string(), other))
+        }
+        (StoredValue::Text(one), StoredValue::Int(other)) if decimal::is_canonical(one) => {
+            Some(decimal::compare(one, &other.to_string()))
+        }
         (one, other) => number(one)?.partial_cmp(&number(other)?),
-    }
-}
-
-fn text_order(one: &str, other: &str) -> Ordering {
-    if decimal::is_canonical(one) && decimal::is_canonical(other) {
-        decimal::compare(one, other)
-    } else {
-        one.cmp(other)
     }
 }
 
@@ -83,9 +122,9 @@ mod tests {
         use ComparisonOp::{Eq, Gt, Gte, Lt, Ne};
         for (left, op, right, expected) in [
             (text("a"), Eq, text("a"), true),
+            (text("10"), Lt, text("9"), true),
             (text("a"), Ne, text("b"), true),
             (text("01"), Eq, text("1"), false),
-            (text("9.5"), Lt, text("10"), true),
             (text("2026-05-31"), Lt, text("2026-06-01"), true),
             (StoredValue::Int(5), Eq, text("5"), true),
             (StoredValue::Int(5), Gt, text("4.5"), true),
@@ -94,7 +133,17 @@ mod tests {
             (StoredValue::Null, Ne, text("a"), false),
             (text("a"), Ne, StoredValue::Null, false),
         ] {
-            assert_eq!(compares(&left, op, &right), expected, "{left:?} {op:?} {right:?}");
+            let found = compares(&left, op, &right, TextComparison::Exact);
+            assert_eq!(found, expected, "{left:?} {op:?} {right:?}");
+        }
+        for (left, op, right, texts, expected) in [
+            ("9.5", Lt, "10", TextComparison::Decimal, true),
+            ("1.50", Eq, "1.5", TextComparison::Decimal, true),
+            ("Ada@A.org", Eq, "ada@a.ORG", TextComparison::IgnoreCase, true),
+            ("É", Eq, "é", TextComparison::IgnoreCase, false),
+            ("B", Lt, "a", TextComparison::IgnoreCase, true),
+        ] {
+            assert_eq!(compares(&text(left), op, &text(right), texts), expected, "{left} {op:?} {right}");
         }
         for (list, item, expected) in [
             (text(r#"["a", "b"]"#), text("b"), true),

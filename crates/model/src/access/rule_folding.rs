@@ -1,7 +1,7 @@
 //! Decides the parts of a rule that are about the actor alone.
 
 use crate::access::access_rule::{RuleTest, RuleValue};
-use crate::access::rule_constants;
+use crate::access::rule_constants::{self, TextComparison};
 use crate::{ComparisonOp, StoredValue};
 
 /// What is known of an actor.
@@ -10,8 +10,11 @@ pub trait ActorFacts {
 
     fn has_role(&self, role: &str) -> bool;
 
-    /// A field of the actor's account, a claim or a time.
+    /// A field of the actor's account, a claim or a time; the field of a record before a change.
     fn value(&self, value: &RuleValue) -> ActorFact;
+
+    /// How texts of this value are compared.
+    fn text_comparison(&self, value: &RuleValue) -> TextComparison;
 }
 
 /// What is known of a value that belongs to the actor or to the time of the request.
@@ -52,17 +55,18 @@ impl RuleTest {
             RuleTest::All(tests) => folded_tests(tests, actor, false, RuleTest::All),
             RuleTest::Any(tests) => folded_tests(tests, actor, true, RuleTest::Any),
             RuleTest::Not(inner) => inner.folded(actor).negated(),
-            RuleTest::Compare { left, op, right } => {
-                match (folded_value(left, actor), folded_value(right, actor)) {
+            RuleTest::Compare { left: left_value, op, right: right_value } => {
+                match (folded_value(left_value, actor), folded_value(right_value, actor)) {
                     (Some(RuleValue::Literal(left)), Some(RuleValue::Literal(right))) => {
-                        RuleTest::Constant(rule_constants::compares(&left, *op, &right))
+                        let texts = texts_of(actor, [left_value, right_value]);
+                        RuleTest::Constant(rule_constants::compares(&left, *op, &right, texts))
                     }
                     (Some(left), Some(right)) => RuleTest::Compare { left, op: *op, right },
                     (None, _) | (_, None) => RuleTest::Constant(false),
                 }
             }
             RuleTest::IsAbsent(value) => match folded_value(value, actor) {
-                Some(RuleValue::Literal(_)) => RuleTest::Constant(false),
+                Some(RuleValue::Literal(_) | RuleValue::Now | RuleValue::Today) => RuleTest::Constant(false),
                 Some(value) => RuleTest::IsAbsent(value),
                 None => RuleTest::Constant(true),
             },
@@ -72,11 +76,12 @@ impl RuleTest {
                 None => RuleTest::Constant(false),
             },
             RuleTest::OneOf { value, choices } => {
+                let texts = texts_of(actor, std::iter::once(value).chain(choices));
                 let choices: Vec<RuleValue> =
                     choices.iter().filter_map(|choice| folded_value(choice, actor)).collect();
                 match folded_value(value, actor) {
                     Some(_) if choices.is_empty() => RuleTest::Constant(false),
-                    Some(RuleValue::Literal(value)) => one_of_known(&value, choices),
+                    Some(RuleValue::Literal(value)) => one_of_known(&value, choices, texts),
                     Some(value) => RuleTest::OneOf { value, choices },
                     None => RuleTest::Constant(false),
                 }
@@ -101,10 +106,16 @@ impl RuleTest {
     }
 }
 
+/// How texts are compared in a comparison of these values.
+fn texts_of<'v>(actor: &impl ActorFacts, values: impl IntoIterator<Item = &'v RuleValue>) -> TextComparison {
+    let of_values = values.into_iter().map(|value| actor.text_comparison(value));
+    of_values.into_iter().find(|texts| *texts != TextComparison::Exact).unwrap_or(TextComparison::Exact)
+}
+
 /// Of the choices that are known, one decides or none has an effect.
-fn one_of_known(value: &StoredValue, choices: Vec<RuleValue>) -> RuleTest {
+fn one_of_known(value: &StoredValue, choices: Vec<RuleValue>, texts: TextComparison) -> RuleTest {
     let is_same = |choice: &RuleValue| match choice {
-        RuleValue::Literal(choice) => rule_constants::compares(value, ComparisonOp::Eq, choice),
+        RuleValue::Literal(choice) => rule_constants::compares(value, ComparisonOp::Eq, choice, texts),
         RuleValue::Field { .. }
         | RuleValue::Actor { .. }
         | RuleValue::Claim(_)
@@ -149,13 +160,15 @@ fn folded_tests(
 /// The value with what is known of the actor in it; `None` if it is absent.
 fn folded_value(value: &RuleValue, actor: &impl ActorFacts) -> Option<RuleValue> {
     match value {
-        RuleValue::Actor { .. } | RuleValue::Claim(_) | RuleValue::Now | RuleValue::Today => {
-            match actor.value(value) {
-                ActorFact::Known(StoredValue::Null) | ActorFact::Absent => None,
-                ActorFact::Known(known) => Some(RuleValue::Literal(known)),
-                ActorFact::Unknown => Some(value.clone()),
-            }
-        }
-        RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => Some(value.clone()),
+        RuleValue::Actor { .. }
+        | RuleValue::Claim(_)
+        | RuleValue::Now
+        | RuleValue::Today
+        | RuleValue::Old(_) => match actor.value(value) {
+            ActorFact::Known(StoredValue::Null) | ActorFact::Absent => None,
+            ActorFact::Known(known) => Some(RuleValue::Literal(known)),
+            ActorFact::Unknown => Some(value.clone()),
+        },
+        RuleValue::Literal(_) | RuleValue::Field { .. } => Some(value.clone()),
     }
 }

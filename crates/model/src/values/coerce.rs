@@ -64,6 +64,17 @@ pub(crate) fn coerce_literal(
         .map_err(|violations| violations.into_iter().next().map(|first| first.message).unwrap_or_default())
 }
 
+/// A claim as a value of this type; `None` if it is none. Without a type, whatever single value it is.
+pub fn coerce_claim(model: &Model, value_type: Option<&ValueType>, claim: &Value) -> Option<StoredValue> {
+    if matches!(claim, Value::Null | Value::List(_) | Value::Object(_)) {
+        return None;
+    }
+    match value_type {
+        Some(value_type) => coerce_literal(model.into(), value_type, claim).ok(),
+        None => coerce_plain(Scalar::Json, claim).ok(),
+    }
+}
+
 /// Validates an item that a list may contain: only the type.
 pub fn coerce_item(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     let label = FieldLabel(&field.name);

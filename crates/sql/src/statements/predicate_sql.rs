@@ -201,20 +201,32 @@ impl<'m> PredicateWriter<'m> {
                     term
                 }
             },
-            Predicate::LinkedFrom { owner, field, .. } => {
-                let list = &self.model.record(*owner).field(*field).kind;
-                if let Some(inverse) = list.inverse() {
-                    let reference = joined_column(scope.record.field(inverse.field));
-                    return format!("{} = {}", scope.column(self.dialect, &reference), self.next_parameter());
-                }
-                let Some(link) = list.link() else { return "1 = 0".to_owned() };
-                let [table, own, other] = [&link.table, &link.own_column, &link.other_column]
-                    .map(|name| self.dialect.quote_name(name));
-                let (target, id) = (scope.column(self.dialect, "id"), self.next_parameter());
-                format!("{target} IN (SELECT {other} FROM {table} WHERE {own} = {id})")
-            }
+            Predicate::LinkedFrom { owner, field, .. } => self.linked_sql(scope, *owner, *field),
             Predicate::Never => "1 = 0".to_owned(),
         }
+    }
+
+    /// Whether the list of a record leads to this one. Where there are rules, the record that has the list must be seen
+    /// with it: the keys that lists are joined by say nothing of that.
+    fn linked_sql(&mut self, scope: &TableScope<'m>, owner: RecordTypeId, field: FieldId) -> String {
+        let (owner, id) = (self.model.record(owner), self.next_parameter());
+        let list = owner.field(field);
+        let linked = if let Some(inverse) = list.kind.inverse() {
+            let reference = joined_column(scope.record.field(inverse.field));
+            format!("{} = {id}", scope.column(self.dialect, &reference))
+        } else if let Some(link) = list.kind.link() {
+            let [table, own, other] =
+                [&link.table, &link.own_column, &link.other_column].map(|name| self.dialect.quote_name(name));
+            let target = scope.column(self.dialect, "id");
+            format!("{target} IN (SELECT {other} FROM {table} WHERE {own} = {id})")
+        } else {
+            return "1 = 0".to_owned();
+        };
+        if self.model.access.is_none() {
+            return linked;
+        }
+        let [table, key] = [&owner.table, &list_key(list)].map(|name| self.dialect.quote_name(name));
+        format!("({linked} AND EXISTS (SELECT 1 FROM {table} AS o WHERE o.{key} = {id}))")
     }
 
     fn joined_sql(&mut self, scope: &TableScope<'m>, predicates: &[Predicate], separator: &str) -> String {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::access::access_rule::{AccessAction, RecordPath, RuleTest, RuleValue};
+use crate::access::access_rule::{AccessAction, ClaimValue, RecordPath, RuleTest, RuleValue};
 use crate::access::expression::rule_error::RuleError;
 use crate::access::expression::rule_mistakes::{
     compared_condition, constant_comparison, list_misuse, no_condition, path_span,
@@ -18,6 +18,10 @@ use crate::access::expression::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
 use crate::access::expression::value_kind::{TypedOperand, TypedValue, ValueKind};
 use crate::naming::names;
 use crate::{ComparisonOp, RecordType, RecordTypeId, StoredValue, Value, ValueType};
+
+/// Of a claim that is compared with another one.
+const UNKNOWN_TYPE: &str =
+    "the type of this comparison is unknown: compare a claim with a field or a literal";
 
 /// Resolves a rule about a record of this type.
 pub fn resolve_rule(
@@ -200,9 +204,20 @@ impl<'a> RuleResolver<'a> {
     fn resolve_membership(&mut self, item: &SyntaxNode, list: &SyntaxNode) -> Resolved<RuleTest> {
         let typed = self.resolve_value(item)?;
         if let SyntaxKind::List(choices) = &list.kind {
-            let kind = typed.kind.clone();
-            let choices = choices.iter().map(|choice| {
-                let typed = self.resolve_value(choice)?;
+            let choices = choices.iter().map(|choice| Ok((self.resolve_value(choice)?, choice)));
+            let choices = choices.collect::<Resolved<Vec<_>>>()?;
+            // A claim has the type of the first choice that has one.
+            let kind = match typed.kind.clone() {
+                ValueKind::Open => {
+                    let kinds = choices.iter().map(|(choice, _)| match &choice.kind {
+                        ValueKind::Open => choice.value.literal_kind(),
+                        kind @ (ValueKind::Record { .. } | ValueKind::Value(_)) => Some(kind.clone()),
+                    });
+                    kinds.flatten().next().unwrap_or(ValueKind::Open)
+                }
+                kind @ (ValueKind::Record { .. } | ValueKind::Value(_)) => kind,
+            };
+            let choices = choices.into_iter().map(|(typed, choice)| {
                 if !typed.kind.fits(&kind) || matches!(typed.value, TypedOperand::Null) {
                     let message = format!("{} is compared with values of type {}", kind, typed.kind);
                     return Err(RuleError::new(choice.span.clone(), "RULE_TYPE", message).into());
@@ -239,6 +254,13 @@ impl<'a> RuleResolver<'a> {
             RuleError { help, ..error.label("unknown name") }
         };
         match typed.value {
+            TypedOperand::Value(RuleValue::Claim(claim)) => match kind.value_type() {
+                Some(value_type) => {
+                    let value_type = Some(value_type.clone());
+                    Ok(RuleValue::Claim(ClaimValue { value_type, ..claim }))
+                }
+                None => Err(mistake(UNKNOWN_TYPE.to_owned()).into()),
+            },
             TypedOperand::Value(value) => Ok(value),
             TypedOperand::Null => Err(mistake("null is not a value here".to_owned()).into()),
             TypedOperand::Name(name) => match kind.value_type() {
@@ -255,9 +277,7 @@ impl<'a> RuleResolver<'a> {
             },
             TypedOperand::Literal(value) => {
                 let Some(value_type) = kind.value_type() else {
-                    let message =
-                        "the type of this comparison is unknown: compare a claim with a field or a literal";
-                    return Err(mistake(message.to_owned()).into());
+                    return Err(mistake(UNKNOWN_TYPE.to_owned()).into());
                 };
                 let coerced = self.names.coerce(value_type, &value);
                 coerced.map(RuleValue::Literal).map_err(|message| mistake(message).into())
@@ -277,7 +297,10 @@ impl<'a> RuleResolver<'a> {
                 Ok(literal(value))
             }
             SyntaxKind::Claim(path) => Ok(TypedValue {
-                value: TypedOperand::Value(RuleValue::Claim(path.clone())),
+                value: TypedOperand::Value(RuleValue::Claim(ClaimValue {
+                    path: path.clone(),
+                    value_type: None,
+                })),
                 kind: ValueKind::Open,
             }),
             SyntaxKind::Path(path) => match self.resolve_path(path)? {

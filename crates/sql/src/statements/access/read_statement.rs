@@ -1,16 +1,15 @@
 //! [`ReadStatement`]: a statement that reads no more than an actor can see.
 
 use trefoil_engine::AccessView;
-use trefoil_model::StoredValue;
 
-use crate::statements::access::rule_parameters::RuleParameters;
+use crate::statements::access::rule_parameters::RuleName;
 use crate::statements::sql_parameter::SqlParameter;
 
 /// A statement with the rules that it asks, whose values follow its own parameters.
 #[derive(Debug, Clone, Default)]
 pub struct ReadStatement {
     pub sql: String,
-    pub rules: Vec<RuleParameters>,
+    pub rules: Vec<RuleName>,
 }
 
 impl ReadStatement {
@@ -23,7 +22,7 @@ impl ReadStatement {
     pub fn add_parameters<'a>(&self, view: Option<&'a AccessView>, into: &mut Vec<SqlParameter<'a>>) {
         let Some(view) = view else { return };
         for rule in &self.rules {
-            rule.add_values(view, &|_| StoredValue::Null, into);
+            rule.add_values(view, into);
         }
     }
 }

@@ -11,7 +11,7 @@ use trefoil_model::naming::names::{VERSION_COLUMN, key_column};
 use trefoil_model::{Field, FieldId, Model, RecordTypeId};
 
 use crate::statements::access::read_statement::ReadStatement;
-use crate::statements::access::rule_parameters::{RuleName, RuleParameters};
+use crate::statements::access::rule_parameters::RuleName;
 use crate::statements::access::rule_sql::{RuleScope, RuleWriter};
 use crate::statements::dialect::Dialect;
 
@@ -126,7 +126,7 @@ impl RecordViews<'_> {
         record: RecordTypeId,
         images: Option<ImageSource<'_>>,
         writer: &mut RuleWriter<'_>,
-        rules: &mut Vec<RuleParameters>,
+        rules: &mut Vec<RuleName>,
     ) -> Option<String> {
         let images = images.filter(|images| images.record == record);
         let owner = self.model.record(record);
@@ -157,7 +157,7 @@ impl RecordViews<'_> {
         id: FieldId,
         field: &Field,
         writer: &mut RuleWriter<'_>,
-        rules: &mut Vec<RuleParameters>,
+        rules: &mut Vec<RuleName>,
         columns: &mut Vec<String>,
     ) {
         let own = |name: &str| format!("{ROW}.{}", self.dialect.quote_name(name));
@@ -179,7 +179,7 @@ impl RecordViews<'_> {
             columns.push(own(&field.column));
             return;
         }
-        let term = |writer: &mut RuleWriter<'_>, rules: &mut Vec<RuleParameters>| {
+        let term = |writer: &mut RuleWriter<'_>, rules: &mut Vec<RuleName>| {
             self.rule_term(RuleName::ReadField(record, id), scope(), writer, rules)
         };
         let mut terms: Vec<String> = term(writer, rules).into_iter().collect();
@@ -206,14 +206,14 @@ impl RecordViews<'_> {
         rule: RuleName,
         scope: RuleScope,
         writer: &mut RuleWriter<'_>,
-        rules: &mut Vec<RuleParameters>,
+        rules: &mut Vec<RuleName>,
     ) -> Option<String> {
         let test = &rule.of(self.view?).test;
         if *test == RuleTest::Constant(true) {
             return None;
         }
-        let (sql, classes) = writer.rule_sql(test, scope);
-        rules.push(RuleParameters { rule, classes });
+        let sql = writer.rule_sql(test, scope);
+        rules.push(rule);
         Some(format!("({sql})"))
     }
 }

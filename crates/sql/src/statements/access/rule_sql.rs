@@ -1,11 +1,8 @@
 //! Rules as SQL terms. Rules see all data: tables are named so that no view of an actor stands in for them.
 
 use trefoil_model::access::{RecordPath, RuleTest, RuleValue};
-use trefoil_model::{
-    ComparisonOp, Field, FieldId, Model, RecordTypeId, Relation, Scalar, StorageClass, ValueType,
-};
+use trefoil_model::{ComparisonOp, Field, FieldId, Model, RecordTypeId, Relation, ValueType};
 
-use crate::statements::access::rule_parameters::ParameterClass;
 use crate::statements::dialect::{Dialect, ValueComparison};
 
 /// A record that a term tests.
@@ -22,8 +19,6 @@ pub struct RuleWriter<'m> {
     /// The number of the last parameter so far.
     parameter_count: usize,
     table_count: usize,
-    /// The kind of each parameter of the rule that is written, in order.
-    classes: Vec<ParameterClass>,
 }
 
 /// A value in a rule as SQL.
@@ -36,7 +31,7 @@ struct RuleOperand<'m> {
 
 impl<'m> RuleWriter<'m> {
     pub fn new(dialect: Dialect, model: &'m Model, parameter_count: usize) -> RuleWriter<'m> {
-        RuleWriter { dialect, model, parameter_count, table_count: 0, classes: Vec::new() }
+        RuleWriter { dialect, model, parameter_count, table_count: 0 }
     }
 
     /// The name of a record's table behind all views.
@@ -49,10 +44,9 @@ impl<'m> RuleWriter<'m> {
         }
     }
 
-    /// A rule about one record, with the kinds of its parameters.
-    pub fn rule_sql(&mut self, test: &RuleTest, scope: RuleScope) -> (String, Vec<ParameterClass>) {
-        let sql = self.test_sql(test, &mut vec![scope]);
-        (sql, std::mem::take(&mut self.classes))
+    /// A rule about one record.
+    pub fn rule_sql(&mut self, test: &RuleTest, scope: RuleScope) -> String {
+        self.test_sql(test, &mut vec![scope])
     }
 
     pub fn next_alias(&mut self) -> String {
@@ -70,27 +64,24 @@ impl<'m> RuleWriter<'m> {
             RuleTest::Not(inner) => format!("({}) IS NOT TRUE", self.test_sql(inner, scopes)),
             RuleTest::Compare { left, op, right } => self.comparison(left, *op, right, scopes),
             RuleTest::IsAbsent(value) => {
-                let operand = self.operand(value, None, scopes);
+                let operand = self.operand(value, scopes);
                 format!("{} IS NULL", operand.sql)
             }
             RuleTest::IsTrue(value) => {
-                let operand = self.operand(value, None, scopes);
+                let operand = self.operand(value, scopes);
                 match self.dialect {
                     Dialect::Sqlite => format!("{} = 1", operand.sql),
                     Dialect::Postgres => format!("{} = true", operand.sql),
                 }
             }
             RuleTest::OneOf { value, choices } => {
-                let sides = [value].into_iter().chain(choices);
-                let known = sides.clone().find_map(|value| self.type_of(value, scopes));
-                let own = self.operand(value, known.as_ref(), scopes);
-                let comparison = self.comparison_of([&own]);
-                let key = self.dialect.equality_key(comparison, &own.sql);
-                let choices = choices.iter().map(|choice| {
-                    let choice = self.operand(choice, known.as_ref(), scopes);
-                    self.dialect.equality_key(comparison, &choice.sql)
-                });
-                format!("{key} IN ({})", choices.collect::<Vec<_>>().join(", "))
+                let own = self.operand(value, scopes);
+                let choices: Vec<RuleOperand<'m>> =
+                    choices.iter().map(|choice| self.operand(choice, scopes)).collect();
+                let comparison = Self::comparison_of(std::iter::once(&own).chain(&choices));
+                let key = |operand: &RuleOperand<'_>| self.dialect.equality_key(comparison, &operand.sql);
+                let choices: Vec<String> = choices.iter().map(key).collect();
+                format!("{} IN ({})", key(&own), choices.join(", "))
             }
             RuleTest::HasItem { list, item } => {
                 let list_type = self.type_of(list, scopes);
@@ -98,8 +89,8 @@ impl<'m> RuleWriter<'m> {
                     Some(ValueType::List(item)) => Some(item.value_type.clone()),
                     Some(_) | None => self.type_of(item, scopes),
                 };
-                let list = self.operand(list, list_type.as_ref(), scopes);
-                let item = self.operand(item, item_type.as_ref(), scopes);
+                let list = self.operand(list, scopes);
+                let item = self.operand(item, scopes);
                 let column = match (self.dialect, list.value_type) {
                     (Dialect::Postgres, None) => format!("CAST({} AS json)", list.sql),
                     (Dialect::Postgres, Some(_)) | (Dialect::Sqlite, _) => list.sql,
@@ -123,9 +114,8 @@ impl<'m> RuleWriter<'m> {
         right: &RuleValue,
         scopes: &[RuleScope],
     ) -> String {
-        let known = self.type_of(left, scopes).or_else(|| self.type_of(right, scopes));
-        let [left, right] = [left, right].map(|value| self.operand(value, known.as_ref(), scopes));
-        let comparison = self.comparison_of([&left, &right]);
+        let [left, right] = [left, right].map(|value| self.operand(value, scopes));
+        let comparison = Self::comparison_of([&left, &right]);
         let dialect = self.dialect;
         let sign = match op {
             ComparisonOp::Eq => "=",
@@ -144,13 +134,16 @@ impl<'m> RuleWriter<'m> {
         format!("{} {sign} {}", key(&left), key(&right))
     }
 
-    fn comparison_of<const N: usize>(&self, operands: [&RuleOperand<'_>; N]) -> ValueComparison {
-        let of = |operand: &&RuleOperand<'_>| match (operand.field, &operand.value_type) {
+    fn comparison_of<'o>(operands: impl IntoIterator<Item = &'o RuleOperand<'m>>) -> ValueComparison
+    where
+        'm: 'o,
+    {
+        let of = |operand: &RuleOperand<'_>| match (operand.field, &operand.value_type) {
             (Some(field), _) if field.ignores_case => Some(ValueComparison::IgnoreCase),
             (_, Some(value_type)) => Some(ValueComparison::for_type(value_type)),
             (_, None) => None,
         };
-        operands.iter().find_map(of).unwrap_or(ValueComparison::Plain)
+        operands.into_iter().find_map(of).unwrap_or(ValueComparison::Plain)
     }
 
     /// The type of a value of a record.
@@ -184,16 +177,9 @@ impl<'m> RuleWriter<'m> {
         Some((inner, names))
     }
 
-    /// `known` is the type of the value, or of what it is compared with.
-    fn operand(
-        &mut self,
-        value: &RuleValue,
-        known: Option<&ValueType>,
-        scopes: &[RuleScope],
-    ) -> RuleOperand<'m> {
+    fn operand(&mut self, value: &RuleValue, scopes: &[RuleScope]) -> RuleOperand<'m> {
         let RuleValue::Field { record, field, members } = value else {
             self.parameter_count += 1;
-            self.classes.push(ParameterClass::of(known));
             let sql = self.dialect.parameter_mark(self.parameter_count);
             return RuleOperand { sql, value_type: None, field: None };
         };
@@ -298,19 +284,5 @@ impl<'m> RuleWriter<'m> {
         let test = self.test_sql(test, scopes);
         scopes.pop();
         format!("EXISTS (SELECT 1 FROM {from} WHERE {is_related} AND ({test}))")
-    }
-}
-
-impl ParameterClass {
-    fn of(value_type: Option<&ValueType>) -> ParameterClass {
-        match value_type {
-            Some(value_type) if value_type.scalar() == Some(Scalar::Boolean) => ParameterClass::Boolean,
-            Some(value_type) => match value_type.storage_class() {
-                StorageClass::Integer => ParameterClass::Integer,
-                StorageClass::Real => ParameterClass::Real,
-                StorageClass::Text => ParameterClass::Text,
-            },
-            None => ParameterClass::Text,
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! What the rules ask of a write: checks to run before and after it, in its transaction.
 
 use trefoil_engine::AccessView;
-use trefoil_model::access::{AccessVerdict, RuleTest, RuleValue};
+use trefoil_model::access::{AccessVerdict, ActorFact, ActorFacts, RuleTest, RuleValue, TextComparison};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::values::coerce::coerce_comparable;
@@ -11,7 +11,7 @@ use trefoil_model::{
 
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::record_views::RecordViews;
-use crate::statements::access::rule_parameters::{RuleName, RuleParameters};
+use crate::statements::access::rule_parameters::{RuleName, test_values};
 use crate::statements::access::rule_sql::{RuleScope, RuleWriter};
 use crate::statements::constraint_errors::missing_target;
 use crate::statements::dialect::{Dialect, ValueComparison};
@@ -146,7 +146,7 @@ impl<'a> WriteRules<'a> {
             Dialect::Sqlite => "",
             Dialect::Postgres => " FOR UPDATE OF g",
         };
-        check.finish(&condition, lock, parameters, &[], (expected_rows, expected_version))
+        check.finish(&condition, lock, parameters, (expected_rows, expected_version))
     }
 
     /// After records were created. Fields with their default count as not given.
@@ -189,15 +189,17 @@ impl<'a> WriteRules<'a> {
                 check.add_field(owner.field(*field), rule, "1 = 0");
             }
         }
-        check.finish(&self.has_id(1), "", parameters, &[], (0, None))
+        check.finish(&self.has_id(1), "", parameters, (0, None))
     }
 
     /// After records were updated; the rule may compare them with what they were.
     fn after_update(self, record: RecordTypeId, ids: Vec<CellValue<'a>>, old: &OldValues) -> WriteCheck<'a> {
         let parameters = vec![SqlParameter::Keys(ids)];
         let mut check = CheckWriter::new(self, record, parameters.len());
-        check.add_rule(CheckedColumn::Rule(RuleName::UpdateTo(record)), RuleName::UpdateTo(record));
-        check.finish(&self.has_id(1), "", parameters, old, (0, None))
+        let rule = RuleName::UpdateTo(record);
+        let fields = OldFields { model: self.model, record, values: old };
+        check.add_test(CheckedColumn::Rule(rule), rule.of(self.view).test.folded(&fields));
+        check.finish(&self.has_id(1), "", parameters, (0, None))
     }
 
     /// After these records were updated: one check, or one for each where the rule compares it with what it was.
@@ -292,7 +294,14 @@ struct CheckWriter<'a> {
     writer: RuleWriter<'a>,
     columns: Vec<CheckedColumn>,
     selected: Vec<String>,
-    asked: Vec<RuleParameters>,
+    /// The tests whose values are its parameters, in order.
+    asked: Vec<AskedTest>,
+}
+
+enum AskedTest {
+    Rule(RuleName),
+    /// What is left of a rule for one record.
+    Rest(RuleTest),
 }
 
 impl<'a> CheckWriter<'a> {
@@ -308,9 +317,16 @@ impl<'a> CheckWriter<'a> {
 
     fn rule_sql(&mut self, rule: RuleName) -> String {
         let scope = RuleScope { record: self.record, alias: ROW.to_owned() };
-        let (sql, classes) = self.writer.rule_sql(&rule.of(self.rules.view).test, scope);
-        self.asked.push(RuleParameters { rule, classes });
+        let sql = self.writer.rule_sql(&rule.of(self.rules.view).test, scope);
+        self.asked.push(AskedTest::Rule(rule));
         sql
+    }
+
+    fn add_test(&mut self, column: CheckedColumn, test: RuleTest) {
+        let scope = RuleScope { record: self.record, alias: ROW.to_owned() };
+        let sql = self.writer.rule_sql(&test, scope);
+        self.asked.push(AskedTest::Rest(test));
+        self.add(column, format!("CASE WHEN {sql} THEN 1 ELSE 0 END"));
     }
 
     fn add_rule(&mut self, column: CheckedColumn, rule: RuleName) {
@@ -325,8 +341,8 @@ impl<'a> CheckWriter<'a> {
             let (target, alias) = (reference.target, self.writer.next_alias());
             let rule = RuleName::Read(target);
             let scope = RuleScope { record: target, alias: alias.clone() };
-            let (test, classes) = self.writer.rule_sql(&rule.of(self.rules.view).test, scope);
-            self.asked.push(RuleParameters { rule, classes });
+            let test = self.writer.rule_sql(&rule.of(self.rules.view).test, scope);
+            self.asked.push(AskedTest::Rule(rule));
             let (table, key) = (self.writer.table(target), self.rules.dialect.quote_name(&field.column));
             terms += &format!(
                 "EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.\"id\" = {ROW}.{key} AND ({test})) AND "
@@ -346,18 +362,19 @@ impl<'a> CheckWriter<'a> {
         condition: &str,
         lock: &str,
         mut parameters: Vec<SqlParameter<'a>>,
-        old: &[(FieldId, StoredValue)],
         (expected_rows, expected_version): (usize, Option<i64>),
     ) -> WriteCheck<'a> {
         let table = self.writer.table(self.record);
         let selected = self.selected.join(", ");
         let sql = format!("SELECT {selected} FROM {table} AS {ROW} WHERE {condition}{lock}");
-        let old_value = |field: FieldId| {
-            let found = old.iter().find(|(known, _)| *known == field);
-            found.map_or(StoredValue::Null, |(_, value)| value.clone())
-        };
-        for rule in &self.asked {
-            rule.add_values(self.rules.view, &old_value, &mut parameters);
+        for asked in self.asked {
+            match asked {
+                AskedTest::Rule(rule) => rule.add_values(self.rules.view, &mut parameters),
+                AskedTest::Rest(test) => {
+                    let values = test_values(&test, self.rules.view);
+                    parameters.extend(values.cloned().map(SqlParameter::Owned));
+                }
+            }
         }
         let (view, columns) = (self.rules.view, self.columns);
         WriteCheck { sql, parameters, view, columns, expected_rows, expected_version }
@@ -422,6 +439,43 @@ impl WriteCheck<'_> {
         match row[position] {
             StoredValue::Int(found) if found != expected => Err(Error::Stale { expected, found }),
             StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) | StoredValue::Text(_) => Ok(()),
+        }
+    }
+}
+
+/// A record before a change, for the rest of a rule that was folded for its actor.
+struct OldFields<'a> {
+    model: &'a Model,
+    record: RecordTypeId,
+    values: &'a [(FieldId, StoredValue)],
+}
+
+impl ActorFacts for OldFields<'_> {
+    fn is_signed_in(&self) -> bool {
+        false
+    }
+
+    fn has_role(&self, _: &str) -> bool {
+        false
+    }
+
+    fn value(&self, value: &RuleValue) -> ActorFact {
+        let RuleValue::Old(field) = value else { return ActorFact::Unknown };
+        match self.values.iter().find(|(known, _)| known == field) {
+            Some((_, StoredValue::Null)) | None => ActorFact::Absent,
+            Some((_, value)) => ActorFact::Known(value.clone()),
+        }
+    }
+
+    fn text_comparison(&self, value: &RuleValue) -> TextComparison {
+        match value {
+            RuleValue::Old(field) => TextComparison::for_field(self.model.record(self.record).field(*field)),
+            RuleValue::Actor { .. }
+            | RuleValue::Claim(_)
+            | RuleValue::Now
+            | RuleValue::Today
+            | RuleValue::Literal(_)
+            | RuleValue::Field { .. } => TextComparison::Exact,
         }
     }
 }
