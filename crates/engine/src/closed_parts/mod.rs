@@ -66,7 +66,7 @@ impl Engine {
         let mut hash = Xxh3::new();
         hash.update(&view.rules.shape.to_le_bytes());
         for rule in access.calls.values() {
-            hash.update(&[u8::from(view.require_rule(Some(rule)).is_ok())]);
+            hash.update(&[u8::from(view.require_rule(self.model(), Some(rule)).is_ok())]);
         }
         Some(hash.digest128())
     }

@@ -5,7 +5,7 @@ mod where_literal;
 
 use serde_json::{Value as Json, json};
 
-use trefoil_model::access::AccessAction;
+use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::values::example_values;
 use trefoil_model::{
     Argument, Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, RootField, RootKind,
@@ -252,6 +252,13 @@ impl DocumentTemplate<'_> {
                 Some(field) if field.kind.is_id() => self
                     .id_text(record)
                     .map(|id| graphql_literal(model, inner.ty.inner_name(), None, &json!(id))),
+                // `post: { id: … }` beside `postId`.
+                Some(field)
+                    if field.kind.relation().is_some()
+                        && model.schema.get_input_object(inner.ty.inner_name()).is_some() =>
+                {
+                    None
+                }
                 Some(field) => self.values.get(&field.input_name).map(|value| {
                     graphql_literal(model, inner.ty.inner_name(), field.kind.value_type(), value)
                 }),
@@ -392,7 +399,12 @@ pub fn selection_text(
     let owner = model.record(record);
     // A type without a key has one that the schema does not show.
     let is_declared = |field: &Field| model.schema.type_field(&owner.name, &field.name).is_ok();
-    let is_hidden = |id: usize| view.is_some_and(|view| view.hides_field(record, FieldId(id)));
+    // Of records that may be written but not read, the id is shown.
+    let is_hidden = |id: usize| {
+        let is_unread = |view: &AccessView| view.verdict(AccessAction::Read, record) == AccessVerdict::No;
+        let is_key = owner.id_field() == FieldId(id);
+        view.is_some_and(|view| view.hides_field(record, FieldId(id)) || (is_unread(view) && !is_key))
+    };
     let is_shown = |(id, field): &(usize, &Field)| is_declared(field) && !is_hidden(*id);
     let fields = owner.fields.iter().enumerate().filter(is_shown);
     let words = fields.filter_map(|(_, field)| field_selection_text(model, field, reference_selection));

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use apollo_compiler::Schema;
 
 use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, RecordChange, RecordMerge};
+use trefoil_model::RootKind;
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, Result};
 
 use crate::describe::actor_schema::ActorSchema;
@@ -161,6 +163,10 @@ impl OperationExecution<'_> {
         if let Some(change) = self.change {
             let (record, selection) = (root.builtin.record, root.selection.clone());
             return Ok(Operation::ReadImage { record, image: change.image.clone(), selection });
+        }
+        // Who may read nothing of it is told nothing of its names either.
+        if root.builtin.verb.root_kind() == RootKind::Query {
+            self.engine.require(AccessAction::Read, root.builtin.record)?;
         }
         let values = root.arguments.values_by_position(&self.variables)?;
         let (model, limits) = (self.engine.model(), self.engine.limits());

@@ -63,6 +63,8 @@ impl RuleSources {
         if own.is_some_and(|own| matches!(own.rule, WrittenRule::Constant(false))) {
             return Vec::new();
         }
-        own.into_iter().chain(self.schema.rule(action)).cloned().collect()
+        // A schema has no rule of its own for records as they would be: whom it lets update, it lets update to anything.
+        let everywhere = if action == AccessAction::UpdateTo { AccessAction::Update } else { action };
+        own.into_iter().chain(self.schema.rule(everywhere)).cloned().collect()
     }
 }
