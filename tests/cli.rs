@@ -138,7 +138,8 @@ fn invalid_value_is_one_line_with_its_location() {
         assert!(!said.out.contains("s3cret") && !said.err.contains("s3cret"), "{}{}", said.out, said.err);
     }
     trefoil(&with_manifest(""), &["serve", "app", "--host", "0.0.0.0"], &[]).refused_with(
-        "host 0.0.0.0 accepts connections from other machines without authentication: add --open to allow this",
+        "other machines can reach host 0.0.0.0, and without rules (@allow) all of them may read and change everything: \
+         add --open to allow this",
     );
 }
 

@@ -47,7 +47,7 @@ pub struct Config {
     pub database_timeout: Duration,
     /// Whether nodes announce changes with NOTIFY; otherwise they poll ten times a second.
     pub database_notify: bool,
-    /// Allows listening beyond loopback without authentication.
+    /// Allows listening beyond loopback although the schema has no rules.
     pub open: bool,
     /// Reloads the schema when its files change.
     pub watch: bool,

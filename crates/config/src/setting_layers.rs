@@ -111,7 +111,7 @@ fn setting_of_variable(name: &str) -> Result<Option<&'static Setting>, String> {
         return Ok(Some(setting));
     }
     if name.starts_with("TREFOIL_AUTH") {
-        return Err(format!("{name}: authentication is not supported yet"));
+        return Err(format!("{name}: issuers of tokens are in trefoil.toml alone, as [[auth.jwt]]"));
     }
     let known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
     let hint = match nearest_name(name, known.iter().map(String::as_str)) {
@@ -261,7 +261,7 @@ mod tests {
         assert!(mistakes[0].starts_with("trefoil.toml:1: \"big\" is not a size"), "{}", mistakes[0]);
         assert_eq!(mistakes[1], "TREFOIL_PROT: unknown setting; did you mean TREFOIL_PORT?");
         assert!(mistakes[2].starts_with("TREFOIL_PORT: \"x\" is not a port"), "{}", mistakes[2]);
-        assert!(mistakes[3].contains("is not supported yet"), "{}", mistakes[3]);
+        assert!(mistakes[3].contains("[[auth.jwt]]"), "{}", mistakes[3]);
         assert!(mistakes[4].starts_with("--host: "), "{}", mistakes[4]);
     }
 

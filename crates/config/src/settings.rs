@@ -72,7 +72,7 @@ pub static SETTINGS: &[Setting] = &[
         "open",
         SwitchSyntax,
         open,
-        "Allow connections from other machines, although there is no authentication"
+        "Allow connections from other machines, although the schema has no rules"
     ),
     setting!("watch", SwitchSyntax, watch, "Reload the schema when its files change"),
     setting!(

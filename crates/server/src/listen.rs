@@ -20,7 +20,8 @@ pub async fn bind_listeners(config: &Config, is_protected: bool) -> Result<Vec<T
     let is_reachable = addresses.iter().any(|address| !address.to_canonical().is_loopback());
     if is_reachable && !config.open && !is_protected {
         return Err(format!(
-            "host {host} accepts connections from other machines without authentication: add --open to allow this"
+            "other machines can reach host {host}, and without rules (@allow) all of them may read and change everything: \
+             add --open to allow this"
         ));
     }
     let error = match bind_all(&addresses, port).await {
