@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trefoil_model::Model;
 
+use crate::closed_parts::closed_names::{NameMap, add_name};
 use crate::closed_parts::input_members::{InputMeaning, InputReader, InputUse};
-use crate::closed_parts::{NameMap, add_name};
 
 /// A member of an input object or a value of an enum, as it is used in one place.
 struct UsedMember {

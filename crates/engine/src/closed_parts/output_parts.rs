@@ -8,9 +8,9 @@ use trefoil_model::{FieldId, Model, RecordTypeId, Relation, RelationSummary, Roo
 use crate::abstract_operation::AbstractOperation;
 use crate::arguments::roles::member_role;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
+use crate::closed_parts::closed_names::{ClosedParts, add_name};
 use crate::closed_parts::input_members::{InputMeaning, InputReader};
 use crate::closed_parts::input_parts::InputWalk;
-use crate::closed_parts::{ClosedParts, add_name};
 use crate::engine::{Engine, ResolverBinding};
 use crate::operation::MeasureFunction;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use trefoil_graphql::{GraphqlReply, GraphqlRequest, RequestContext};
 use trefoil_model::Value;
 
-use super::{FaceStage, actor, stage};
+use super::{FaceStage, actor, stage, stage_of};
 
 impl FaceStage {
     /// The messages of a rejected document.
@@ -109,4 +109,100 @@ async fn parameters_and_bodies_suggest_what_is_open_to_all() {
             assert_eq!(reply.status.as_u16(), if is_refused { 403 } else { 400 }, "{path} {told}");
         }
     }
+}
+
+const ABSTRACT_SCHEMA: &str = r#"
+interface Node { id: ID! }
+interface Named { name: String }
+union Found = Thing | Secret
+enum ThingOrder { NAME_ASC CODE_DESC }
+input ThingInput { name: String! code: String! }
+input NameInput { name: String }
+type Query {
+  node(id: ID!): Node
+  allNamed: [Named!]!
+  founds: [Found!]!
+  things(orderBy: ThingOrder = CODE_DESC): [Thing!]!
+  thingByCode(code: String!): Thing
+  secrets: [Secret!]!
+}
+type Mutation {
+  createThing(input: ThingInput!): Thing
+  updateThing(id: ID!, input: NameInput!): Thing
+  createSecret(name: String): Secret
+}
+type Thing implements Node & Named @allow(read: "signedIn", write: "role(READER, EDITOR)") {
+  id: ID!
+  name: String
+  code: String @unique @allow(read: "role(EDITOR)", write: "role(EDITOR)")
+}
+type Secret implements Node & Named @allow(read: "role(EDITOR)", create: "role(READER, EDITOR)") {
+  id: ID!
+  name: String @allow(read: "role(CHIEF)")
+}
+"#;
+
+/// All names of a description, as they would stand in a schema. That it is valid is asserted where it is made.
+async fn described(stage: &FaceStage, roles: &[&str]) -> Vec<String> {
+    let query = "{ __schema { types { name fields { name args { name defaultValue } } inputFields { name }
+        enumValues { name } possibleTypes { name } } } }";
+    let told = stage.graphql(roles, query).await;
+    let list = |part: &serde_json::Value| part.as_array().cloned().unwrap_or_default();
+    let name = |part: &serde_json::Value| part["name"].as_str().expect("a name").to_owned();
+    let mut found = Vec::new();
+    for ty in list(&told["data"]["__schema"]["types"]) {
+        let own = name(&ty);
+        if own.starts_with("__") {
+            continue;
+        }
+        for kind in ["fields", "inputFields", "enumValues", "possibleTypes"] {
+            found.extend(list(&ty[kind]).iter().map(|part| format!("{own}.{}", name(part))));
+        }
+        for field in list(&ty["fields"]) {
+            for argument in list(&field["args"]) {
+                let default = argument["defaultValue"].as_str().map(|text| format!("={text}"));
+                let path = format!("{own}.{}.{}", name(&field), name(&argument));
+                found.push(format!("{path}{}", default.unwrap_or_default()));
+            }
+        }
+    }
+    found.retain(|name| !name.starts_with("_"));
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn interfaces_unions_and_inputs_shrink_to_what_is_open() {
+    let stage = stage_of(ABSTRACT_SCHEMA).await;
+    let reader = described(&stage, &["READER"]).await;
+    let expected = [
+        "Mutation.createSecret",
+        "Mutation.createSecret.name",
+        "Mutation.updateThing",
+        "Mutation.updateThing.id",
+        "Mutation.updateThing.input",
+        "NameInput.name",
+        "Node.Thing",
+        "Node.id",
+        "Query.node",
+        "Query.node.id",
+        "Query.things",
+        "Query.things.orderBy",
+        // It may be written and not read, so that its id is all that is told of it.
+        "Secret.id",
+        "Thing.id",
+        "Thing.name",
+        "ThingOrder.NAME_ASC",
+    ];
+    assert_eq!(reader, expected);
+    let editor = described(&stage, &["EDITOR"]).await;
+    for open in ["Query.things.orderBy=CODE_DESC", "Found.Secret", "Named.Thing", "ThingInput.code"] {
+        assert!(editor.iter().any(|name| name == open), "{open}: {editor:?}");
+    }
+    // The interface has a name, the secret has none for an editor, so that it is none of its types.
+    assert!(!editor.iter().any(|name| name == "Named.Secret" || name == "Secret.name"), "{editor:?}");
+    let chief = described(&stage, &["EDITOR", "CHIEF"]).await;
+    assert!(chief.iter().any(|name| name == "Named.Secret"), "{chief:?}");
+    // A schema needs a query.
+    assert_eq!(described(&stage, &[]).await, ["Node.id", "Query.node"]);
 }
