@@ -1,14 +1,14 @@
 // Every page in every state, before axe (WCAG 2.2 AA) and html-validate: in light and dark, wide and 320 pixels narrow.
 //
-// Dark differs from light in nothing but colours, which the width does not change: only LONG_CHECKS=1 tries the other rules of axe
-// there, too, and dark pages that are narrow.
+// Dark differs from light in nothing but colours, which the width does not change, and narrow from wide in nothing but the layout:
+// only LONG_CHECKS=1 tries the other rules of axe there, too, and dark pages that are narrow.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { Away } from './pages/away.mjs'
 import { catalog, EVERY_KIND, sample } from './pages/catalog.mjs'
-import { axe, COLOURS, markup } from './pages/judges.mjs'
+import { axe, COLOURS, LAYOUT, markup } from './pages/judges.mjs'
 import { fillKinds } from './pages/kinds.mjs'
 import { Site } from './pages/site.mjs'
 
@@ -19,8 +19,10 @@ const away = new Away()
 const folders = [sample(), sample({ isEmpty: true })]
 
 const LONG = process.env.LONG_CHECKS === '1'
-const LOOKS = [['light', 1280], ['dark', 1280], ...(LONG ? [['dark', 320]] : []), ['light', 320]]
-const DARK_RULES = LONG ? undefined : COLOURS
+// Each look, and the rules that are tried of it; all of them without.
+const LOOKS = LONG
+  ? [['light', 1280], ['dark', 1280], ['dark', 320], ['light', 320]]
+  : [['light', 1280], ['dark', 1280, COLOURS], ['light', 320, LAYOUT]]
 const pages = new Map()
 
 before(async () => {
@@ -43,9 +45,9 @@ describe('nothing is found on', () => {
       assert.equal(answer.status(), status)
       assert.match(answer.headers()['content-type'], /^text\/html/)
       const found = await markup(await answer.text())
-      for (const [colorScheme, width] of LOOKS) {
+      for (const [colorScheme, width, rules] of LOOKS) {
         await look(page, colorScheme, width)
-        found.push(...(await axe(page, colorScheme === 'dark' ? DARK_RULES : undefined)).map((each) => `${colorScheme}, ${width} px: ${each}`))
+        found.push(...(await axe(page, rules)).map((each) => `${colorScheme}, ${width} px: ${each}`))
       }
       const { width, widest } = await page.evaluate(overflow)
       if (width > 320) found.push(`at 320 px the page is ${width} px wide because of ${widest}`)
@@ -80,6 +82,8 @@ test('the judges find what is wrong', async () => {
   const found = [...(await markup(wrong)), ...(await axe(page))].join('\n')
   for (const rule of ['form-dup-name', 'html-has-lang', 'color-contrast', 'label']) assert.match(found, new RegExp(`^${rule}\\b`, 'm'))
   assert.match((await axe(page, COLOURS)).join('\n'), /^color-contrast\b/)
+  await page.setContent('<main><a href="/a" style="font-size: 8px">a</a><br><a href="/b" style="font-size: 8px">b</a></main>')
+  assert.match((await axe(page, LAYOUT)).join('\n'), /^target-size\b/)
 })
 
 async function look(page, colorScheme, width) {

@@ -17,6 +17,9 @@ const validator = new HtmlValidate({ extends: ['html-validate:recommended'], rul
 /** The rules of axe that read colours. */
 export const COLOURS = { type: 'rule', values: ['color-contrast', 'link-in-text-block'] }
 
+/** The rules of axe that read where things are and what can be seen of them. */
+export const LAYOUT = { type: 'rule', values: ['color-contrast', 'scrollable-region-focusable', 'target-size'] }
+
 /** What axe finds on the page as it is shown, by all rules or by some. */
 export async function axe(page, rules = TAGS) {
   // Not as an element: the policy of the page would refuse it. The value is not that of `window.axe`, which takes a second to send.

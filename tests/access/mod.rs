@@ -13,6 +13,7 @@ mod deeds;
 mod descriptions;
 mod events;
 mod examples;
+mod explaining;
 mod judge;
 mod making;
 mod over_http;

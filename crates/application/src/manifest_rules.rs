@@ -49,7 +49,7 @@ impl RuleReader<'_> {
             Ok(test) => {
                 let (line, column) = line_and_column(self.text, rule.span.start);
                 let location = SourceLocation { file: MANIFEST_FILE.to_owned(), line, column };
-                Some(AccessRule { test, location })
+                Some(AccessRule { test, location, parts: Vec::new() })
             }
             Err(RuleError { span, code, message, label, help }) => {
                 let span = rule.part(self.text, span);

@@ -31,9 +31,13 @@ impl AppSource {
     pub fn of(matches: &ArgMatches) -> AppSource {
         match matches.get_one::<PathBuf>("folder") {
             Some(folder) => AppSource::Named(folder.clone()),
-            None if is_application(Path::new(".")) => AppSource::Current,
-            None => AppSource::Sample,
+            None => AppSource::unnamed(),
         }
+    }
+
+    /// Where no folder is named.
+    pub fn unnamed() -> AppSource {
+        if is_application(Path::new(".")) { AppSource::Current } else { AppSource::Sample }
     }
 
     /// The application as far as it can be read, and every mistake found so far.
@@ -86,13 +90,19 @@ pub fn open_app(matches: &ArgMatches) -> Result<App, CommandError> {
 
 /// The same with its settings.
 pub fn open_app_and_config(matches: &ArgMatches) -> Result<(App, ResolvedConfig), CommandError> {
-    let source = AppSource::of(matches);
+    open_source_and_config(&AppSource::of(matches), matches)
+}
+
+pub fn open_source_and_config(
+    source: &AppSource,
+    matches: &ArgMatches,
+) -> Result<(App, ResolvedConfig), CommandError> {
     let app = source.open()?;
     let resolved = setting_flags::resolve_config(matches, &app)?;
     source.print_source(&app);
     Ok((app, resolved))
 }
 
-fn is_application(folder: &Path) -> bool {
+pub fn is_application(folder: &Path) -> bool {
     folder.join("graphql").is_dir() || folder.join("trefoil.toml").symlink_metadata().is_ok()
 }

@@ -26,8 +26,8 @@ use clap::{ArgMatches, Command};
 use trefoil_engine::ResolverRegistry;
 
 use crate::commands::{
-    backup, check, export, import, key, migrate, move_store, new_app, reset, restore, schema, seed, serve,
-    views,
+    backup, can, check, export, import, key, migrate, move_store, new_app, reset, restore, schema, seed,
+    serve, views,
 };
 
 pub use crate::command_error::CommandError;
@@ -71,6 +71,7 @@ fn dispatch(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), Comm
         Some(("export", matches)) => export::run(matches, &registry),
         Some(("import", matches)) => import::run(matches, &registry),
         Some(("key", matches)) => key::run(matches, &registry),
+        Some(("can", matches)) => can::run(matches, &registry),
         Some(("backup", matches)) => backup::run(matches),
         Some(("restore", matches)) => restore::run(matches, &registry),
         Some(("move", matches)) => move_store::run(matches, &registry),
@@ -86,11 +87,11 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves GraphQL, REST and web pages from a GraphQL schema. Without a command, serves the current folder or the built-in sample.")
         .subcommands([serve::command(), check::command(), schema::command(), new_app::command(), migrate::command(), views::command()])
-        .subcommands([export::command(), import::command(), key::command()])
+        .subcommands([export::command(), import::command(), key::command(), can::command()])
         .subcommands([backup::command(), restore::command(), move_store::command(), seed::command(), reset::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")
-        .after_help("`trefoil --port 9000` is short for `trefoil serve --port 9000`.\nExit codes: 0 success, 1 failure or mistakes found by `check`, 2 invalid command line, setting or folder.")
+        .after_help("`trefoil --port 9000` is short for `trefoil serve --port 9000`.\nExit codes: 0 success, 1 failure, mistakes found by `check` or a no of `can`, 2 invalid command line, setting or folder.")
 }
 
 /// `trefoil` and `trefoil --port 9000` mean `serve`.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use trefoil_engine::{
-    AccountFacts, ActorPath, ChildSelection, Condition, Engine, ListSlice, Listing, Operation, OwnedRow,
-    PreparedSelection, Selection,
+    AccountFacts, ActorIdentity, ActorPath, ChildSelection, Condition, Engine, ListSlice, Listing, Operation,
+    OwnedRow, PreparedSelection, Selection,
 };
 use trefoil_model::access::{AccountType, RuleTest, RuleValue};
 use trefoil_model::error::{Error, Result};
@@ -35,6 +35,19 @@ pub struct UsableAccount {
     pub facts: AccountFacts,
     /// Those that its own record names.
     pub roles: Vec<String>,
+}
+
+impl UsableAccount {
+    /// The actor that it is by itself.
+    pub fn into_identity(self) -> ActorIdentity {
+        ActorIdentity {
+            name: format!("account:{}", self.facts.id),
+            roles: self.roles,
+            account: Some(self.facts),
+            claims: Value::Object(Vec::new()),
+            expires: None,
+        }
+    }
 }
 
 /// What was found of an account.

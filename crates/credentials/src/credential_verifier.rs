@@ -133,41 +133,13 @@ impl CredentialVerifier {
                 let found = self.engine.credentials()?.find_api_key(&hash).await?;
                 let record =
                     Arc::new(found.ok_or_else(|| CredentialRefusal::Bad("no such API key".to_owned()))?);
-                let identity = self.identity_of_key(&record).await?;
+                let identity = identity_of_key(&record, self.accounts.as_ref()).await?;
                 (self.keep(sha256(text), version, identity, Some(record.clone())), record)
             }
         };
         check_use(&record, address, Timestamp::now())?;
         self.mark_used(hash, &record);
         Ok(identity)
-    }
-
-    async fn identity_of_key(&self, record: &ApiKeyRecord) -> Result<ActorIdentity, CredentialRefusal> {
-        let account = match &record.account {
-            None => None,
-            Some(account) => {
-                let reader = self.accounts.as_ref().filter(|reader| reader.type_name() == account.type_name);
-                let found = match reader {
-                    Some(reader) => reader.find(AccountKey::Id(&account.id)).await?,
-                    None => AccountFinding::Missing,
-                };
-                match found {
-                    AccountFinding::Usable(UsableAccount { facts, .. }) => Some(facts),
-                    AccountFinding::Missing | AccountFinding::Unusable => {
-                        let reason =
-                            format!("the account of the API key {} is gone or cannot be used", record.name);
-                        return Err(CredentialRefusal::Bad(reason));
-                    }
-                }
-            }
-        };
-        Ok(ActorIdentity {
-            name: format!("key:{}", record.name),
-            roles: record.roles.clone(),
-            account,
-            claims: Value::Object(Vec::new()),
-            expires: record.expires,
-        })
     }
 
     async fn identify_token(
@@ -259,16 +231,60 @@ impl CredentialVerifier {
     }
 }
 
+/// Whom a key proves now, wherever it is used from.
+pub async fn key_identity(
+    record: &ApiKeyRecord,
+    accounts: Option<&AccountReader>,
+) -> Result<ActorIdentity, CredentialRefusal> {
+    check_expiry(record, Timestamp::now())?;
+    identity_of_key(record, accounts).await
+}
+
+async fn identity_of_key(
+    record: &ApiKeyRecord,
+    accounts: Option<&AccountReader>,
+) -> Result<ActorIdentity, CredentialRefusal> {
+    let account = match &record.account {
+        None => None,
+        Some(account) => {
+            let reader = accounts.filter(|reader| reader.type_name() == account.type_name);
+            let found = match reader {
+                Some(reader) => reader.find(AccountKey::Id(&account.id)).await?,
+                None => AccountFinding::Missing,
+            };
+            match found {
+                AccountFinding::Usable(UsableAccount { facts, .. }) => Some(facts),
+                AccountFinding::Missing | AccountFinding::Unusable => {
+                    let reason =
+                        format!("the account of the API key {} is gone or cannot be used", record.name);
+                    return Err(CredentialRefusal::Bad(reason));
+                }
+            }
+        }
+    };
+    Ok(ActorIdentity {
+        name: format!("key:{}", record.name),
+        roles: record.roles.clone(),
+        account,
+        claims: Value::Object(Vec::new()),
+        expires: record.expires,
+    })
+}
+
+fn check_expiry(record: &ApiKeyRecord, now: Timestamp) -> Result<(), CredentialRefusal> {
+    if record.expires.is_some_and(|expires| expires <= now) {
+        return Err(CredentialRefusal::Bad(format!("the API key {} has expired", record.name)));
+    }
+    Ok(())
+}
+
 /// Refuses a key at a time or from a network that it is not for.
 fn check_use(
     record: &ApiKeyRecord,
     address: Option<IpAddr>,
     now: Timestamp,
 ) -> Result<(), CredentialRefusal> {
-    let name = &record.name;
-    if record.expires.is_some_and(|expires| expires <= now) {
-        return Err(CredentialRefusal::Bad(format!("the API key {name} has expired")));
-    }
+    check_expiry(record, now)?;
     if record.networks.is_empty() {
         return Ok(());
     }
@@ -277,7 +293,7 @@ fn check_use(
     if is_inside {
         return Ok(());
     }
-    Err(CredentialRefusal::Bad(format!("the API key {name} is not for this network")))
+    Err(CredentialRefusal::Bad(format!("the API key {} is not for this network", record.name)))
 }
 
 #[cfg(test)]

@@ -16,4 +16,6 @@ mod credential_verifier;
 
 pub use crate::account_reader::{AccountFinding, AccountKey, AccountReader, UsableAccount};
 pub use crate::api_key::{ApiKey, KEY_PREFIX};
-pub use crate::credential_verifier::{CredentialRefusal, CredentialVerifier, PresentedCredential};
+pub use crate::credential_verifier::{
+    CredentialRefusal, CredentialVerifier, PresentedCredential, key_identity,
+};

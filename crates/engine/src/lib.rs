@@ -52,8 +52,9 @@ mod schema_swap_gate;
 
 pub use crate::abstract_operation::{AbstractOperation, AbstractRequest};
 pub use crate::access::{
-    AccessView, AccountFacts, Actor, ActorIdentity, ActorPath, ActorRules, ApiKeyRecord, Authority,
-    CredentialStore, FieldView, FoldedRule, KeyAccount, TypeView, rule_values,
+    AccessExplanation, AccessQuestion, AccessView, AccountFacts, Actor, ActorIdentity, ActorPath, ActorRules,
+    ApiKeyRecord, Authority, CredentialStore, FieldView, FoldedRule, KeyAccount, PartExplanation,
+    RuleExplainer, RuleExplanation, TypeView, rule_values,
 };
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};

@@ -103,6 +103,16 @@ impl Diagnostic {
         Renderer::plain().render(&[group])
     }
 
+    /// The source line with a caret under a title, for what is no mistake.
+    pub fn render_note(&self, sources: &[SourceFile]) -> String {
+        let title = Level::NOTE.no_name().primary_title(&self.message);
+        let group = match sources.iter().find(|source| source.name == self.file) {
+            Some(source) if self.line > 0 => title.element(self.snippet(source)),
+            Some(_) | None => Group::with_title(title),
+        };
+        Renderer::plain().render(&[group])
+    }
+
     fn snippet<'a>(&'a self, source: &'a SourceFile) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
         // Only the line is passed on: the renderer looks at all of the text.
         let text = source.text.as_str();

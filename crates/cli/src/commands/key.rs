@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use trefoil_config::{DurationSyntax, IpNetwork, NetworkListSyntax, SettingSyntax};
 use trefoil_credentials::{AccountReader, ApiKey};
 use trefoil_engine::{ApiKeyRecord, Engine, KeyAccount, ResolverRegistry};
+use trefoil_model::RecordId;
 use trefoil_model::access::AccessModel;
 use trefoil_model::naming::names::nearest_name;
 use trefoil_server::StartError;
@@ -138,10 +139,14 @@ fn revoke(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comma
             return Ok(());
         }
         let keys = credentials.list_api_keys().await.map_err(CommandError::failed)?;
-        let nearest = nearest_name(&name, keys.iter().map(|key| key.name.as_str()));
-        let help = nearest.map(|nearest| format!("; did you mean `{nearest}`?"));
-        Err(CommandError::usage(format!("there is no key `{name}`{}", help.unwrap_or_default())))
+        Err(unknown_key(&name, &keys))
     })
+}
+
+pub(crate) fn unknown_key(name: &str, keys: &[ApiKeyRecord]) -> CommandError {
+    let nearest = nearest_name(name, keys.iter().map(|key| key.name.as_str()));
+    let help = nearest.map(|nearest| format!("; did you mean `{nearest}`?"));
+    CommandError::usage(format!("there is no key `{name}`{}", help.unwrap_or_default()))
 }
 
 /// Runs `work` with the application's store, also while a server uses it.
@@ -176,7 +181,7 @@ fn key_name(matches: &ArgMatches) -> Result<String, CommandError> {
     Ok(name)
 }
 
-fn known_roles(matches: &ArgMatches, access: &AccessModel) -> Result<Vec<String>, CommandError> {
+pub(crate) fn known_roles(matches: &ArgMatches, access: &AccessModel) -> Result<Vec<String>, CommandError> {
     let mut roles: Vec<String> =
         matches.get_many::<String>("role").map(|roles| roles.cloned().collect()).unwrap_or_default();
     let known = || access.roles.iter().map(String::as_str);
@@ -203,12 +208,21 @@ fn known_roles(matches: &ArgMatches, access: &AccessModel) -> Result<Vec<String>
 
 async fn key_account(matches: &ArgMatches, engine: &Engine) -> Result<Option<KeyAccount>, CommandError> {
     let Some(login) = matches.get_one::<String>("as") else { return Ok(None) };
+    let (reader, id) = find_account(login, engine).await?;
+    Ok(Some(KeyAccount { type_name: reader.type_name().to_owned(), id }))
+}
+
+/// The account of `--as`.
+pub(crate) async fn find_account(
+    login: &str,
+    engine: &Engine,
+) -> Result<(AccountReader, RecordId), CommandError> {
     let reader = AccountReader::new(engine).ok_or_else(|| {
         CommandError::usage("--as: no type of the schema has @account, so there are no accounts")
     })?;
     let id = reader.find_login(login).await.map_err(CommandError::failed)?;
     let id = id.ok_or_else(|| CommandError::usage(format!("--as: there is no account {login:?}")))?;
-    Ok(Some(KeyAccount { type_name: reader.type_name().to_owned(), id }))
+    Ok((reader, id))
 }
 
 fn end_of(created: Timestamp, lifetime: Duration) -> Result<Timestamp, CommandError> {

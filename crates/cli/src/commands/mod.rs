@@ -1,6 +1,7 @@
-//! The subcommands, one file each: flags and implementation.
+//! The subcommands, one file or folder each: flags and implementation.
 
 pub(crate) mod backup;
+pub(crate) mod can;
 pub(crate) mod check;
 pub(crate) mod export;
 pub(crate) mod import;

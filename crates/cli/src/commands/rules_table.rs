@@ -103,7 +103,7 @@ impl RulesTable {
     }
 }
 
-fn verdict_word(verdict: AccessVerdict) -> &'static str {
+pub fn verdict_word(verdict: AccessVerdict) -> &'static str {
     match verdict {
         AccessVerdict::No => "no",
         AccessVerdict::Some => "some",

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use apollo_compiler::ast::{self, Directive};
+use apollo_compiler::parser::SourceSpan;
 use apollo_compiler::{Node, Schema};
 
 use crate::access::access_model::{AccessModel, AccessRule, AccountType, FieldAccess, TypeAccess};
-use crate::access::access_rule::{AccessAction, RuleTest};
+use crate::access::access_rule::{AccessAction, PartJoin, RulePart, RuleTest};
 use crate::access::access_warnings;
 use crate::access::expression::rule_parser::parse_rule;
 use crate::access::expression::rule_resolver::{resolve_actor_rule, resolve_rule};
 use crate::access::expression::rule_scope::{Resolved, RuleFailure, RuleNames, RulePlace, WORDS};
 use crate::access::expression::rule_sources::{AllowArguments, RuleSource, RuleSources, WrittenRule};
-use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
+use crate::access::expression::syntax_part::SyntaxPart;
+use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else, type_span};
 use crate::sdl::directives::directive_argument;
 use crate::sdl::record_types::PartialModel;
 use crate::sdl::root_fields::root_types;
@@ -230,7 +232,8 @@ impl<'a> AccessReader<'a> {
             account: account_id,
             roles: roles.as_deref(),
         };
-        let mut resolver = ModelResolver { names, log: self.log, roles: BTreeSet::new() };
+        let mut resolver =
+            ModelResolver { schema: self.schema, names, log: self.log, roles: BTreeSet::new() };
         resolver.check_named_rules();
         let mut types = Vec::new();
         for (position, record) in partial_model.records.iter().enumerate() {
@@ -328,6 +331,7 @@ fn is_role_field(field: &Field) -> bool {
 
 /// Resolves the rules of all types.
 struct ModelResolver<'a, 'l> {
+    schema: &'a Schema,
     names: RuleNames<'a>,
     log: &'l mut DiagnosticLog,
     /// The roles that rules name.
@@ -346,32 +350,44 @@ impl ModelResolver<'_, '_> {
     }
 
     /// The test of a rule; one with a mistake allows nothing.
-    fn resolve(&mut self, record: RecordTypeId, source: &RuleSource, place: RulePlace) -> RuleTest {
+    fn resolve(&mut self, record: RecordTypeId, source: &RuleSource, place: RulePlace) -> SyntaxPart {
         let resolved = resolve_rule(self.names, record, source, place);
         self.accepted(resolved, source)
     }
 
-    fn accepted(&mut self, resolved: Resolved<RuleTest>, source: &RuleSource) -> RuleTest {
+    fn accepted(&mut self, resolved: Resolved<SyntaxPart>, source: &RuleSource) -> SyntaxPart {
         match resolved {
-            Ok(test) => {
-                test.collect_roles(&mut self.roles);
-                test
+            Ok(part) => {
+                part.test.collect_roles(&mut self.roles);
+                return part;
             }
-            Err(RuleFailure::Mistake(error)) => {
-                self.log.rule_error(source.literal, error);
-                RuleTest::Constant(false)
-            }
-            Err(RuleFailure::Elsewhere) => RuleTest::Constant(false),
+            Err(RuleFailure::Mistake(error)) => self.log.rule_error(source.literal, error),
+            Err(RuleFailure::Elsewhere) => {}
+        }
+        SyntaxPart {
+            literal: source.literal,
+            span: None,
+            join: PartJoin::Whole,
+            test: RuleTest::Constant(false),
+            parts: Vec::new(),
         }
     }
 
     fn actor_rule(&mut self, source: &RuleSource) -> AccessRule {
-        let resolved = match &source.rule {
-            WrittenRule::Constant(value) => Ok(RuleTest::Constant(*value)),
-            WrittenRule::Expression(syntax) => resolve_actor_rule(self.names, syntax),
-        };
-        let test = self.accepted(resolved, source);
-        AccessRule { test, location: self.log.location(source.literal) }
+        let resolved = resolve_actor_rule(self.names, source);
+        let part = self.accepted(resolved, source);
+        self.single_rule(part, source)
+    }
+
+    fn single_rule(&self, part: SyntaxPart, source: &RuleSource) -> AccessRule {
+        let location = self.log.location(source.literal);
+        AccessRule { test: part.test.clone(), location, parts: vec![self.located(part)] }
+    }
+
+    fn located(&self, part: SyntaxPart) -> RulePart {
+        let (location, bytes) = self.log.rule_place(part.literal, part.span);
+        let parts = part.parts.into_iter().map(|part| self.located(part)).collect();
+        RulePart { location, bytes, join: part.join, test: part.test, parts }
     }
 
     fn type_access(&mut self, id: RecordTypeId, record: &RecordType) -> TypeAccess {
@@ -390,17 +406,27 @@ impl ModelResolver<'_, '_> {
     }
 
     fn type_rule(&mut self, id: RecordTypeId, action: AccessAction) -> AccessRule {
-        let rules = self.names.sources.rules_for(id, action);
-        let location = rules.first().map(|first| self.log.location(first.literal)).unwrap_or_default();
-        let tests = rules.iter().map(|source| self.resolve(id, source, RulePlace::Action(id, action)));
-        AccessRule { test: RuleTest::Any(tests.collect()), location }
+        let sources = self.names.sources;
+        let rules = sources.rules_for(id, action);
+        let parts: Vec<SyntaxPart> =
+            rules.iter().map(|source| self.resolve(id, source, RulePlace::Action(id, action))).collect();
+        // A literal `false` is where the action is refused.
+        let own = sources.types.get(&id).and_then(|arguments| arguments.rule(action));
+        let written = own.or(rules.first()).and_then(|rule| rule.literal);
+        let location = self.log.location(written.or_else(|| self.type_span(id)));
+        let test = RuleTest::Any(parts.iter().map(|part| part.test.clone()).collect());
+        AccessRule { test, location, parts: parts.into_iter().map(|part| self.located(part)).collect() }
+    }
+
+    fn type_span(&self, id: RecordTypeId) -> Option<SourceSpan> {
+        type_span(self.schema, &self.names.records[id.0])
     }
 
     fn field_access(&mut self, id: RecordTypeId, arguments: &AllowArguments) -> FieldAccess {
         let mut rule = |names: &[&str]| {
             let source = names.iter().find_map(|name| arguments.0.get(name))?;
-            let location = self.log.location(source.literal);
-            Some(AccessRule { test: self.resolve(id, source, RulePlace::Alone), location })
+            let part = self.resolve(id, source, RulePlace::Alone);
+            Some(self.single_rule(part, source))
         };
         FieldAccess {
             read: rule(&["read"]),
@@ -411,10 +437,10 @@ impl ModelResolver<'_, '_> {
 
     fn account_type(&mut self, declared: DeclaredAccount) -> AccountType {
         let DeclaredAccount { record, login, roles, usable, manage, has_sign_up } = declared;
-        let usable =
-            usable.map_or(RuleTest::Constant(true), |rule| self.resolve(record, &rule, RulePlace::Alone));
-        let manage =
-            manage.map_or(RuleTest::Constant(false), |rule| self.resolve(record, &rule, RulePlace::Alone));
+        let usable = usable
+            .map_or(RuleTest::Constant(true), |rule| self.resolve(record, &rule, RulePlace::Alone).test);
+        let manage = manage
+            .map_or(RuleTest::Constant(false), |rule| self.resolve(record, &rule, RulePlace::Alone).test);
         AccountType { record, login, roles, usable, manage, has_sign_up }
     }
 }

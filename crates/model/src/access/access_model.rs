@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::access::access_rule::{AccessAction, ActorPath, RuleTest};
+use crate::access::access_rule::{AccessAction, ActorPath, RulePart, RuleTest};
 use crate::field_kind::{FieldId, RecordTypeId};
 use crate::source_file::SourceLocation;
 
@@ -82,8 +82,10 @@ pub struct AccountType {
 #[derive(Debug, Clone)]
 pub struct AccessRule {
     pub test: RuleTest,
-    /// Of the rule of the type, or else of the schema; empty if none allows the action.
+    /// Of the rule of the type, or else of the schema; of the type if none names the action.
     pub location: SourceLocation,
+    /// The rules as they are written, of which one must hold. None for those of `trefoil.toml`.
+    pub parts: Vec<RulePart>,
 }
 
 /// Who may do what with the records of a type.

@@ -1,10 +1,12 @@
 //! Rules with their names looked up: tests of an actor and a record.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::ValueType;
 use crate::comparison_op::ComparisonOp;
 use crate::field_kind::FieldId;
+use crate::source_file::SourceLocation;
 use crate::values::value::StoredValue;
 
 /// What an actor does with a record.
@@ -74,6 +76,31 @@ pub enum RuleTest {
         relation: FieldId,
         test: Box<RuleTest>,
     },
+}
+
+/// A part of a rule as it is written, with its test.
+#[derive(Debug, Clone)]
+pub struct RulePart {
+    pub location: SourceLocation,
+    /// The bytes of its file.
+    pub bytes: Range<usize>,
+    pub join: PartJoin,
+    pub test: RuleTest,
+    /// What it is made of. Parts of another rule are about the record that this one is about, too.
+    pub parts: Vec<RulePart>,
+}
+
+/// How the parts of a rule make up the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartJoin {
+    /// `||`
+    Any,
+    /// `&&`
+    All,
+    /// `!`
+    Not,
+    /// A comparison or a word; its parts are rules that it names, of which one must hold.
+    Whole,
 }
 
 #[derive(Debug, Clone, PartialEq)]

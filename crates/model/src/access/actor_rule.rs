@@ -9,12 +9,12 @@ use crate::access::expression::rule_error::RuleError;
 use crate::access::expression::rule_parser::parse_rule;
 use crate::access::expression::rule_resolver::resolve_actor_rule;
 use crate::access::expression::rule_scope::{RuleFailure, RuleNames};
-use crate::access::expression::rule_sources::RuleSources;
+use crate::access::expression::rule_sources::{RuleSource, RuleSources, WrittenRule};
 
 impl Model {
     /// The test of a rule about the actor alone, such as `role(EDITOR)`. The roles that it names are known from then on.
     pub fn read_actor_rule(&mut self, text: &str) -> Result<RuleTest, RuleError> {
-        let syntax = parse_rule(text)?;
+        let rule = RuleSource { rule: WrittenRule::Expression(parse_rule(text)?), literal: None };
         let sources = RuleSources::default();
         let account = self.access.as_ref().and_then(|access| access.account.as_ref());
         let role_type = account.and_then(|account| {
@@ -31,7 +31,8 @@ impl Model {
             roles: declared.map(|roles| roles.values.as_slice()),
         };
         let has_declared = declared.is_some();
-        let test = resolve_actor_rule(names, &syntax).map_err(|failure| match failure {
+        let resolved = resolve_actor_rule(names, &rule);
+        let test = resolved.map(|part| part.test).map_err(|failure| match failure {
             RuleFailure::Mistake(error) => error,
             RuleFailure::Elsewhere => RuleError::syntax(0..text.len(), "this rule has no meaning"),
         })?;

@@ -23,7 +23,9 @@ pub(crate) use crate::access::access_directives::read_access;
 pub use crate::access::access_model::{
     AccessModel, AccessRule, AccountType, FieldAccess, ListAccess, TypeAccess,
 };
-pub use crate::access::access_rule::{AccessAction, ActorPath, ClaimValue, RecordPath, RuleTest, RuleValue};
+pub use crate::access::access_rule::{
+    AccessAction, ActorPath, ClaimValue, PartJoin, RecordPath, RulePart, RuleTest, RuleValue,
+};
 pub(crate) use crate::access::actor_fields::read_actor_fields;
 pub use crate::access::expression::rule_error::RuleError;
 pub(crate) use crate::access::expression::rule_literal::source_range;

@@ -65,11 +65,7 @@ impl DiagnosticLog {
     /// An error in the text of a rule, which is written in a string literal.
     pub fn rule_error(&mut self, literal: Option<SourceSpan>, error: RuleError) {
         let RuleError { span, code, message, label, help } = error;
-        let within = literal.and_then(|literal| {
-            let text = self.sources.get(&literal.file_id())?.source_text();
-            let range = literal.offset()..literal.end_offset();
-            Some((literal.file_id(), source_range(text.get(range)?, literal.offset(), span)))
-        });
+        let within = self.rule_bytes(literal, span);
         let diagnostic = self.error(literal, code, message);
         diagnostic.label = label;
         diagnostic.help = help;
@@ -78,6 +74,28 @@ impl DiagnosticLog {
         };
         let diagnostic = self.diagnostics.last_mut().expect("one was just pushed");
         (diagnostic.line, diagnostic.column, diagnostic.span) = (location.line, location.column, span);
+    }
+
+    /// Where a part of a rule's text is, and its bytes of the file; the whole literal without a span.
+    pub fn rule_place(
+        &self,
+        literal: Option<SourceSpan>,
+        span: Option<Range<usize>>,
+    ) -> (SourceLocation, Range<usize>) {
+        let found = match span {
+            Some(span) => self.rule_bytes(literal, span),
+            None => literal.map(|literal| (literal.file_id(), literal.offset()..literal.end_offset())),
+        };
+        let Some((file, bytes)) = found else { return Default::default() };
+        (self.locate_bytes(file, bytes.clone()).map(|(location, _)| location).unwrap_or_default(), bytes)
+    }
+
+    /// The bytes of a file that a part of a rule's text comes from.
+    fn rule_bytes(&self, literal: Option<SourceSpan>, span: Range<usize>) -> Option<(FileId, Range<usize>)> {
+        let literal = literal?;
+        let text = self.sources.get(&literal.file_id())?.source_text();
+        let range = literal.offset()..literal.end_offset();
+        Some((literal.file_id(), source_range(text.get(range)?, literal.offset(), span)))
     }
 
     pub fn has_errors(&self) -> bool {

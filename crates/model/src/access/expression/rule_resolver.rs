@@ -13,8 +13,9 @@ use crate::access::expression::rule_scope::{
     MAX_COMPARISONS, MAX_LIST_TESTS, Resolved, RuleFailure, RuleNames, RulePlace, RuleResolver, RuleVariable,
     WORDS,
 };
-use crate::access::expression::rule_sources::{RuleSource, WrittenRule};
+use crate::access::expression::rule_sources::RuleSource;
 use crate::access::expression::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
+use crate::access::expression::syntax_part::SyntaxPart;
 use crate::access::expression::value_kind::{TypedOperand, TypedValue, ValueKind};
 use crate::naming::names;
 use crate::{ComparisonOp, RecordType, RecordTypeId, StoredValue, Value, ValueType};
@@ -29,7 +30,7 @@ pub fn resolve_rule(
     record: RecordTypeId,
     rule: &RuleSource,
     place: RulePlace,
-) -> Resolved<RuleTest> {
+) -> Resolved<SyntaxPart> {
     let allows_old = matches!(place, RulePlace::Action(_, AccessAction::UpdateTo));
     let variables = vec![RuleVariable { name: None, record }];
     let mut resolver = RuleResolver {
@@ -40,13 +41,15 @@ pub fn resolve_rule(
         list_tests: 0,
         comparisons: 0,
         allows_old,
+        literal: None,
+        parts: Vec::new(),
     };
-    resolver.resolve_source(rule)
+    resolver.resolve_whole(rule)
 }
 
-/// Resolves an expression about the actor alone.
-pub fn resolve_actor_rule(names: RuleNames<'_>, syntax: &SyntaxNode) -> Resolved<RuleTest> {
-    RuleResolver::about_actor(names).resolve_test(syntax)
+/// Resolves a rule about the actor alone.
+pub fn resolve_actor_rule(names: RuleNames<'_>, rule: &RuleSource) -> Resolved<SyntaxPart> {
+    RuleResolver::about_actor(names).resolve_whole(rule)
 }
 
 /// Resolves a value of the actor or of the time of the request.
@@ -96,13 +99,8 @@ impl<'a> RuleResolver<'a> {
             list_tests: 0,
             comparisons: 0,
             allows_old: false,
-        }
-    }
-
-    fn resolve_source(&mut self, rule: &RuleSource) -> Resolved<RuleTest> {
-        match &rule.rule {
-            WrittenRule::Constant(value) => Ok(RuleTest::Constant(*value)),
-            WrittenRule::Expression(syntax) => self.resolve_test(syntax),
+            literal: None,
+            parts: Vec::new(),
         }
     }
 
@@ -110,7 +108,7 @@ impl<'a> RuleResolver<'a> {
         &self.names.records[id.0]
     }
 
-    fn resolve_test(&mut self, node: &SyntaxNode) -> Resolved<RuleTest> {
+    pub(super) fn resolve_node(&mut self, node: &SyntaxNode) -> Resolved<RuleTest> {
         if !matches!(node.kind, SyntaxKind::Or(_) | SyntaxKind::And(_) | SyntaxKind::Not(_)) {
             self.comparisons += 1;
         }
@@ -387,6 +385,7 @@ impl<'a> RuleResolver<'a> {
         let outside = (self.first_visible, self.allows_old);
         (self.first_visible, self.allows_old) = (variable, false);
         let hidden_names = self.hide_names(variable);
+        let first_part = self.parts.len();
         let tests: Resolved<Vec<RuleTest>> = rules.iter().map(|rule| self.resolve_source(rule)).collect();
         self.restore_names(hidden_names);
         (self.first_visible, self.allows_old) = outside;
@@ -402,11 +401,13 @@ impl<'a> RuleResolver<'a> {
         })?;
         let test = RuleTest::Any(tests);
         Ok(match owner {
-            Some((relation, references)) => RuleTest::Related {
-                owner: RecordPath { variable: path.variable, references: references.to_vec() },
-                relation: *relation,
-                test: Box::new(test),
-            },
+            Some((relation, references)) => {
+                let owner = RecordPath { variable: path.variable, references: references.to_vec() };
+                for part in &mut self.parts[first_part..] {
+                    part.lead_to(&owner, *relation);
+                }
+                RuleTest::Related { owner, relation: *relation, test: Box::new(test) }
+            }
             None => test,
         })
     }
@@ -445,7 +446,10 @@ impl<'a> RuleResolver<'a> {
         }
         self.list_tests += 1;
         self.variables.push(RuleVariable { name: Some(variable.name.clone()), record: target });
+        let first_part = self.parts.len();
         let test = self.resolve_test(test);
+        // What one record of a list meets and another does not says nothing of the whole.
+        self.parts.truncate(first_part);
         self.variables.pop();
         self.list_tests -= 1;
         Ok(RuleTest::Related { owner, relation, test: Box::new(test?) })

@@ -1,10 +1,12 @@
 //! What a rule may name, and how far its resolution has come.
 
+use apollo_compiler::parser::SourceSpan;
 use indexmap::IndexMap;
 
 use crate::access::access_rule::AccessAction;
 use crate::access::expression::rule_error::RuleError;
 use crate::access::expression::rule_sources::RuleSources;
+use crate::access::expression::syntax_part::SyntaxPart;
 use crate::values::coerce::{CoercionTypes, coerce_literal};
 use crate::{EmbeddedType, EnumType, RecordType, RecordTypeId, StoredValue, Value, ValueType};
 
@@ -72,6 +74,10 @@ pub struct RuleResolver<'a> {
     /// Of the rule and of those that were inserted in it.
     pub comparisons: usize,
     pub allows_old: bool,
+    /// What the rule is written in, or that which is being inserted.
+    pub literal: Option<SourceSpan>,
+    /// The parts that were resolved last, with theirs inside them.
+    pub parts: Vec<SyntaxPart>,
 }
 
 impl RuleNames<'_> {
