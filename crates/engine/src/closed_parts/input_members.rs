@@ -1,7 +1,7 @@
 //! The members of input objects and enums: what each means where it is used, and whether the actor may ever give it.
 
 use trefoil_model::access::AccessAction;
-use trefoil_model::{FieldId, RecordTypeId, Relation, RootKind};
+use trefoil_model::{FieldId, Model, RecordTypeId, Relation, RootKind};
 
 use crate::arguments::aggregates::AggregateParser;
 use crate::arguments::conditions::{ConditionMember, condition_member};
@@ -31,6 +31,25 @@ pub enum InputUse {
     Change(RecordTypeId),
 }
 
+/// What is given: a value or a list of values, an object, or a list of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivenShape {
+    Values,
+    Object,
+    Objects,
+}
+
+impl GivenShape {
+    /// Of something with this type, which may be a list of it.
+    pub fn new(model: &Model, type_name: &str, is_list: bool) -> GivenShape {
+        match (model.schema.get_input_object(type_name).is_some(), is_list) {
+            (false, _) => GivenShape::Values,
+            (true, false) => GivenShape::Object,
+            (true, true) => GivenShape::Objects,
+        }
+    }
+}
+
 /// Whether something may ever be given, and what is inside of it.
 pub struct InputMeaning {
     pub is_open: bool,
@@ -56,18 +75,18 @@ pub struct InputReader<'e> {
 }
 
 impl InputReader<'_> {
-    /// An argument of an operation. `is_list` says that it is a list of objects.
+    /// An argument of an operation.
     pub fn argument(
         self,
         record: RecordTypeId,
         verb: OperationVerb,
         name: &str,
         role: &ArgumentRole,
-        is_list: bool,
+        shape: GivenShape,
     ) -> InputMeaning {
         match role {
             ArgumentRole::Field(field) if verb.root_kind() == RootKind::Mutation => {
-                self.written_field(record, verb, *field, is_list)
+                self.written_field(record, verb, *field, shape)
             }
             ArgumentRole::Field(field) | ArgumentRole::Compare(field, _) => {
                 InputMeaning::plain(self.engine.shows_field(record, *field))
@@ -83,7 +102,7 @@ impl InputReader<'_> {
             ArgumentRole::UniqueFields => InputMeaning::of(InputUse::UniqueFields(record)),
             ArgumentRole::Unknown if verb.group() == VerbGroup::WriteFields => {
                 match inverse_field(self.engine.model().record(record), name) {
-                    Some(inverse) => self.written_field(record, verb, inverse, is_list),
+                    Some(inverse) => self.written_field(record, verb, inverse, shape),
                     None => InputMeaning::OPEN,
                 }
             }
@@ -107,12 +126,12 @@ impl InputReader<'_> {
     }
 
     /// A member of an input object or a value of an enum that is used so.
-    pub fn member(self, used: InputUse, name: &str, is_list: bool) -> InputMeaning {
+    pub fn member(self, used: InputUse, name: &str, shape: GivenShape) -> InputMeaning {
         let model = self.engine.model();
         match used {
             InputUse::Arguments(record, verb) => {
                 let role = member_role(model.record(record), verb, name);
-                self.argument(record, verb, name, &role, is_list)
+                self.argument(record, verb, name, &role, shape)
             }
             InputUse::Conditions(record) => match condition_member(model.record(record), name) {
                 Some(ConditionMember::Field(field)) => {
@@ -205,26 +224,24 @@ impl InputReader<'_> {
         record: RecordTypeId,
         verb: OperationVerb,
         field: FieldId,
-        is_list: bool,
+        shape: GivenShape,
     ) -> InputMeaning {
         let definition = self.engine.model().record(record).field(field);
         let is_given = !definition.value_source.is_account();
         let is_open = is_given && self.may_set(record, verb, field);
-        match definition.kind.relation() {
-            None => InputMeaning::plain(is_open),
-            // A list of objects, each of which is a new record.
-            Some(relation) if is_list && relation_list(relation) => {
-                let create = self.related_member(record, field, verb, "create");
-                InputMeaning { is_open: create.is_open, ..create }
-            }
-            Some(Relation::Reference(_)) => {
+        match (definition.kind.relation(), shape) {
+            (None, _) | (Some(Relation::Link(_)), GivenShape::Values) => InputMeaning::plain(is_open),
+            (Some(Relation::Reference(_)), _) => {
                 InputMeaning { is_open, inner: Some(InputUse::Related(record, field, verb)) }
             }
-            // A list of ids has no members, so what is inside does not decide.
-            Some(Relation::Link(_)) => {
+            // Each of them is a new record.
+            (Some(Relation::Link(_) | Relation::Inverse(_)), GivenShape::Objects) => {
+                self.related_member(record, field, verb, "create")
+            }
+            (Some(Relation::Link(_)), GivenShape::Object) => {
                 InputMeaning { is_open: is_given, inner: Some(InputUse::Related(record, field, verb)) }
             }
-            Some(Relation::Inverse(_)) => InputMeaning::of(InputUse::Related(record, field, verb)),
+            (Some(Relation::Inverse(_)), _) => InputMeaning::of(InputUse::Related(record, field, verb)),
         }
     }
 
@@ -260,12 +277,5 @@ impl InputReader<'_> {
             }
             _ => InputMeaning::plain(is_inverse || may_set(AccessAction::Update)),
         }
-    }
-}
-
-fn relation_list(relation: &Relation) -> bool {
-    match relation {
-        Relation::Reference(_) => false,
-        Relation::Inverse(_) | Relation::Link(_) => true,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use trefoil_model::Model;
 
 use crate::closed_parts::closed_names::{NameMap, add_name};
-use crate::closed_parts::input_members::{InputMeaning, InputReader, InputUse};
+use crate::closed_parts::input_members::{GivenShape, InputMeaning, InputReader, InputUse};
 
 /// A member of an input object or a value of an enum, as it is used in one place.
 struct UsedMember {
@@ -98,7 +98,11 @@ impl<'e> InputWalk<'e> {
                 name: field.name.to_string(),
                 type_name: Some(field.ty.inner_named_type().to_string()),
                 is_required: field.is_required(),
-                meaning: self.reader.member(used, &field.name, field.ty.is_list()),
+                meaning: self.reader.member(
+                    used,
+                    &field.name,
+                    GivenShape::new(self.model, field.ty.inner_named_type(), field.ty.is_list()),
+                ),
             });
             return Some(members.collect());
         }
@@ -107,7 +111,7 @@ impl<'e> InputWalk<'e> {
             name: name.to_string(),
             type_name: None,
             is_required: false,
-            meaning: self.reader.member(used, name, false),
+            meaning: self.reader.member(used, name, GivenShape::Values),
         });
         Some(values.collect())
     }

@@ -9,7 +9,7 @@ use crate::abstract_operation::AbstractOperation;
 use crate::arguments::roles::member_role;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::closed_parts::closed_names::{ClosedParts, add_name};
-use crate::closed_parts::input_members::{InputMeaning, InputReader};
+use crate::closed_parts::input_members::{GivenShape, InputMeaning, InputReader};
 use crate::closed_parts::input_parts::InputWalk;
 use crate::engine::{Engine, ResolverBinding};
 use crate::operation::MeasureFunction;
@@ -91,14 +91,15 @@ impl<'e> PartReader<'e> {
         let reader = InputReader { engine: self.engine };
         let mut open = Vec::new();
         for (position, argument) in root.arguments.iter().enumerate() {
+            let type_name = argument.ty.inner_name();
+            let shape = GivenShape::new(self.model, type_name, argument.ty.is_list());
             let meanings: Vec<InputMeaning> = members
                 .iter()
                 .map(|builtin| {
                     let (name, role) = &builtin.argument_roles[position];
-                    reader.argument(builtin.record, builtin.verb, name, role, argument.ty.is_list())
+                    reader.argument(builtin.record, builtin.verb, name, role, shape)
                 })
                 .collect();
-            let type_name = argument.ty.inner_name();
             if meanings.iter().all(|meaning| self.inputs.is_usable(type_name, meaning)) {
                 open.extend(meanings.into_iter().map(|meaning| (type_name, meaning)));
             } else {
@@ -136,10 +137,9 @@ impl<'e> PartReader<'e> {
         for field in object.fields.values() {
             let name = field.name.as_str();
             let summary = model.relation_summary(record, name);
-            let relation = match summary {
-                Some(RelationSummary::Count(relation) | RelationSummary::Groups(relation)) => Some(relation),
-                None => None,
-            };
+            let relation = summary.map(|summary| match summary {
+                RelationSummary::Count(relation) | RelationSummary::Groups(relation) => relation,
+            });
             let shown = relation.or_else(|| self.shown_field(id, name));
             let is_open = shown.is_none_or(|shown| {
                 let is_id = record.id_field() == shown;
@@ -159,9 +159,9 @@ impl<'e> PartReader<'e> {
             let reader = InputReader { engine: self.engine };
             for argument in &field.arguments {
                 let role = member_role(model.record(target), verb, &argument.name);
-                let is_list = argument.ty.is_list();
-                let meaning = reader.argument(target, verb, &argument.name, &role, is_list);
                 let type_name = argument.ty.inner_named_type();
+                let shape = GivenShape::new(model, type_name, argument.ty.is_list());
+                let meaning = reader.argument(target, verb, &argument.name, &role, shape);
                 if self.inputs.is_usable(type_name, &meaning) {
                     self.inputs.visit(type_name, &meaning);
                 } else {
