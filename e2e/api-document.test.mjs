@@ -1,6 +1,6 @@
 // Schemathesis holds the server to its own document: what it describes is accepted and answered as it says, the rest refused.
 //
-// LONG_CHECKS=1 tries many more cases, and the types of the sample that repeat others. SCHEMATHESIS_SEED=n takes another seed; a
+// LONG_CHECKS=1 tries many more cases, the types of the sample that repeat others, and operators where they are repeated. SCHEMATHESIS_SEED=n takes another seed; a
 // failure tells its own. It takes the longest of all, and files are run in the order of their names: hence this one.
 
 import assert from 'node:assert/strict'

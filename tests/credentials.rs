@@ -24,7 +24,7 @@ type Mutation { updateUser(id: ID!, blocked: Boolean): User  deleteUser(id: ID!)
 "#;
 const USERS: &str =
     r#"[{"id": 1, "email": "ada@example.org", "role": "AUTHOR"}, {"id": 2, "email": "bob@example.org"}]"#;
-const SECRET: &str = "a secret of at least thirty-two bytes";
+pub const SECRET: &str = "a secret of at least thirty-two bytes";
 
 /// An application with rules, and a store.
 struct Site {
@@ -253,10 +253,10 @@ fn keys_hold_for_their_time_and_networks() {
     assert_eq!(with_key(&server, &brief).status, 401);
 }
 
-const ISSUER: &str = "[[auth.jwt]]\nissuer = \"own\"\naudience = \"shop\"\nsecret-env = \"TOKEN_SECRET\"\nroles = \"roles\"\n\
+pub const ISSUER: &str = "[[auth.jwt]]\nissuer = \"own\"\naudience = \"shop\"\nsecret-env = \"TOKEN_SECRET\"\nroles = \"roles\"\n\
                       account = { claim = \"email\", field = \"email\" }\n";
 
-fn token(claims: Value, secret: &str) -> String {
+pub fn token(claims: Value, secret: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
     let mut all = json!({"iss": "own", "aud": "shop", "sub": "ada", "exp": now + 60});
     for (name, value) in claims.as_object().expect("an object") {

@@ -38,6 +38,7 @@ mod rest;
 mod rules;
 mod start;
 mod store;
+mod streams;
 mod subscribe;
 #[allow(dead_code, reason = "the case files need more of it")]
 mod support;

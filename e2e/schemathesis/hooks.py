@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import re
 import uuid
 
@@ -22,10 +23,25 @@ def lines_as_lists(node):
             lines_as_lists(inner)
 
 
+IS_LONG = os.environ.get("LONG_CHECKS") == "1"
+OPERATOR = re.compile(r"#/components/parameters/\w+\.\w+\..")
+
+
+def leave_out_repeated_operators(raw_schema):
+    """A list at its own address is tried with every operator of every field; wherever it has the same conditions again, with one of each field."""
+    for path, operations in raw_schema["paths"].items():
+        for method, operation in operations.items():
+            is_list = method == "get" and path.count("/") == 1
+            if isinstance(operation, dict) and "parameters" in operation and not is_list:
+                operation["parameters"] = [each for each in operation["parameters"] if not OPERATOR.match(each.get("$ref", ""))]
+
+
 @schemathesis.hook
 def before_load_schema(ctx, raw_schema):
     """OpenAPI 3.1 has no word for lines of JSON. To make and to check them, they are a list of what each line holds."""
     lines_as_lists(raw_schema)
+    if not IS_LONG:
+        leave_out_repeated_operators(raw_schema)
 
 
 @schemathesis.serializer("application/x-ndjson")

@@ -32,9 +32,8 @@ pub fn load_app_and_config(matches: &ArgMatches) -> Result<(App, Config), Comman
 pub fn transfer_application(app: &App, registry: &ResolverRegistry) -> Result<ExpectedSchema, CommandError> {
     let application = load_application(app, registry)
         .map_err(|diagnostics| CommandError::Start(StartError::from_diagnostics(app, &diagnostics)))?;
-    let subscribed_changes = binding::subscribed_changes(&application.bindings);
-    Ok(ExpectedSchema::new(application.model, &subscribed_changes)
-        .with_name(&app.name, app.origin.argument()))
+    let logged_changes = binding::logged_changes(&application.model, &application.bindings);
+    Ok(ExpectedSchema::new(application.model, &logged_changes).with_name(&app.name, app.origin.argument()))
 }
 
 /// The configured store.

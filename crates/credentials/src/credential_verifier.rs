@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 
 use trefoil_config::{NetworkListSyntax, SettingSyntax};
+use trefoil_engine::changes::{CredentialLog, KEY_IDENTITY};
 use trefoil_engine::{ActorIdentity, ApiKeyRecord, DataVersion, Engine};
 use trefoil_model::Value;
 use trefoil_model::error::Error;
@@ -78,6 +79,8 @@ pub struct CredentialVerifier {
     engine: Engine,
     accounts: Option<AccountReader>,
     tokens: TokenVerifier,
+    /// What ended or changed credentials while streams are open.
+    log: CredentialLog,
     /// The last identities by the SHA-256 of their credentials.
     kept: Cache<[u8; 32], KeptIdentity>,
     /// The day on which a use of a key was last recorded, by hash.
@@ -100,6 +103,7 @@ impl CredentialVerifier {
             engine: engine.clone(),
             accounts: AccountReader::new(engine),
             tokens,
+            log: CredentialLog::new(engine.feed(), engine.model()),
             kept: Cache::new(KEPT_IDENTITIES),
             marked: Arc::default(),
         }
@@ -115,6 +119,10 @@ impl CredentialVerifier {
             PresentedCredential::ApiKey(text) => self.identify_key(text, address).await,
             PresentedCredential::Token { text, header } => self.identify_token(text, header).await,
         }
+    }
+
+    pub fn log(&self) -> &CredentialLog {
+        &self.log
     }
 
     async fn identify_key(
@@ -263,7 +271,7 @@ async fn identity_of_key(
         }
     };
     Ok(ActorIdentity {
-        name: format!("key:{}", record.name),
+        name: format!("{KEY_IDENTITY}{}", record.name),
         roles: record.roles.clone(),
         account,
         claims: Value::Object(Vec::new()),

@@ -329,7 +329,7 @@ impl ServiceState {
             response.extensions_mut().insert(actor);
         }
         match watch {
-            Some(watch) => WatchedBody::of_stream(response, watch),
+            Some(watch) => WatchedBody::of_response(response, watch),
             None => response,
         }
     }

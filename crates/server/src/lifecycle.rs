@@ -282,10 +282,10 @@ pub async fn migrate_store(
     app: &App,
     mode: MigrationMode,
 ) -> Result<MigrationReport, StartError> {
-    let subscribed_changes = binding::subscribed_changes(&application.bindings);
+    let logged_changes = binding::logged_changes(&application.model, &application.bindings);
     let lists: Vec<String> = app.manifest.plain_lists.iter().map(|list| list.name().to_owned()).collect();
     store
-        .migrate(&application.model, &subscribed_changes, &lists, mode)
+        .migrate(&application.model, &logged_changes, &lists, mode)
         .await
         .map_err(|error| StartError::Migrate(error.text(app.origin.argument().as_deref())))
 }

@@ -277,6 +277,12 @@ impl TypeView {
         }
     }
 
+    /// Whether what the actor reads of a record depends on one of these fields, besides their own values.
+    pub fn reading_looks_at(&self, is_one_of: impl Fn(FieldId) -> bool) -> bool {
+        let mut rules = std::iter::once(&self.read).chain(self.fields.iter().map(|field| &field.read));
+        rules.any(|rule| rule.test.looks_at(&is_one_of))
+    }
+
     fn tests(&self) -> impl Iterator<Item = &RuleTest> {
         let of_type = [&self.read, &self.create, &self.update, &self.update_to, &self.delete];
         let of_fields = self.fields.iter().flat_map(|field| [&field.read, &field.create, &field.update]);

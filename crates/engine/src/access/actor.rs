@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -63,6 +64,12 @@ impl Actor {
 }
 
 impl ActorIdentity {
+    /// How long the credential can still be good, if it ends by itself; zero once it has ended.
+    pub fn time_left(&self) -> Option<Duration> {
+        let left = self.expires?.duration_since(Timestamp::now());
+        Some(Duration::try_from(left).unwrap_or_default())
+    }
+
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|own| own == role)
     }

@@ -25,7 +25,21 @@ pub fn bind_root_fields(model: &Model, registry: &ResolverRegistry) -> Vec<Resol
     model.root_fields.iter().map(|root| bind_root_field(model, registry, &names, &words, root)).collect()
 }
 
-/// The kinds of changes with a subscription in the schema: only these are logged.
+/// The kinds of changes that the change log is to have: those with a subscription, and the ends and changes of what says who
+/// an actor is, which streams look at before they deliver.
+pub fn logged_changes(model: &Model, bindings: &[ResolverBinding]) -> Vec<(RecordTypeId, ChangeKind)> {
+    let mut pairs = subscribed_changes(bindings);
+    for record in model.actor_types() {
+        for pair in [ChangeKind::Updated, ChangeKind::Deleted].map(|kind| (record, kind)) {
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    pairs
+}
+
+/// The kinds of changes with a subscription in the schema.
 pub fn subscribed_changes(bindings: &[ResolverBinding]) -> Vec<(RecordTypeId, ChangeKind)> {
     let mut pairs = Vec::new();
     for binding in bindings {

@@ -21,6 +21,6 @@ mod explanation;
 // The fields of pages that nothing answers.
 mod page_warnings;
 
-pub use exact_names::{bind_root_fields, subscribed_changes};
+pub use exact_names::{bind_root_fields, logged_changes, subscribed_changes};
 pub(crate) use filled_fields::{impossible_fields, missing_fields};
 pub use page_warnings::page_warnings;

@@ -15,6 +15,9 @@ pub(crate) mod event_id;
 mod matching_changes;
 pub(crate) mod relation_tests;
 
+// Whether a stream may still deliver.
+mod credential_log;
+
 // The record in a change.
 pub(crate) mod image_list;
 mod image_predicate;
@@ -28,6 +31,7 @@ use crate::changes::record_image::cell_memory_size;
 
 pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
 pub use crate::changes::change_filter::ChangeFilter;
+pub use crate::changes::credential_log::{API_KEY_CHANGES, CredentialLog, KEY_IDENTITY};
 pub use crate::changes::image_list::{ImageList, seen_columns};
 pub(crate) use crate::changes::image_row::ImageRow;
 pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};

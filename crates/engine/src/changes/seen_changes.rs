@@ -9,7 +9,7 @@ use trefoil_model::{CellValue, Field, FieldId, RecordType, RecordTypeId, Scalar,
 
 use crate::access::AccessView;
 use crate::changes::image_list::{ImageList, seen_columns};
-use crate::changes::{CHANGED_COLUMNS, ChangeBatch, RecordChange, image_cell};
+use crate::changes::{CHANGED_COLUMNS, ChangeBatch, ChangeKind, RecordChange, image_cell};
 use crate::engine::{Engine, EngineRequest};
 use crate::operation::{Operation, Outcome};
 use crate::row::{Row, RowSink};
@@ -45,8 +45,11 @@ impl Engine {
         let changes = seen.into_iter().filter_map(|(position, mut image)| {
             let change = *changes.get(position)?;
             if let CellValue::Text(columns) = image_cell(&change.image, CHANGED_COLUMNS) {
-                let columns = open_columns(view, owner, record, columns);
-                image.push((CHANGED_COLUMNS.to_owned(), columns));
+                let columns = ChangedColumns { view, owner, record, names: parse_columns(columns) };
+                if change.kind == ChangeKind::Updated && columns.are_unseen(&change.image, &image) {
+                    return None;
+                }
+                image.push((CHANGED_COLUMNS.to_owned(), columns.open()));
             }
             Some(Cow::Owned(RecordChange { image: Arc::new(image), ..change.clone() }))
         });
@@ -68,15 +71,47 @@ fn sees_everything(view: &AccessView, owner: &RecordType, record: RecordTypeId) 
     view.of_type(record).read.verdict() == AccessVerdict::Yes && (0..owner.fields.len()).all(is_open)
 }
 
-/// Which columns changed, without those that a rule may hide: that they changed would tell of their values.
-fn open_columns(view: &AccessView, owner: &RecordType, record: RecordTypeId, columns: &str) -> StoredValue {
-    let columns: Vec<String> = serde_json::from_str(columns).unwrap_or_default();
-    let is_open = |column: &String| {
-        let position = owner.fields.iter().position(|field| field.is_stored() && field.column == *column);
-        position.is_none_or(|field| view.field_verdict(record, FieldId(field)) == AccessVerdict::Yes)
-    };
-    let open: Vec<String> = columns.into_iter().filter(is_open).collect();
-    StoredValue::Text(serde_json::Value::from(open).to_string())
+fn parse_columns(json: &str) -> Vec<String> {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+/// The columns that an update changed, and an actor who may not see all of them.
+struct ChangedColumns<'c> {
+    view: &'c AccessView,
+    owner: &'c RecordType,
+    record: RecordTypeId,
+    names: Vec<String>,
+}
+
+impl ChangedColumns<'_> {
+    /// Those that no rule hides from the actor: that the others changed would tell of their values.
+    fn open(&self) -> StoredValue {
+        let is_open = |name: &&String| self.verdict(name) == AccessVerdict::Yes;
+        let open: Vec<&String> = self.names.iter().filter(is_open).collect();
+        StoredValue::Text(serde_json::json!(open).to_string())
+    }
+
+    /// Whether the actor sees nothing of the update: each column is hidden from them, and none decides what else they see.
+    fn are_unseen(&self, image: &[(String, StoredValue)], seen: &[(String, StoredValue)]) -> bool {
+        let is_hidden = |name: &String| match self.verdict(name) {
+            AccessVerdict::Yes => false,
+            AccessVerdict::No => true,
+            // It is shown where it is the same; of null this cannot be told.
+            AccessVerdict::Some => {
+                image_cell(image, name) != CellValue::Null && image_cell(seen, name) == CellValue::Null
+            }
+        };
+        let is_changed = |field: FieldId| self.names.contains(&self.owner.field(field).column);
+        !self.names.is_empty()
+            && self.names.iter().all(is_hidden)
+            && !self.view.of_type(self.record).reading_looks_at(is_changed)
+    }
+
+    /// Whether the actor sees a column. One that no field has tells nothing.
+    fn verdict(&self, name: &str) -> AccessVerdict {
+        let field = self.owner.fields.iter().position(|field| field.is_stored() && field.column == name);
+        field.map_or(AccessVerdict::Yes, |field| self.view.field_verdict(self.record, FieldId(field)))
+    }
 }
 
 /// Collects images by their position.

@@ -24,6 +24,8 @@ pub enum StartResult {
     /// The response to a query or a mutation, and the causes of its errors.
     Response(Vec<u8>, Vec<Cause>),
     Rejected(Vec<ResponseError>),
+    /// The credential of the socket is not good any more.
+    CredentialEnded,
 }
 
 /// A message of an operation to the client.
@@ -36,6 +38,8 @@ pub enum OutgoingMessage {
     Refused(Vec<ResponseError>),
     /// The subscription cannot continue.
     Ended(StreamEnd, Vec<ResponseError>),
+    /// The socket cannot continue: its credential is not good any more.
+    CredentialEnded,
 }
 
 #[derive(Default)]
@@ -132,9 +136,10 @@ impl SocketOperations {
             self.next_polled = index + 1;
             let id = match message {
                 OutgoingMessage::Event(..) => self.operations[index].id.clone(),
-                OutgoingMessage::Response(..) | OutgoingMessage::Refused(_) | OutgoingMessage::Ended(..) => {
-                    self.operations.remove(index).id
-                }
+                OutgoingMessage::Response(..)
+                | OutgoingMessage::Refused(_)
+                | OutgoingMessage::Ended(..)
+                | OutgoingMessage::CredentialEnded => self.operations.remove(index).id,
             };
             return Poll::Ready((id, message));
         }
@@ -172,6 +177,7 @@ impl SocketOperation {
                     StartResult::Rejected(failures) => {
                         return Poll::Ready(OutgoingMessage::Refused(failures));
                     }
+                    StartResult::CredentialEnded => return Poll::Ready(OutgoingMessage::CredentialEnded),
                     StartResult::Subscribed(subscription, stream_guard) => {
                         let message_prefix = protocol::next_prefix(&self.id).into();
                         self.state = OperationState::Subscribed(ActiveSubscription {

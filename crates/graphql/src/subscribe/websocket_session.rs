@@ -38,7 +38,7 @@ pub struct SocketClient {
     pub actor: Actor,
     /// For the credential of the first message; `None` in an open application.
     pub authenticator: Option<SharedAuthenticator>,
-    /// Of the upgrade.
+    /// Of the upgrade, or of the first message.
     pub watch: Option<CredentialWatch>,
     pub request_id: Option<RequestId>,
     pub rate_meter: Option<ClientMeter>,
@@ -209,16 +209,19 @@ impl SocketSession {
             SessionSignal::Drained => Err(self.finish_operations().await),
             SessionSignal::CredentialEnded => Err(SocketClose::forbidden().into()),
             SessionSignal::Received(received) => self.handle_received(received).await,
-            SessionSignal::Outgoing(id, message) => Ok(self.send_outgoing(&id, message).await?),
+            SessionSignal::Outgoing(id, message) => self.send_outgoing(&id, message).await,
             SessionSignal::TimerDue => self.handle_timer().await,
         }
     }
 
     async fn finish_operations(&mut self) -> SessionEnd {
         while let Some((id, message)) = self.operations.drain_next().await {
-            self.queue_outgoing(&id, message);
-            if let Err(error) = self.socket.send().await {
-                return error.into();
+            let sent = match self.queue_outgoing(&id, message).await {
+                Ok(()) => self.socket.send().await.map_err(SessionEnd::from),
+                Err(end) => Err(end),
+            };
+            if let Err(end) = sent {
+                return end;
             }
         }
         SocketClose::going_away().into()
@@ -264,11 +267,14 @@ impl SocketSession {
         let Some(authenticator) = &self.client.authenticator else { return Ok(()) };
         let Some(text) = protocol::init_authorization(payload)? else { return Ok(()) };
         let limit = self.context.config.limits.request_timeout;
-        let identified =
-            timeout(limit, authenticator.identify_authorization(&text, self.client.actor.address));
+        let identified = timeout(
+            limit,
+            CredentialWatch::of_authorization(authenticator, &text, self.client.actor.address),
+        );
         match identified.await {
             Ok(Ok(watch)) => {
                 self.client.actor.identity = Some(watch.identity.clone());
+                self.client.watch = Some(watch.clone());
                 self.credential_end = end_of(Some(watch));
                 Ok(())
             }
@@ -307,9 +313,9 @@ impl SocketSession {
             }
         };
         let (service, limit) = (self.service.clone(), limits.request_timeout);
-        let actor = self.client.actor.clone();
+        let (actor, watch) = (self.client.actor.clone(), self.client.watch.clone());
         self.operations.start(id, async move {
-            let response = timeout(limit, start_or_execute(service, request, actor)).await;
+            let response = timeout(limit, start_or_execute(service, request, actor, watch)).await;
             response.unwrap_or_else(|_| {
                 let message = format!("no response within {limit:?} (limits.request-timeout)");
                 StartResult::Rejected(vec![ResponseError::new("TIMEOUT", message)])
@@ -331,20 +337,27 @@ impl SocketSession {
     }
 
     /// Sends a message, together with those of other operations that are ready.
-    async fn send_outgoing(&mut self, id: &str, message: OutgoingMessage) -> Result<(), SocketError> {
-        self.queue_outgoing(id, message);
+    async fn send_outgoing(&mut self, id: &str, message: OutgoingMessage) -> Result<(), SessionEnd> {
+        self.queue_outgoing(id, message).await?;
         while self.socket.has_room()
             && let Some((id, message)) = self.operations.try_next().await
         {
-            self.queue_outgoing(&id, message);
+            self.queue_outgoing(&id, message).await?;
         }
-        self.socket.send().await
+        Ok(self.socket.send().await?)
     }
 
-    fn queue_outgoing(&mut self, id: &str, message: OutgoingMessage) {
+    async fn queue_outgoing(&mut self, id: &str, message: OutgoingMessage) -> Result<(), SessionEnd> {
         self.log(id, &message);
         match message {
-            OutgoingMessage::Event(prefix, event) => self.queue_next(&prefix, &event.payload),
+            OutgoingMessage::Event(prefix, event) => {
+                if let Some(watch) = &mut self.client.watch
+                    && !watch.covers_known_changes().await
+                {
+                    return Err(SocketClose::forbidden().into());
+                }
+                self.queue_next(&prefix, &event.payload);
+            }
             OutgoingMessage::Response(response, _) => {
                 self.queue_next(&protocol::next_prefix(id).into(), &response);
                 self.queue_message(protocol::complete(id));
@@ -352,7 +365,9 @@ impl SocketSession {
             OutgoingMessage::Refused(failures) | OutgoingMessage::Ended(_, failures) => {
                 self.queue_message(protocol::error(id, &failures));
             }
+            OutgoingMessage::CredentialEnded => return Err(SocketClose::forbidden().into()),
         }
+        Ok(())
     }
 
     fn scope<'s>(&'s self, operation: Option<&'s str>) -> LogScope<'s> {
@@ -367,6 +382,7 @@ impl SocketSession {
             OutgoingMessage::Response(_, causes) => causes.iter().for_each(|cause| scope.cause(cause)),
             OutgoingMessage::Refused(failures) => response_error::log_causes(failures, scope),
             OutgoingMessage::Ended(end, _) => scope.stream_ended("websocket", end),
+            OutgoingMessage::CredentialEnded => {}
         }
     }
 
@@ -421,8 +437,23 @@ impl SocketSession {
 async fn start_or_execute(
     service: GraphqlService,
     ParsedRequest { request, last_event_id }: ParsedRequest<'static>,
-    actor: Actor,
+    mut actor: Actor,
+    watch: Option<CredentialWatch>,
 ) -> StartResult {
+    // As every request of its own would be: the socket may be open for days.
+    if let Some(watch) = watch {
+        match watch.renewed().await {
+            Ok(renewed) => actor.identity = Some(renewed.identity),
+            Err(problem) if problem.status == StatusCode::UNAUTHORIZED => {
+                return StartResult::CredentialEnded;
+            }
+            Err(problem) => {
+                let failure = ResponseError::new(&problem.code, problem.detail);
+                let cause = problem.cause;
+                return StartResult::Rejected(vec![ResponseError { cause, ..failure }]);
+            }
+        }
+    }
     let context = RequestContext { actor, ..RequestContext::default() };
     let _lease = service.gate.enter().await;
     let state = service.state.load_full();

@@ -323,4 +323,46 @@ impl RuleTest {
             }
         }
     }
+
+    /// Visits every field of a record that the test looks at, with the record that it is a field of.
+    pub fn visit_fields<'t>(&'t self, visit: &mut impl FnMut(&'t RecordPath, FieldId)) {
+        self.visit_values(&mut |value| {
+            if let RuleValue::Field { record, field, .. } = value {
+                visit(record, *field);
+            }
+        });
+        self.visit_relations(visit);
+    }
+
+    fn visit_relations<'t>(&'t self, visit: &mut impl FnMut(&'t RecordPath, FieldId)) {
+        match self {
+            RuleTest::Related { owner, relation, test } => {
+                visit(owner, *relation);
+                test.visit_relations(visit);
+            }
+            RuleTest::All(tests) | RuleTest::Any(tests) => {
+                for test in tests {
+                    test.visit_relations(visit);
+                }
+            }
+            RuleTest::Not(test) => test.visit_relations(visit),
+            RuleTest::Constant(_)
+            | RuleTest::SignedIn
+            | RuleTest::HasRole(_)
+            | RuleTest::Compare { .. }
+            | RuleTest::IsAbsent(_)
+            | RuleTest::IsTrue(_)
+            | RuleTest::OneOf { .. }
+            | RuleTest::HasItem { .. } => {}
+        }
+    }
+
+    /// Whether the test looks at one of these fields of the record that it is about, or at what they lead to.
+    pub fn looks_at(&self, is_one_of: impl Fn(FieldId) -> bool) -> bool {
+        let mut found = false;
+        self.visit_fields(&mut |record, field| {
+            found |= record.variable == 0 && is_one_of(record.references.first().copied().unwrap_or(field));
+        });
+        found
+    }
 }

@@ -13,6 +13,7 @@ mod access_rule;
 mod access_warnings;
 mod actor_fields;
 mod actor_rule;
+mod actor_types;
 mod hidden_fields;
 
 // The rules for one actor.

@@ -206,4 +206,23 @@ impl ClientAuthenticator for ServerAuthenticator {
             })
         })
     }
+
+    fn last_known_change(&self) -> i64 {
+        self.current.load().verifier.as_ref().map_or(-1, |verifier| verifier.log().known_head())
+    }
+
+    fn is_unchanged<'a>(
+        &'a self,
+        identity: &'a ActorIdentity,
+        since: i64,
+        until: i64,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let current = self.current.load_full();
+            match &current.verifier {
+                Some(verifier) => verifier.log().is_unchanged(identity, since, until).await,
+                None => false,
+            }
+        })
+    }
 }

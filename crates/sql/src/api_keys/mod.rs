@@ -8,11 +8,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use trefoil_engine::changes::API_KEY_CHANGES;
 use trefoil_engine::{ApiKeyRecord, KeyAccount};
 use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
 
-/// The table, made when the first key is added.
+use crate::migrate::sqlite::ddl::NOW;
+
+/// The table of API keys, made when the first one is added.
 pub const API_KEYS_TABLE: &str = "trefoil_api_keys";
 
 pub const CREATE_ON_SQLITE: &str = "CREATE TABLE IF NOT EXISTS \"trefoil_api_keys\" (\
@@ -25,6 +28,55 @@ pub const CREATE_ON_POSTGRES: &str = "CREATE TABLE IF NOT EXISTS \"trefoil_api_k
      \"roles\" text COLLATE \"C\" NOT NULL, \"account_type\" text COLLATE \"C\", \"account\" text COLLATE \"C\", \
      \"expires\" bigint, \"networks\" text COLLATE \"C\" NOT NULL, \"created\" bigint NOT NULL, \
      \"used\" text COLLATE \"C\")";
+
+/// The triggers that write the end of a key, and a change of what it may do, into the change log: events that are committed
+/// later are not delivered under it. They have the name of the key alone. Keys of older stores have none until one is
+/// added or revoked.
+pub fn log_on_sqlite() -> String {
+    let log = |deed: &str| {
+        format!(
+            "INSERT INTO \"trefoil_changes\" (\"resource\", \"deed\", \"record\", \"version\", \"at\", \"image\") \
+             VALUES ('{API_KEY_CHANGES}', '{deed}', 0, 0, {NOW}, json_object('id', OLD.\"name\"))"
+        )
+    };
+    format!(
+        "CREATE TRIGGER IF NOT EXISTS \"trefoil_api_keys_deleted\" AFTER DELETE ON \"trefoil_api_keys\" BEGIN {}; END;\n\
+         CREATE TRIGGER IF NOT EXISTS \"trefoil_api_keys_updated\" AFTER UPDATE OF {LOGGED_COLUMNS} ON \"trefoil_api_keys\" \
+         BEGIN {}; END;",
+        log("deleted"),
+        log("updated")
+    )
+}
+
+pub fn log_on_postgres() -> String {
+    format!(
+        r#"
+DO $make$
+BEGIN
+  IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'trefoil_api_keys'::regclass AND tgname = 'trefoil_changed') THEN
+    RETURN;
+  END IF;
+  EXECUTE format($create$
+CREATE OR REPLACE FUNCTION %1$I."trefoil_api_keys_changed"() RETURNS trigger LANGUAGE plpgsql AS $function$
+BEGIN
+  INSERT INTO %1$I."trefoil_unnumbered" ("resource", "deed", "record", "version", "at", "image")
+  SELECT '{API_KEY_CHANGES}', CASE TG_OP WHEN 'DELETE' THEN 'deleted' ELSE 'updated' END, 0, 0, clock_timestamp(),
+    json_build_object('id', OLD."name");
+  RETURN NULL;
+END
+$function$;
+CREATE TRIGGER "trefoil_changed" AFTER DELETE OR UPDATE OF {LOGGED_COLUMNS} ON %1$I."trefoil_api_keys"
+  FOR EACH ROW EXECUTE FUNCTION %1$I."trefoil_api_keys_changed"()
+$create$, current_schema());
+END
+$make$
+"#
+    )
+}
+
+/// All but the day of the last use.
+const LOGGED_COLUMNS: &str =
+    "\"hash\", \"name\", \"roles\", \"account_type\", \"account\", \"expires\", \"networks\"";
 
 // The same on both databases. SQLite numbers parameters in the order in which they are written.
 pub const ADD_KEY: &str = "INSERT INTO trefoil_api_keys \

@@ -11,6 +11,7 @@ use trefoil_model::error::{Error, Result};
 
 use crate::api_keys::{
     ADD_KEY, ApiKeyRow, CREATE_ON_POSTGRES, CREATE_PAUSE, FIND_KEY, LIST_KEYS, MARK_USED, REVOKE_KEY,
+    log_on_postgres,
 };
 use crate::postgres::PostgresStore;
 use crate::postgres::connections::connection::PgConnection;
@@ -23,13 +24,7 @@ impl CredentialStore for PostgresStore {
         let row = ApiKeyRow::from_record(key);
         Box::pin(async move {
             let connection = self.connections().acquire_pooled().await?;
-            let created = connection.client().batch_execute(CREATE_ON_POSTGRES).await;
-            if created.is_err() {
-                // Two nodes that create it at once: one of them fails, and finds it there afterwards.
-                tokio::time::sleep(CREATE_PAUSE).await;
-                let again = connection.client().batch_execute(CREATE_ON_POSTGRES).await;
-                again.map_err(|error| connection.classify_error(error).into_error())?;
-            }
+            create(&connection, &format!("{CREATE_ON_POSTGRES};{}", log_on_postgres())).await?;
             let ApiKeyRow { name, roles, account_type, account, expires, networks, created, used } = row;
             let values: Parameters<'_> =
                 &[&hash, &name, &roles, &account_type, &account, &expires, &networks, &created, &used];
@@ -44,6 +39,11 @@ impl CredentialStore for PostgresStore {
     fn revoke_api_key<'s>(&'s self, name: &'s str) -> BoxFuture<'s, Result<bool>> {
         Box::pin(async move {
             let connection = self.connections().acquire_pooled().await?;
+            let has_table = "SELECT FROM pg_class WHERE oid = to_regclass('trefoil_api_keys')";
+            if execute(&connection, has_table, &[]).await? == 0 {
+                return Ok(false);
+            }
+            create(&connection, &log_on_postgres()).await?;
             Ok(execute(&connection, REVOKE_KEY, &[&name]).await? > 0)
         })
     }
@@ -88,6 +88,16 @@ async fn query(
         Err(error) if is_missing_table(&error) => Ok(Vec::new()),
         found => found.map_err(|error| connection.classify_error(error)),
     }
+}
+
+async fn create(connection: &PgConnection, sql: &str) -> Result<()> {
+    if connection.client().batch_execute(sql).await.is_ok() {
+        return Ok(());
+    }
+    // Two nodes that create it at once: one of them fails, and finds it there afterwards.
+    tokio::time::sleep(CREATE_PAUSE).await;
+    let again = connection.client().batch_execute(sql).await;
+    again.map_err(|error| connection.classify_error(error).into_error())
 }
 
 async fn execute(connection: &PgConnection, sql: &str, parameters: Parameters<'_>) -> Result<u64> {

@@ -2,12 +2,14 @@
 
 use futures_util::future::BoxFuture;
 use jiff::civil::Date;
-use rusqlite::{OptionalExtension, Row, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
 use trefoil_engine::{ApiKeyRecord, CredentialStore};
 use trefoil_model::error::Result;
 
-use crate::api_keys::{ADD_KEY, ApiKeyRow, CREATE_ON_SQLITE, FIND_KEY, LIST_KEYS, MARK_USED, REVOKE_KEY};
+use crate::api_keys::{
+    ADD_KEY, ApiKeyRow, CREATE_ON_SQLITE, FIND_KEY, LIST_KEYS, MARK_USED, REVOKE_KEY, log_on_sqlite,
+};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::SqliteSession;
@@ -19,6 +21,7 @@ impl CredentialStore for SqliteStore {
             let added = self.run_on_writer(move |connection| {
                 let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 transaction.execute_batch(CREATE_ON_SQLITE)?;
+                transaction.execute_batch(&log_on_sqlite())?;
                 let ApiKeyRow { name, roles, account_type, account, expires, networks, created, used } = row;
                 let values = (hash, name, roles, account_type, account, expires, networks, created, used);
                 let added = transaction.execute(ADD_KEY, values)?;
@@ -39,8 +42,7 @@ impl CredentialStore for SqliteStore {
     fn revoke_api_key<'s>(&'s self, name: &'s str) -> BoxFuture<'s, Result<bool>> {
         let name = name.to_owned();
         Box::pin(async move {
-            let revoked =
-                self.run_on_writer(move |connection| or_empty(connection.execute(REVOKE_KEY, [name])));
+            let revoked = self.run_on_writer(move |connection| or_empty(revoke_key(connection, &name)));
             Ok(revoked.await?.map_err(|error| store_error(&error))? > 0)
         })
     }
@@ -61,6 +63,14 @@ impl CredentialStore for SqliteStore {
             marked.await?.map(drop).map_err(|error| store_error(&error))
         })
     }
+}
+
+fn revoke_key(connection: &mut Connection, name: &str) -> rusqlite::Result<usize> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(&log_on_sqlite())?;
+    let revoked = transaction.execute(REVOKE_KEY, [name])?;
+    transaction.commit()?;
+    Ok(revoked)
 }
 
 fn list_keys(session: SqliteSession<'_>) -> rusqlite::Result<Vec<ApiKeyRow>> {
@@ -87,7 +97,14 @@ fn read_row(row: &Row<'_>) -> rusqlite::Result<ApiKeyRow> {
 /// Without the table there are no keys. SQLite has no code for that.
 fn or_empty<T: Default>(result: rusqlite::Result<T>) -> rusqlite::Result<T> {
     match result {
-        Err(error) if error.to_string().contains("no such table: trefoil_api_keys") => Ok(T::default()),
+        // With the name of the database, where triggers are made.
+        Err(error) if is_missing_table(&error.to_string()) => Ok(T::default()),
         other => other,
     }
+}
+
+fn is_missing_table(message: &str) -> bool {
+    ["no such table: trefoil_api_keys", "no such table: main.trefoil_api_keys"]
+        .iter()
+        .any(|words| message.contains(words))
 }

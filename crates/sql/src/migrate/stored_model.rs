@@ -275,11 +275,14 @@ impl StoredTable {
 impl LoggedChanges {
     fn for_record(model: &Model, record: RecordTypeId, logged: &[(RecordTypeId, ChangeKind)]) -> Self {
         let is_logged = |kind| logged.contains(&(record, kind));
+        // Of an update whose fields are all hidden from an actor, they are told nothing.
+        let needs_columns = model.tells_changed_fields(record)
+            || model.record(record).fields.iter().any(|field| field.may_be_hidden);
         LoggedChanges {
             created: is_logged(ChangeKind::Created),
             updated: is_logged(ChangeKind::Updated),
             deleted: is_logged(ChangeKind::Deleted),
-            changed_columns: is_logged(ChangeKind::Updated) && model.tells_changed_fields(record),
+            changed_columns: is_logged(ChangeKind::Updated) && needs_columns,
         }
     }
 }

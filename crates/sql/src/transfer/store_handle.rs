@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use tokio_postgres::Client;
 
-use crate::api_keys::{CREATE_ON_POSTGRES, CREATE_ON_SQLITE};
+use crate::api_keys::{CREATE_ON_POSTGRES, CREATE_ON_SQLITE, log_on_postgres, log_on_sqlite};
 use crate::migrate::{StoredKey, StoredModel, quote_name, transfer_tables};
 use crate::postgres::connect_for_maintenance;
 use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedValue};
@@ -99,11 +99,17 @@ impl StoreHandle {
         Ok(())
     }
 
-    /// Creates the table of API keys.
+    /// Creates the table of API keys and its triggers.
     pub async fn create_api_keys(&self) -> Result<(), TransferError> {
         match self {
-            StoreHandle::Sqlite(_) => self.execute_batch(CREATE_ON_SQLITE).await,
-            StoreHandle::Postgres(_) => self.execute_batch(CREATE_ON_POSTGRES).await,
+            StoreHandle::Sqlite(_) => {
+                self.execute_batch(CREATE_ON_SQLITE).await?;
+                self.execute_batch(&log_on_sqlite()).await
+            }
+            StoreHandle::Postgres(_) => {
+                self.execute_batch(CREATE_ON_POSTGRES).await?;
+                self.execute_batch(&log_on_postgres()).await
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use crate::statements::dialect::{Dialect, ValueComparison};
 const COLUMNS_PER_CALL: usize = 40;
 
 /// The current time with six digits of a second, as `DateTime` is stored, so that text order is time order.
-const NOW: &str = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')";
+pub const NOW: &str = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')";
 
 /// The tables of every store, whatever the schema.
 pub const BOOKKEEPING: &str = r#"

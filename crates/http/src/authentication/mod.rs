@@ -1,102 +1,30 @@
 //! Who makes a request: its credential, read from the headers, and the errors for one that is not good.
 
-use std::net::IpAddr;
-use std::pin::Pin;
+mod client_authenticator;
+mod credential_watch;
+mod watched_body;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
-use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::response::Response;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use futures_util::future::BoxFuture;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, UPGRADE, WWW_AUTHENTICATE};
-use http::request::Parts;
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use http_body::Frame;
+use http::header::{AUTHORIZATION, UPGRADE};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 
 use trefoil_engine::ActorIdentity;
-use trefoil_model::error::Error;
 
 use crate::client_info::ClientInfo;
+use crate::cross_origin;
 use crate::errors::problem::Problem;
-use crate::{cross_origin, protected_mode};
 
-/// What API keys begin with.
-const KEY_PREFIX: &str = "tfk_";
+use crate::authentication::client_authenticator::is_token;
+
+pub use crate::authentication::client_authenticator::{
+    ClientAuthenticator, IdentityFailure, OpenAuthenticator, PresentedCredential, SharedAuthenticator,
+};
+pub use crate::authentication::credential_watch::CredentialWatch;
+pub(crate) use crate::authentication::watched_body::WatchedBody;
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-
-/// Decides whose a credential is.
-pub trait ClientAuthenticator: Send + Sync {
-    /// False for an open application, which looks at no credential.
-    fn is_protected(&self) -> bool;
-
-    /// The headers beside `Authorization` that tokens come in.
-    fn token_headers(&self) -> Arc<[HeaderName]>;
-
-    /// The name of the application.
-    fn realm(&self) -> String;
-
-    fn identify(
-        &self,
-        credential: PresentedCredential,
-        address: Option<IpAddr>,
-    ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>>;
-}
-
-/// A credential as it was sent. Its form is right; nothing else is known of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PresentedCredential {
-    ApiKey(String),
-    Token {
-        text: String,
-        /// `None` for `Authorization`.
-        header: Option<HeaderName>,
-    },
-}
-
-/// Why nobody is identified.
-pub enum IdentityFailure {
-    /// The credential is not good.
-    Bad,
-    /// Whether it is good cannot be told yet.
-    NotYet {
-        retry_after: Duration,
-    },
-    Failed(Error),
-}
-
-/// The authenticator of the service, shared with those that take credentials by other ways than headers.
-#[derive(Clone)]
-pub struct SharedAuthenticator(pub Arc<dyn ClientAuthenticator>);
-
-/// The authenticator of an open application.
-pub struct OpenAuthenticator;
-
-impl ClientAuthenticator for OpenAuthenticator {
-    fn is_protected(&self) -> bool {
-        false
-    }
-
-    fn token_headers(&self) -> Arc<[HeaderName]> {
-        Arc::from([])
-    }
-
-    fn realm(&self) -> String {
-        String::new()
-    }
-
-    fn identify(
-        &self,
-        _: PresentedCredential,
-        _: Option<IpAddr>,
-    ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>> {
-        Box::pin(async { Err(IdentityFailure::Bad) })
-    }
-}
 
 /// Takes credentials from requests.
 pub struct RequestAuthenticator {
@@ -132,14 +60,11 @@ impl RequestAuthenticator {
         if headers.contains_key(UPGRADE) {
             extensions.insert(self.authenticator.clone());
         }
-        let authenticator = &self.authenticator.0;
         let Some(credential) = self.presented(method, headers)? else { return Ok(None) };
         self.warn_of_http(client);
-        let identity = authenticator.identify(credential.clone(), client.address).await;
-        let identity = identity.map_err(|failure| self.authenticator.problem(failure))?;
-        client.identity = Some(identity.clone());
-        let (authenticator, address) = (self.authenticator.clone(), client.address);
-        let watch = CredentialWatch { authenticator, credential, address, identity };
+        let watch = CredentialWatch::begin(self.authenticator.clone(), credential, client.address).await;
+        let watch = watch.map_err(|failure| self.authenticator.problem(failure))?;
+        client.identity = Some(watch.identity.clone());
         if headers.contains_key(UPGRADE) {
             extensions.insert(watch.clone());
         }
@@ -153,7 +78,7 @@ impl RequestAuthenticator {
         headers: &HeaderMap,
     ) -> Result<Option<PresentedCredential>, Problem> {
         if let Some(value) = only_value(headers, &AUTHORIZATION)? {
-            let parsed = value.to_str().ok().and_then(parse_authorization);
+            let parsed = value.to_str().ok().and_then(PresentedCredential::parse);
             let parsed = parsed.ok_or_else(|| self.authenticator.problem(IdentityFailure::Bad))?;
             return Ok(Some(parsed));
         }
@@ -186,114 +111,6 @@ impl RequestAuthenticator {
     }
 }
 
-impl SharedAuthenticator {
-    /// The authenticator that the service gave to an upgrade, if the application is protected.
-    pub fn of_upgrade(parts: &Parts) -> Option<SharedAuthenticator> {
-        parts.extensions.get::<SharedAuthenticator>().cloned()
-    }
-
-    /// Whom the text of an `Authorization` header proves.
-    pub async fn identify_authorization(
-        &self,
-        text: &str,
-        address: Option<IpAddr>,
-    ) -> Result<CredentialWatch, Problem> {
-        let credential = parse_authorization(text).ok_or_else(|| self.problem(IdentityFailure::Bad))?;
-        let identity = self.0.identify(credential.clone(), address).await;
-        let identity = identity.map_err(|failure| self.problem(failure))?;
-        Ok(CredentialWatch { authenticator: self.clone(), credential, address, identity })
-    }
-
-    fn problem(&self, failure: IdentityFailure) -> Problem {
-        match failure {
-            IdentityFailure::Bad => {
-                let detail = "the credential is not good: it is unknown, expired, revoked or not for this server; send an API key or a token as `Authorization: Bearer …`";
-                let problem = Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", detail);
-                problem.with_header(WWW_AUTHENTICATE, self.bad_challenge())
-            }
-            IdentityFailure::NotYet { retry_after } => Problem::unavailable(
-                "the keys of the token's issuer have not been fetched yet; try again soon",
-                retry_after,
-            ),
-            IdentityFailure::Failed(error) => error.into(),
-        }
-    }
-
-    /// The value of `WWW-Authenticate` for a credential that is not good.
-    fn bad_challenge(&self) -> HeaderValue {
-        let challenge = protected_mode::challenge(&self.0.realm());
-        let text = [challenge.as_bytes(), b", error=\"invalid_token\""].concat();
-        HeaderValue::try_from(text).expect("visible ASCII")
-    }
-}
-
-/// How often the credential of a long answer is looked at.
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The credential of a long answer, which ends when the credential does.
-#[derive(Clone)]
-pub struct CredentialWatch {
-    authenticator: SharedAuthenticator,
-    credential: PresentedCredential,
-    address: Option<IpAddr>,
-    pub identity: Arc<ActorIdentity>,
-}
-
-impl CredentialWatch {
-    /// Waits until the credential is not good any more, or its actor has other rights. A client that comes back gets
-    /// these, or is refused.
-    pub async fn wait_for_end(self) {
-        loop {
-            tokio::time::sleep(WATCH_INTERVAL).await;
-            match self.authenticator.0.identify(self.credential.clone(), self.address).await {
-                Ok(identity) if identity == self.identity => {}
-                Ok(_) | Err(IdentityFailure::Bad) => return,
-                // It cannot be told now; nothing is read from a store that is away either.
-                Err(IdentityFailure::NotYet { .. } | IdentityFailure::Failed(_)) => {}
-            }
-        }
-    }
-}
-
-/// A body that breaks off when the credential of its request ends.
-pub(crate) struct WatchedBody {
-    body: Body,
-    end: BoxFuture<'static, ()>,
-}
-
-impl WatchedBody {
-    /// Watches the credential of a response that is a stream of events.
-    pub fn of_stream(response: Response, watch: CredentialWatch) -> Response {
-        let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let is_stream = content_type.is_some_and(|media| {
-            media.starts_with(b"text/event-stream") || media.starts_with(b"multipart/mixed")
-        });
-        if !is_stream {
-            return response;
-        }
-        response.map(|body| Body::new(WatchedBody { body, end: Box::pin(watch.wait_for_end()) }))
-    }
-}
-
-impl http_body::Body for WatchedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        match self.end.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(None),
-            Poll::Pending => Pin::new(&mut self.body).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-}
-
 /// The value of a header that may be there once.
 fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Problem> {
     let mut values = headers.get_all(name).iter();
@@ -305,30 +122,6 @@ fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
     Ok(first)
 }
 
-/// Reads `Bearer …`, or `Basic …` with an API key as the password.
-fn parse_authorization(text: &str) -> Option<PresentedCredential> {
-    let (scheme, rest) = text.trim().split_once(' ')?;
-    let rest = rest.trim();
-    if scheme.eq_ignore_ascii_case("bearer") {
-        if rest.starts_with(KEY_PREFIX) {
-            return Some(PresentedCredential::ApiKey(rest.to_owned()));
-        }
-        return is_token(rest).then(|| PresentedCredential::Token { text: rest.to_owned(), header: None });
-    }
-    if scheme.eq_ignore_ascii_case("basic") {
-        let decoded = String::from_utf8(BASE64_STANDARD.decode(rest).ok()?).ok()?;
-        let (_, password) = decoded.split_once(':')?;
-        return password.starts_with(KEY_PREFIX).then(|| PresentedCredential::ApiKey(password.to_owned()));
-    }
-    None
-}
-
-/// Whether a text has the form of a token.
-fn is_token(text: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    text.bytes().all(is_letter) && text.matches('.').count() == 2
-}
-
 /// Whether a page of another site made the browser send this, other than by following a link.
 fn is_sent_by_other_site(method: &Method, headers: &HeaderMap) -> bool {
     let is_navigation = headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
@@ -338,6 +131,13 @@ fn is_sent_by_other_site(method: &Method, headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
+    use std::time::Duration;
+
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use futures_util::future::BoxFuture;
+    use http::header::WWW_AUTHENTICATE;
 
     /// Knows the key `tfk_good` and the token `a.b.c`.
     struct FakeAuthenticator;
@@ -378,6 +178,14 @@ mod tests {
                     Arc::new(ActorIdentity { name, roles: Vec::new(), account: None, claims, expires: None })
                 })
             })
+        }
+
+        fn last_known_change(&self) -> i64 {
+            -1
+        }
+
+        fn is_unchanged<'a>(&'a self, _: &'a ActorIdentity, _: i64, _: i64) -> BoxFuture<'a, bool> {
+            Box::pin(async { true })
         }
     }
 
