@@ -182,6 +182,9 @@ async fn interfaces_unions_and_inputs_shrink_to_what_is_open() {
         "Mutation.updateThing.id",
         "Mutation.updateThing.input",
         "NameInput.name",
+        // By way of its type: what leads to all named records is closed.
+        "Named.Thing",
+        "Named.name",
         "Node.Thing",
         "Node.id",
         "Query.node",
