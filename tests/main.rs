@@ -22,6 +22,7 @@ mod hostile;
 mod http;
 mod interfaces;
 mod json_values;
+mod kept_secrets;
 mod live;
 mod locked;
 mod migrate;

@@ -16,6 +16,7 @@ mod examples;
 mod explaining;
 mod judge;
 mod making;
+mod matrix;
 mod over_http;
 mod rule_tree;
 mod secrets;

@@ -17,6 +17,7 @@ use super::seeds::{self, Trial};
 use super::shape::AccessShape;
 use super::stage::write_application;
 use super::stock::AccessStock;
+use super::tokens;
 use crate::power::chance::Chance;
 use crate::support::{Client, Reply, Server, command, postgres};
 
@@ -26,14 +27,14 @@ const REQUESTS: usize = 12;
 const ADDRESSES: usize = 100;
 
 /// A server with the credentials of its actors.
-struct ServedStage {
-    server: Server,
+pub struct ServedStage {
+    pub server: Server,
     database: String,
     folder: TempDir,
 }
 
 impl ServedStage {
-    fn new(
+    pub fn new(
         shape: &AccessShape,
         sdl: &str,
         stock: &AccessStock,
@@ -42,6 +43,9 @@ impl ServedStage {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let app = folder.path().join("app");
         write_application(&app, sdl, &stock.seeds(shape)).map_err(|error| error.to_string())?;
+        if sdl.contains("@account") {
+            tokens::add_issuer(&app, "login").map_err(|error| error.to_string())?;
+        }
         let named = |name: &str| Setting::find(name).expect("a setting");
         let flags = vec![
             (named("database"), database.to_owned()),
@@ -55,7 +59,7 @@ impl ServedStage {
     }
 
     /// The one place where a request over HTTP gets its actor: a key that has the roles, and acts as the account.
-    fn credential(&self, number: usize, actor: &TestActor) -> Result<Option<String>, String> {
+    pub fn credential(&self, number: usize, actor: &TestActor) -> Result<Option<String>, String> {
         if actor.kind == ActorKind::Anonymous {
             return Ok(None);
         }

@@ -166,7 +166,7 @@ fn answer_text(reply: GraphqlReply) -> String {
     match reply {
         GraphqlReply::Executed(executed) => {
             // What only the log is told, and whoever mends it needs.
-            executed.causes.iter().for_each(|cause| eprintln!("a cause: {cause:?}"));
+            executed.notes.causes.iter().for_each(|cause| eprintln!("a cause: {cause:?}"));
             String::from_utf8(executed.body).expect("UTF-8")
         }
         GraphqlReply::Rejected(failures) => {

@@ -46,6 +46,7 @@ async fn sessions_that_upsert_the_same_record_create_one(bench: Bench) {
             Outcome::Updated { version, .. } => versions.push(version),
             other @ (Outcome::Found
             | Outcome::NotFound
+            | Outcome::OutOfSight(_)
             | Outcome::Listed { .. }
             | Outcome::Deleted { .. }
             | Outcome::ChangedMany { .. }

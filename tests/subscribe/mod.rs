@@ -8,6 +8,7 @@ mod log;
 mod multipart;
 mod places;
 mod protocol;
+mod refusals;
 mod reload;
 mod reloads;
 mod upgrade;

@@ -2,9 +2,9 @@
 
 use trefoil_engine::{Actor, DataVersion, Engine, IdempotencyKey};
 use trefoil_http::errors::error_log::LogScope;
-use trefoil_model::error::{Cause, Error};
+use trefoil_model::error::Error;
 
-use crate::response_error::{self, ResponseError};
+use crate::response_error::{ErrorNotes, ResponseError};
 
 /// The sender of a request and the conditions under which it runs.
 #[derive(Default)]
@@ -37,8 +37,8 @@ pub struct ExecutedResponse {
     pub data_version: Option<DataVersion>,
     /// The response of an earlier request with the same idempotency key.
     pub replayed: bool,
-    /// The causes of its errors, for the log.
-    pub causes: Vec<Cause>,
+    /// Of its errors, for the log.
+    pub notes: ErrorNotes,
 }
 
 impl GraphqlReply {
@@ -47,8 +47,8 @@ impl GraphqlReply {
     /// [`Problem`]: trefoil_http::errors::problem::Problem
     pub(crate) fn log_causes(&self, scope: LogScope<'_>) {
         match self {
-            GraphqlReply::Executed(executed) => executed.causes.iter().for_each(|cause| scope.cause(cause)),
-            GraphqlReply::Rejected(errors) => response_error::log_causes(errors, scope),
+            GraphqlReply::Executed(executed) => executed.notes.log_causes(scope),
+            GraphqlReply::Rejected(errors) => ErrorNotes::of(errors).log_causes(scope),
             GraphqlReply::Failed(_) | GraphqlReply::PostRequired => {}
         }
     }

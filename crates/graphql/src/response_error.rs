@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use trefoil_engine::Engine;
 use trefoil_http::errors::error_log::LogScope;
+use trefoil_http::monitoring::refusals::Refusals;
+use trefoil_model::SourceLocation;
 use trefoil_model::error::{Cause, Error, PathSegment, Violation};
 use trefoil_model::values::json_text;
 
@@ -30,8 +32,10 @@ pub struct ResponseError {
     pub field: Option<Box<String>>,
     /// What a suggestion is about that is made for the actor who gets the error.
     pub unknown_name: Option<Box<UnknownName>>,
-    /// For the log only: see [`log_causes`].
+    /// For the log only: see [`ErrorNotes`].
     pub cause: Option<Cause>,
+    /// The rule that refused, for the log only.
+    pub refused_by: Option<Box<SourceLocation>>,
     /// Refused by an estimate, which may be less once the lengths of lists are measured again.
     pub is_estimate: bool,
 }
@@ -47,6 +51,7 @@ impl ResponseError {
             field: None,
             unknown_name: None,
             cause: None,
+            refused_by: None,
             is_estimate: false,
         }
     }
@@ -56,6 +61,7 @@ impl ResponseError {
         ResponseError {
             violations: error.violations().into(),
             cause: error.cause().cloned(),
+            refused_by: error.refused_by().cloned().map(Box::new),
             ..ResponseError::new(error.code(), error.to_string())
         }
     }
@@ -109,9 +115,27 @@ impl ResponseError {
     }
 }
 
-/// Logs the causes of errors under the request of `scope`.
-pub fn log_causes(failures: &[ResponseError], scope: LogScope<'_>) {
-    failures.iter().filter_map(|failure| failure.cause.as_ref()).for_each(|cause| scope.cause(cause));
+/// What the log is told of the errors of a response.
+#[derive(Debug, Default)]
+pub struct ErrorNotes {
+    pub causes: Vec<Cause>,
+    pub refusals: Refusals,
+}
+
+impl ErrorNotes {
+    pub fn of<'a>(failures: impl IntoIterator<Item = &'a ResponseError>) -> ErrorNotes {
+        let mut notes = ErrorNotes::default();
+        for failure in failures {
+            notes.causes.extend(failure.cause.clone());
+            notes.refusals.add(&failure.code, failure.refused_by.as_deref());
+        }
+        notes
+    }
+
+    /// Logs the causes under the request of `scope`.
+    pub fn log_causes(&self, scope: LogScope<'_>) {
+        self.causes.iter().for_each(|cause| scope.cause(cause));
+    }
 }
 
 /// Writes a JSON array of errors.

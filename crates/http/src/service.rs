@@ -29,6 +29,7 @@ use crate::host_check::AllowedHosts;
 use crate::monitoring::access_log::{AccessLog, LoggedBody, LoggedRoute, MatchedRoute};
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
+use crate::monitoring::refusals::Refusals;
 use crate::protected_mode::ProtectedMode;
 use crate::rate_limit::{ClientMeter, ClientRateLimiter, RateAllowance, RateClient};
 use crate::request_limits::{self, ConnectionInfo};
@@ -172,6 +173,7 @@ impl HttpService {
         access_log.actor = response.extensions_mut().remove::<LoggedActor>().map(|LoggedActor(actor)| actor);
         let response = compression::compress_response(response, encodings).await;
         let mut response = state.render_problem(response, &error_context, &id);
+        access_log.refusals = response.extensions_mut().remove::<Refusals>();
         let status = response.status();
         etags::mark_encoded_tag(response.headers_mut());
         response_headers::complete_headers(response.headers_mut(), status, &id);
@@ -382,7 +384,10 @@ impl ServiceState {
         if let Some(cause) = &problem.cause {
             LogScope::of(Some(id)).cause(cause);
         }
-        render_error(&problem, error_context, id.as_str(), &self.handlers.error_page, response)
+        let mut response =
+            render_error(&problem, error_context, id.as_str(), &self.handlers.error_page, response);
+        Refusals::of_problem(&problem).attach(&mut response);
+        response
     }
 
     fn check_rate_limit(

@@ -13,13 +13,20 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone)]
 pub enum Error {
     /// A record or another named thing does not exist.
-    NotFound { what: MissingItem },
+    NotFound {
+        what: MissingItem,
+        /// The rule that hides it from a writer, for the log only.
+        hidden_by: Option<Box<SourceLocation>>,
+    },
     /// The input breaks rules; all broken rules are listed.
     Invalid(Vec<Violation>),
     /// A unique value is taken, or other records still need this one.
     Conflict(Vec<Violation>),
     /// Only actors with a credential may do this, and the caller has none.
-    Unauthenticated,
+    Unauthenticated {
+        /// The rule that refused, for the log only.
+        rule: Option<Box<SourceLocation>>,
+    },
     /// The rules of the schema do not let the caller do this. The violations name fields that may not be read or set.
     Forbidden {
         violations: Vec<Violation>,
@@ -153,7 +160,7 @@ impl Error {
 
     /// A missing thing, described in words.
     pub fn not_found(what: impl Into<String>) -> Self {
-        Error::NotFound { what: MissingItem::Named(what.into()) }
+        Error::NotFound { what: MissingItem::Named(what.into()), hidden_by: None }
     }
 
     /// For the log and the command line: the cause where there is one. Never for a client.
@@ -167,7 +174,7 @@ impl Error {
             Error::NotFound { .. }
             | Error::Invalid(_)
             | Error::Conflict(_)
-            | Error::Unauthenticated
+            | Error::Unauthenticated { .. }
             | Error::Forbidden { .. }
             | Error::Stale { .. }
             | Error::KeyReused
@@ -177,6 +184,28 @@ impl Error {
             | Error::OutcomeUnknown
             | Error::Cancelled
             | Error::RolledBack
+            | Error::Resolver { .. }
+            | Error::EventId { .. } => None,
+        }
+    }
+
+    /// The rule that refused, for the log only.
+    pub fn refused_by(&self) -> Option<&SourceLocation> {
+        match self {
+            Error::Unauthenticated { rule }
+            | Error::Forbidden { rule, .. }
+            | Error::NotFound { hidden_by: rule, .. } => rule.as_deref(),
+            Error::Invalid(_)
+            | Error::Conflict(_)
+            | Error::Stale { .. }
+            | Error::KeyReused
+            | Error::KeyInUse
+            | Error::Limit(_)
+            | Error::Unavailable { .. }
+            | Error::OutcomeUnknown
+            | Error::Cancelled
+            | Error::RolledBack
+            | Error::Internal { .. }
             | Error::Resolver { .. }
             | Error::EventId { .. } => None,
         }
@@ -192,7 +221,7 @@ impl Error {
             Error::NotFound { .. } => "NOT_FOUND",
             Error::Invalid(_) => "INVALID",
             Error::Conflict(_) => "CONFLICT",
-            Error::Unauthenticated => "UNAUTHENTICATED",
+            Error::Unauthenticated { .. } => "UNAUTHENTICATED",
             Error::Forbidden { .. } => "FORBIDDEN",
             Error::Stale { .. } => "STALE",
             Error::KeyReused => "IDEMPOTENCY_KEY_REUSED",
@@ -229,7 +258,7 @@ impl Error {
         match self {
             Error::Invalid(list) | Error::Conflict(list) | Error::Forbidden { violations: list, .. } => list,
             Error::NotFound { .. }
-            | Error::Unauthenticated
+            | Error::Unauthenticated { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse
@@ -248,7 +277,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NotFound { what } => write!(f, "{what} not found"),
+            Error::NotFound { what, .. } => write!(f, "{what} not found"),
             Error::Forbidden { violations, .. } if violations.is_empty() => {
                 f.write_str("the rules of this application do not allow this")
             }
@@ -259,7 +288,7 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
-            Error::Unauthenticated => f.write_str("this needs a credential: an API key or a token"),
+            Error::Unauthenticated { .. } => f.write_str("this needs a credential: an API key or a token"),
             Error::Stale { expected, found } => {
                 write!(
                     f,

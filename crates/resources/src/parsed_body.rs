@@ -273,7 +273,7 @@ pub fn merge_errors(errors: Vec<(usize, Error)>) -> Error {
             Error::Conflict(list) => conflicts.extend(list),
             Error::RolledBack | Error::Cancelled => {}
             error @ (Error::NotFound { .. }
-            | Error::Unauthenticated
+            | Error::Unauthenticated { .. }
             | Error::Forbidden { .. }
             | Error::Stale { .. }
             | Error::KeyReused

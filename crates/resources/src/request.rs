@@ -164,7 +164,7 @@ impl ResourceRequest<'_> {
 
     pub fn not_found_error(&self, record: RecordTypeId, id: &RecordId) -> Error {
         let type_name = names::display_label(&self.resources.engine.model().record(record).name);
-        Error::NotFound { what: MissingItem::Record { type_name, id: id.clone() } }
+        Error::NotFound { what: MissingItem::Record { type_name, id: id.clone() }, hidden_by: None }
     }
 }
 

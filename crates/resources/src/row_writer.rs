@@ -188,7 +188,11 @@ impl RowSink for RowWriter {
                 Ok(Outcome::Deleted { id }) => (id.clone(), 0),
                 Ok(Outcome::ChangedMany { count }) => (RecordId::Number(count.cast_signed()), 0),
                 Ok(
-                    Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. },
+                    Outcome::Found
+                    | Outcome::NotFound
+                    | Outcome::OutOfSight(_)
+                    | Outcome::Listed { .. }
+                    | Outcome::PlainList { .. },
                 )
                 | Err(_) => return None,
             });

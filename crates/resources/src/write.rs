@@ -118,9 +118,15 @@ impl ResourceRequest<'_> {
                 let (id, version) = match outcome {
                     Outcome::Created { id, version } | Outcome::Updated { id, version } => (id, version),
                     Outcome::Deleted { id } => (id, 0),
-                    Outcome::NotFound => {
+                    missing @ (Outcome::NotFound | Outcome::OutOfSight(_)) => {
                         let id = target_id.ok_or_else(|| Error::internal("a creation found no record"))?;
-                        return Err(self.not_found_error(self.collection.record, &id));
+                        let mut error = self.not_found_error(self.collection.record, &id);
+                        if let (Outcome::OutOfSight(rule), Error::NotFound { hidden_by, .. }) =
+                            (missing, &mut error)
+                        {
+                            *hidden_by = Some(rule);
+                        }
+                        return Err(error);
                     }
                     other @ (Outcome::Found
                     | Outcome::Listed { .. }

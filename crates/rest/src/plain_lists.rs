@@ -210,6 +210,7 @@ async fn run_list_operation(
         Outcome::PlainList { version, remaining: rest, .. } => Ok(ListPart { bytes, version, rest }),
         other @ (Outcome::Found
         | Outcome::NotFound
+        | Outcome::OutOfSight(_)
         | Outcome::Listed { .. }
         | Outcome::ChangedMany { .. }
         | Outcome::Created { .. }

@@ -16,6 +16,7 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_http::response_cache::CacheableAt;
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::{RecordId, RecordTypeId};
 use trefoil_resources::aggregate_query::asks_for_groups;
@@ -156,7 +157,10 @@ fn check_shown_texts(
     let name = &request.record().field(texts.list.field).input_name;
     let message = format!("`{name}`, of which this list consists, may not be read by you");
     let violations = vec![Violation::new(name, "FORBIDDEN", message)];
-    Err(Error::Forbidden { violations, rule: None }.into())
+    let view = engine.access_view();
+    let rule = view
+        .and_then(|view| view.field_refusal(AccessAction::Read, request.collection.record, texts.list.field));
+    Err(Error::Forbidden { violations, rule }.into())
 }
 
 fn list_reader(

@@ -142,6 +142,7 @@ async fn count_records(engine: &Engine, record: RecordTypeId) -> Result<Option<u
         Some(
             Outcome::Found
             | Outcome::NotFound
+            | Outcome::OutOfSight(_)
             | Outcome::Created { .. }
             | Outcome::Updated { .. }
             | Outcome::Deleted { .. }

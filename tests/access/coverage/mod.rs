@@ -74,7 +74,7 @@ impl CoverageStage {
         wrong.extend(self.check_other_methods());
         let count = (self.table.routes.len() + self.table.fields.len()) * self.askers.len();
         assert!(wrong.is_empty(), "of {count}, with the answers at the end:\n{}", wrong.join("\n"));
-        println!(
+        eprintln!(
             "coverage: {} ways to ask {} routes, {} of GraphQL",
             self.table.routes.len(),
             self.server.routes.len(),

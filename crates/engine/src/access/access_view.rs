@@ -177,15 +177,42 @@ impl AccessView {
 
     /// Whether the actor never sees the value at the end of a path, because something on the way is hidden.
     pub fn hides_path(&self, model: &Model, record: RecordTypeId, path: &ReferencePath) -> bool {
+        self.hidden_on_path(model, record, path).is_some()
+    }
+
+    /// The first field on a path that the actor never sees, and its type.
+    pub fn hidden_on_path(
+        &self,
+        model: &Model,
+        record: RecordTypeId,
+        path: &ReferencePath,
+    ) -> Option<(RecordTypeId, FieldId)> {
         let mut owner = record;
         for reference in &path.references {
             if self.hides_field(owner, *reference) {
-                return true;
+                return Some((owner, *reference));
             }
             let relation = model.record(owner).field(*reference).kind.relation();
             owner = relation.map_or(owner, Relation::target);
         }
-        self.hides_field(owner, path.value.field)
+        self.hides_field(owner, path.value.field).then_some((owner, path.value.field))
+    }
+
+    /// The rule that keeps the actor from reading or setting a field, for the log.
+    pub fn field_refusal(
+        &self,
+        action: AccessAction,
+        record: RecordTypeId,
+        field: FieldId,
+    ) -> Option<Box<SourceLocation>> {
+        let view = &self.of_type(record).fields[field.0];
+        let rule = match action {
+            AccessAction::Read if view.read.verdict() == AccessVerdict::No => &view.read,
+            AccessAction::Read => &self.of_type(view.target?).read,
+            AccessAction::Create => &view.create,
+            AccessAction::Update | AccessAction::UpdateTo | AccessAction::Delete => &view.update,
+        };
+        rule.location.clone().map(Box::new)
     }
 
     /// Whether the actor may set the field of some record.
@@ -227,9 +254,10 @@ impl AccessView {
     }
 
     fn refusal_at(&self, location: Option<SourceLocation>) -> Error {
+        let rule = location.map(Box::new);
         match &self.identity {
-            None => Error::Unauthenticated,
-            Some(_) => Error::Forbidden { violations: Vec::new(), rule: location.map(Box::new) },
+            None => Error::Unauthenticated { rule },
+            Some(_) => Error::Forbidden { violations: Vec::new(), rule },
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How an operation ended.
 
-use trefoil_model::RecordId;
+use trefoil_model::{RecordId, SourceLocation};
 
 use crate::plain_list::PlainListPosition;
 
@@ -11,6 +11,8 @@ pub enum Outcome {
     Found,
     /// There is no such record, and no row was read.
     NotFound,
+    /// The same for the caller: this rule hides the record that was to be written. The rule is for the log only.
+    OutOfSight(Box<SourceLocation>),
     Listed {
         has_more: bool,
         total: Option<u64>,
@@ -36,4 +38,20 @@ pub enum Outcome {
         length: i64,
         remaining: Option<PlainListPosition>,
     },
+}
+
+impl Outcome {
+    /// Whether there is no such record for the caller.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Outcome::NotFound | Outcome::OutOfSight(_) => true,
+            Outcome::Found
+            | Outcome::Listed { .. }
+            | Outcome::Created { .. }
+            | Outcome::Updated { .. }
+            | Outcome::Deleted { .. }
+            | Outcome::ChangedMany { .. }
+            | Outcome::PlainList { .. } => false,
+        }
+    }
 }

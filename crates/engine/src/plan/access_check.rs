@@ -5,7 +5,7 @@
 
 use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::{FieldId, Model, RecordTypeId, Relation, Value};
+use trefoil_model::{FieldId, Model, RecordTypeId, Relation, SourceLocation, Value};
 
 use crate::access::AccessView;
 use crate::operation::{
@@ -107,21 +107,27 @@ struct AccessCheck<'a> {
     model: &'a Model,
     view: &'a AccessView,
     violations: Vec<Violation>,
+    /// The rule of the first of them.
+    rule: Option<Box<SourceLocation>>,
 }
 
 impl<'a> AccessCheck<'a> {
     fn new(model: &'a Model, view: &'a AccessView) -> AccessCheck<'a> {
-        AccessCheck { model, view, violations: Vec::new() }
+        AccessCheck { model, view, violations: Vec::new(), rule: None }
     }
 
     fn finish(self) -> Result<()> {
         if self.violations.is_empty() {
             return Ok(());
         }
-        Err(Error::Forbidden { violations: self.violations, rule: None })
+        Err(Error::Forbidden { violations: self.violations, rule: self.rule })
     }
 
-    fn refuse(&mut self, path: &[PathSegment], record: RecordTypeId, field: FieldId, verb: &str) {
+    fn refuse(&mut self, path: &[PathSegment], record: RecordTypeId, field: FieldId, action: AccessAction) {
+        if self.violations.is_empty() {
+            self.rule = self.view.field_refusal(action, record, field);
+        }
+        let verb = if action == AccessAction::Read { "read" } else { "set" };
         let field = self.model.record(record).field(field);
         let message = format!("`{}` may not be {verb} by you", field.input_name);
         let violation = Violation::new(&field.input_name, "FORBIDDEN", message);
@@ -138,7 +144,7 @@ impl<'a> AccessCheck<'a> {
 
     fn field_at(&mut self, path: &[PathSegment], record: RecordTypeId, field: FieldId) {
         if self.view.hides_field(record, field) {
-            self.refuse(path, record, field, "read");
+            self.refuse(path, record, field, AccessAction::Read);
         }
     }
 
@@ -155,7 +161,7 @@ impl<'a> AccessCheck<'a> {
                 Condition::Not(inner) => self.conditions_at(path, record, std::slice::from_ref(inner)),
                 Condition::Related { relation, conditions } => {
                     if self.view.hides_field(record, *relation) {
-                        self.refuse(path, record, *relation, "read");
+                        self.refuse(path, record, *relation, AccessAction::Read);
                     } else if let Some(target) = self.relation_target(record, *relation) {
                         let name = self.model.record(record).field(*relation).name.clone();
                         let path = [path, &[PathSegment::Field(name)]].concat();
@@ -175,7 +181,7 @@ impl<'a> AccessCheck<'a> {
         let mut owner = record;
         for reference in &path.references {
             if self.view.hides_field(owner, *reference) {
-                return self.refuse(&[], owner, *reference, "read");
+                return self.refuse(&[], owner, *reference, AccessAction::Read);
             }
             if let Some(target) = self.relation_target(owner, *reference) {
                 owner = target;
@@ -259,7 +265,7 @@ impl<'a> AccessCheck<'a> {
         path: &[PathSegment],
     ) {
         if !self.view.may_set(action, record, field) {
-            self.refuse(path, record, field, "set");
+            self.refuse(path, record, field, action);
         }
     }
 

@@ -230,7 +230,7 @@ type Mark @allow(all: true) { id: ID! text: String! by: User @createdBy }
 
     fn refused(result: Result<String>) -> String {
         match result {
-            Err(error @ (Error::Forbidden { .. } | Error::Unauthenticated)) => {
+            Err(error @ (Error::Forbidden { .. } | Error::Unauthenticated { .. })) => {
                 let paths = error.violations().iter().map(|violation| format!(" {:?}", violation.path));
                 format!("{}{}", error.code(), paths.collect::<String>())
             }

@@ -331,7 +331,10 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
                     PlanAction::Upsert { record, listing, create, values, links, selection }
                 }
                 // Enough to change the record, not to create one.
-                (Err(Error::Invalid(_) | Error::Forbidden { .. } | Error::Unauthenticated), Some(id)) => {
+                (
+                    Err(Error::Invalid(_) | Error::Forbidden { .. } | Error::Unauthenticated { .. }),
+                    Some(id),
+                ) => {
                     let (expected_version, selection) = (None, planned_selection);
                     PlanAction::Update { record, id, values, links, expected_version, selection }
                 }

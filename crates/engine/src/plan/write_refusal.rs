@@ -1,5 +1,6 @@
 //! [`WriteRefusal`]: what an actor may not give or cannot be filled in for, in one write.
 
+use trefoil_model::SourceLocation;
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 
 /// Goes before what is invalid: who may not set a field is not told what it should hold.
@@ -8,6 +9,8 @@ pub(super) struct WriteRefusal {
     /// Something must be filled in from the actor, who is anonymous.
     needs_credential: bool,
     violations: Vec<Violation>,
+    /// The first rule that refused a part.
+    rule: Option<Box<SourceLocation>>,
 }
 
 impl WriteRefusal {
@@ -21,17 +24,20 @@ impl WriteRefusal {
 
     pub fn check(&mut self) -> Result<()> {
         if self.needs_credential {
-            return Err(Error::Unauthenticated);
+            return Err(Error::Unauthenticated { rule: self.rule.take() });
         }
         if self.violations.is_empty() {
             return Ok(());
         }
-        Err(Error::Forbidden { violations: std::mem::take(&mut self.violations), rule: None })
+        Err(Error::Forbidden { violations: std::mem::take(&mut self.violations), rule: self.rule.take() })
     }
 
     /// Takes over the refusal of a part at this path; gives any other error back.
     pub fn take(&mut self, error: Error, path: &[PathSegment]) -> Option<Error> {
-        if matches!(error, Error::Unauthenticated) {
+        if self.rule.is_none() {
+            self.rule = error.refused_by().cloned().map(Box::new);
+        }
+        if matches!(error, Error::Unauthenticated { .. }) {
             self.needs_credential = true;
             return None;
         }

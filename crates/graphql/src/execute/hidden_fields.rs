@@ -92,7 +92,9 @@ impl HiddenFields<'_> {
             let path = below(path, &field.label);
             let read = object.record.and_then(|record| Some((record, self.read_field(record, field)?)));
             match (&field.source, read) {
-                (_, Some((record, id))) if self.is_hidden(record, id) => self.refuse(&field.label, path),
+                (_, Some((record, id))) if self.is_hidden(record, id) => {
+                    self.refuse(&field.label, path, (record, id));
+                }
                 (FieldSource::Connection(related), _) => self.add_connection(&related.connection, &path),
                 (_, _) => self.add_slot(&field.slot, &path),
             }
@@ -161,12 +163,16 @@ impl HiddenFields<'_> {
         }
     }
 
-    fn refuse(&mut self, label: &ResponseLabel, path: ValuePath) {
+    fn refuse(&mut self, label: &ResponseLabel, path: ValuePath, (record, id): (RecordTypeId, FieldId)) {
+        let refused_by = match self.view.hides_field(record, id) {
+            true => self.view.field_refusal(AccessAction::Read, record, id),
+            false => self.view.of_type(record).read.location.clone().map(Box::new),
+        };
         let field = format!("{}.{}", label.type_name, label.name);
         let message = format!("`{field}` may not be read by you");
         let error = ResponseError::new("FORBIDDEN", message)
             .with_locations(&label.locations)
             .with_path(path.unwrap_or_default());
-        self.errors.push(ResponseError { field: Some(Box::new(field)), ..error });
+        self.errors.push(ResponseError { field: Some(Box::new(field)), refused_by, ..error });
     }
 }

@@ -68,7 +68,7 @@ pub fn begin_field(writer: &mut ResponseWriter, root: &PlannedRoot) -> usize {
 
 /// True if a read found no record.
 fn is_nothing(outcome: &Outcome, rows: usize) -> bool {
-    *outcome == Outcome::NotFound || (matches!(outcome, Outcome::Listed { .. }) && rows == 0)
+    outcome.is_missing() || (matches!(outcome, Outcome::Listed { .. }) && rows == 0)
 }
 
 /// What is needed to write the rest of a root field.
@@ -93,7 +93,7 @@ impl RootFieldEnd<'_> {
         match (&builtin.shape, outcome) {
             (RootShape::Boolean, outcome) => {
                 let is_empty = matches!(outcome, Outcome::Listed { .. }) && open.rows == 0;
-                let is_false = outcome == Outcome::NotFound || is_empty;
+                let is_false = outcome.is_missing() || is_empty;
                 writer.out.extend_from_slice(if is_false { b"false" } else { b"true" });
                 Ok(())
             }
@@ -129,11 +129,15 @@ impl RootFieldEnd<'_> {
                     PayloadWriter::default().finish(payload, writer, at.path, context, resolved)
                 })
             }
-            (RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id { .. }, Outcome::NotFound) => {
+            (
+                RootShape::Record(_) | RootShape::Payload(_) | RootShape::Id { .. },
+                missing @ (Outcome::NotFound | Outcome::OutOfSight(_)),
+            ) => {
+                let hidden_by = if let Outcome::OutOfSight(rule) = missing { Some(rule) } else { None };
                 match pending.record_id.clone() {
                     Some(id) => {
                         let what = MissingItem::Record { type_name: builtin.record_name.clone(), id };
-                        writer.fail_with(root.required, &Error::NotFound { what }, at)
+                        writer.fail_with(root.required, &Error::NotFound { what, hidden_by }, at)
                     }
                     // A read that finds nothing is null.
                     None => writer.write_null(root.required, at),
@@ -202,6 +206,7 @@ impl RootFieldEnd<'_> {
                     Outcome::Listed { has_more, total } => (has_more, total),
                     Outcome::Found
                     | Outcome::NotFound
+                    | Outcome::OutOfSight(_)
                     | Outcome::Created { .. }
                     | Outcome::Updated { .. }
                     | Outcome::Deleted { .. }

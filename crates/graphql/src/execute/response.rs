@@ -19,7 +19,7 @@ use crate::plan::roots::{OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::plan::shape::FieldShape;
 use crate::registered_resolvers::tree::{ResolvedFields, ResolvedTree};
 use crate::reply::ExecutedResponse;
-use crate::response_error::{self, ResponseError};
+use crate::response_error::{self, ErrorNotes, ResponseError};
 
 /// Receives rows and outcomes of store operations and writes them under their root fields.
 pub struct ResponseBuilder {
@@ -205,21 +205,21 @@ impl ResponseBuilder {
 
     pub fn finish(mut self) -> ExecutedResponse {
         let error_free = self.writer.errors.is_empty() && self.hidden_fields.is_empty();
-        let causes = self.writer.errors.iter().filter_map(|failure| failure.cause.clone()).collect();
+        let notes = ErrorNotes::of(self.writer.errors.iter().chain(&self.hidden_fields));
         if !self.is_in_order() {
             return ExecutedResponse {
                 body: self.to_bytes(),
                 error_free,
                 data_version: None,
                 replayed: false,
-                causes,
+                notes,
             };
         }
         let mut out = std::mem::take(&mut self.writer.out);
         out.push(b'}');
         let out = finish_response(out, self.writer.errors.iter().chain(&self.hidden_fields));
         self.plan.last_response_bytes.store(out.len(), Ordering::Relaxed);
-        ExecutedResponse { body: out, error_free, data_version: None, replayed: false, causes }
+        ExecutedResponse { body: out, error_free, data_version: None, replayed: false, notes }
     }
 
     fn spans(&self) -> impl Iterator<Item = &RootOutputRange> {
@@ -262,7 +262,11 @@ fn is_write(outcome: &Outcome) -> bool {
         | Outcome::Updated { .. }
         | Outcome::Deleted { .. }
         | Outcome::ChangedMany { .. } => true,
-        Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. } => false,
+        Outcome::Found
+        | Outcome::NotFound
+        | Outcome::OutOfSight(_)
+        | Outcome::Listed { .. }
+        | Outcome::PlainList { .. } => false,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::execute::response::ResponseBuilder;
 use crate::plan::roots::RootAction;
 use crate::registered_resolvers::run::ResolverExecution;
 use crate::reply::ExecutedResponse;
-use crate::response_error::{self, ResponseError};
+use crate::response_error::{self, ErrorNotes, ResponseError};
 
 /// Maximum preallocation for a response: a large last response does not mean that the next is large, too.
 const MAX_PREALLOCATION: usize = 1 << 20;
@@ -28,7 +28,7 @@ impl OperationExecution<'_> {
                 error_free: false,
                 data_version: None,
                 replayed: false,
-                causes: Vec::new(),
+                notes: ErrorNotes::default(),
             });
         }
         if self.plan.atomic {
@@ -61,7 +61,7 @@ impl OperationExecution<'_> {
                 error_free: false,
                 data_version: None,
                 replayed: true,
-                causes: Vec::new(),
+                notes: ErrorNotes::default(),
             }),
         }
     }

@@ -13,7 +13,7 @@ use trefoil_http::response_headers;
 
 use crate::over_http::negotiate::{ResponseMedia, ResponseTransport};
 use crate::reply::GraphqlReply;
-use crate::response_error::rejection_body;
+use crate::response_error::{ErrorNotes, rejection_body};
 use crate::subscribe::stream_response;
 
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -50,17 +50,21 @@ pub fn respond(reply: GraphqlReply, transport: ResponseTransport) -> Response {
                 ),
                 ResponseTransport::SingleEvent => stream_response::single_event(&executed.body),
             };
+            executed.notes.refusals.attach(&mut response);
             if executed.replayed {
                 response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
             }
             response
         }
-        GraphqlReply::Rejected(failures) => match transport {
-            ResponseTransport::Whole(media) => {
-                json_response(media.rejection_status(), media, rejection_body(&failures))
-            }
-            ResponseTransport::SingleEvent => stream_response::single_event(&rejection_body(&failures)),
-        },
+        GraphqlReply::Rejected(failures) => {
+            let body = rejection_body(&failures);
+            let mut response = match transport {
+                ResponseTransport::Whole(media) => json_response(media.rejection_status(), media, body),
+                ResponseTransport::SingleEvent => stream_response::single_event(&body),
+            };
+            ErrorNotes::of(&failures).refusals.attach(&mut response);
+            response
+        }
         GraphqlReply::Failed(error) => Problem::from(error).into_response(),
         GraphqlReply::PostRequired => method_not_allowed("POST").into_response(),
     }

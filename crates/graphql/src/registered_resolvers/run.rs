@@ -75,7 +75,7 @@ impl<'a> ResolverExecution<'a> {
         let (pending, abstracts, records) = records?;
         for (pending, (rows, outcome)) in pending.iter().zip(&records) {
             // Without a record there is no payload, so its resolvers have nothing to say.
-            if outcome.as_ref().is_ok_and(|outcome| *outcome != Outcome::NotFound) {
+            if outcome.as_ref().is_ok_and(|outcome| !outcome.is_missing()) {
                 self.resolve_wrapper(builder, pending.root_position, rows).await;
             }
         }

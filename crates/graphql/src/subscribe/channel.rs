@@ -215,9 +215,9 @@ impl SubscriptionChannel {
                 described: None,
             };
             let failures = match execution.run().await {
-                Ok(ExecutedResponse { body, causes, .. }) => {
+                Ok(ExecutedResponse { body, notes, .. }) => {
                     backoff.recovered();
-                    return (body, causes);
+                    return (body, notes.causes);
                 }
                 Err(ExecutionError::Engine(error)) if may_pass(&error) => {
                     backoff.wait(&error).await;

@@ -11,9 +11,9 @@ use futures_util::future::BoxFuture;
 
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_http::monitoring::metrics::OpenSubscription;
-use trefoil_model::error::{Cause, Error};
+use trefoil_model::error::Error;
 
-use crate::response_error::ResponseError;
+use crate::response_error::{ErrorNotes, ResponseError};
 use crate::subscribe::event::SubscriptionEvent;
 use crate::subscribe::protocol::{self, SubscriptionPosition};
 use crate::subscribe::{Subscription, SubscriptionStep};
@@ -21,8 +21,8 @@ use crate::subscribe::{Subscription, SubscriptionStep};
 /// The result of starting an operation.
 pub enum StartResult {
     Subscribed(Subscription, OpenSubscription),
-    /// The response to a query or a mutation, and the causes of its errors.
-    Response(Vec<u8>, Vec<Cause>),
+    /// The response to a query or a mutation, and what the log is told of its errors.
+    Response(Vec<u8>, ErrorNotes),
     Rejected(Vec<ResponseError>),
     /// The credential of the socket is not good any more.
     CredentialEnded,
@@ -33,7 +33,7 @@ pub enum OutgoingMessage {
     /// An event with the message prefix of its operation.
     Event(Bytes, Arc<SubscriptionEvent>),
     /// The only response of a query or a mutation; ends the operation.
-    Response(Bytes, Vec<Cause>),
+    Response(Bytes, ErrorNotes),
     /// The operation was rejected.
     Refused(Vec<ResponseError>),
     /// The subscription cannot continue.
@@ -171,8 +171,8 @@ impl SocketOperation {
         loop {
             match &mut self.state {
                 OperationState::Starting(work) => match ready!(work.poll_unpin(cx)) {
-                    StartResult::Response(body, causes) => {
-                        return Poll::Ready(OutgoingMessage::Response(body.into(), causes));
+                    StartResult::Response(body, notes) => {
+                        return Poll::Ready(OutgoingMessage::Response(body.into(), notes));
                     }
                     StartResult::Rejected(failures) => {
                         return Poll::Ready(OutgoingMessage::Refused(failures));

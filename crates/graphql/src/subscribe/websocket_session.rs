@@ -25,7 +25,7 @@ use trefoil_http::streaming::upgrade::ConnectionUpgrade;
 
 use crate::over_http::request::{self, ParsedRequest, RequestError};
 use crate::reply::{GraphqlReply, RequestContext};
-use crate::response_error::{self, ResponseError};
+use crate::response_error::{ErrorNotes, ResponseError};
 use crate::service::GraphqlService;
 use crate::subscribe::handshake::{Subprotocol, WebSocketHandshake};
 use crate::subscribe::operations::{OutgoingMessage, SocketOperations, StartResult};
@@ -379,11 +379,17 @@ impl SocketSession {
         let scope = self.scope(Some(id));
         match message {
             OutgoingMessage::Event(_, event) => event.log_causes(scope),
-            OutgoingMessage::Response(_, causes) => causes.iter().for_each(|cause| scope.cause(cause)),
-            OutgoingMessage::Refused(failures) => response_error::log_causes(failures, scope),
+            OutgoingMessage::Response(_, notes) => self.log_notes(notes, scope),
+            OutgoingMessage::Refused(failures) => self.log_notes(&ErrorNotes::of(failures), scope),
             OutgoingMessage::Ended(end, _) => scope.stream_ended("websocket", end),
             OutgoingMessage::CredentialEnded => {}
         }
+    }
+
+    fn log_notes(&self, notes: &ErrorNotes, scope: LogScope<'_>) {
+        notes.log_causes(scope);
+        scope.refused(&notes.refusals);
+        self.context.metrics.count_refusals(&notes.refusals);
     }
 
     fn queue_next(&mut self, prefix: &Bytes, payload: &Bytes) {
@@ -471,7 +477,7 @@ async fn start_or_execute(
         state.execute_request(request, context).await
     };
     match reply {
-        GraphqlReply::Executed(executed) => StartResult::Response(executed.body, executed.causes),
+        GraphqlReply::Executed(executed) => StartResult::Response(executed.body, executed.notes),
         GraphqlReply::Rejected(failures) => StartResult::Rejected(failures),
         GraphqlReply::Failed(error) => StartResult::Rejected(vec![ResponseError::from_error(&error)]),
         GraphqlReply::PostRequired => StartResult::Rejected(vec![ResponseError::new(

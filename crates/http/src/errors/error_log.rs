@@ -2,6 +2,7 @@
 
 use trefoil_model::error::{Cause, Error};
 
+use crate::monitoring::refusals::Refusals;
 use crate::response_headers::RequestId;
 
 /// The request and operation that a log line belongs to.
@@ -43,6 +44,14 @@ impl<'a> LogScope<'a> {
     pub fn cause_of_event(self, cause: &Cause, event_id: Option<&str>) {
         let (request_id, operation_id) = (self.request_id(), self.operation);
         tracing::error!(request_id, operation_id, event_id, %cause, "unexpected error");
+    }
+
+    /// Logs what was refused of an operation that has no log line of its own.
+    pub fn refused(self, refusals: &Refusals) {
+        if let Some(refused_by) = refusals.rules() {
+            let (request_id, operation_id) = (self.request_id(), self.operation);
+            tracing::info!(request_id, operation_id, refused_by, "operation refused");
+        }
     }
 
     pub fn stream_ended(self, transport: &str, end: &StreamEnd) {

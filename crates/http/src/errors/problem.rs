@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONNECTION, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
+use trefoil_model::SourceLocation;
 use trefoil_model::error::{Cause, Error, Violation};
 
 /// A failed request. Handlers return it as it is; the service gives it a body in the client's format (see
@@ -29,6 +30,8 @@ pub struct Problem {
     pub format: Option<ErrorFormat>,
     /// For the log only; the service writes it once, with the request id.
     pub cause: Option<Cause>,
+    /// The rule that refused, for the log only.
+    pub refused_by: Option<Box<SourceLocation>>,
 }
 
 /// The part of a request that breaks rules.
@@ -60,6 +63,7 @@ impl Problem {
             index: None,
             format: None,
             cause: None,
+            refused_by: None,
         }
     }
 
@@ -155,7 +159,7 @@ pub fn error_status(error: &Error) -> StatusCode {
         Error::NotFound { .. } => StatusCode::NOT_FOUND,
         Error::Invalid(_) | Error::Limit(_) | Error::EventId { .. } => StatusCode::BAD_REQUEST,
         Error::Conflict(_) | Error::KeyInUse => StatusCode::CONFLICT,
-        Error::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Error::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
         Error::Forbidden { .. } => StatusCode::FORBIDDEN,
         Error::Stale { .. } => StatusCode::PRECONDITION_FAILED,
         Error::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
@@ -170,7 +174,8 @@ pub fn error_status(error: &Error) -> StatusCode {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let problem = Problem::new(error_status(&error), error.code().to_owned(), error.to_string());
+        let mut problem = Problem::new(error_status(&error), error.code().to_owned(), error.to_string());
+        problem.refused_by = error.refused_by().cloned().map(Box::new);
         match error {
             Error::Internal { cause } => Problem { cause: Some(cause), ..problem },
             Error::Unavailable { retry_after, .. } => problem.with_retry_after(retry_after),
@@ -181,7 +186,7 @@ impl From<Error> for Problem {
             | Error::Conflict(violations)
             | Error::Forbidden { violations, .. } => problem.with_violations(violations),
             Error::NotFound { .. }
-            | Error::Unauthenticated
+            | Error::Unauthenticated { .. }
             | Error::Stale { .. }
             | Error::RolledBack
             | Error::KeyReused
@@ -216,7 +221,7 @@ mod tests {
             (Error::Stale { expected: 1, found: 2 }, 412),
             (Error::KeyReused, 422),
             (Error::KeyInUse, 409),
-            (Error::Unauthenticated, 401),
+            (Error::Unauthenticated { rule: None }, 401),
             (Error::Forbidden { violations: vec![], rule: None }, 403),
             (Error::Limit("too deep".into()), 400),
             (

@@ -18,6 +18,7 @@ use trefoil_model::error::error_chain;
 use crate::client_info::ClientInfo;
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
+use crate::monitoring::refusals::Refusals;
 use crate::response_headers::RequestId;
 
 /// The client left before the response; nginx's status for it, used in logs and metrics only.
@@ -68,6 +69,8 @@ pub(crate) struct AccessLog {
     client: Option<IpAddr>,
     /// Who asked, unless nobody is known.
     pub(crate) actor: Option<Arc<ActorIdentity>>,
+    /// What was refused of the request.
+    pub(crate) refusals: Option<Refusals>,
     status: Option<StatusCode>,
     bytes: u64,
 }
@@ -91,6 +94,7 @@ impl AccessLog {
             id: id.clone(),
             client: client.address,
             actor: None,
+            refusals: None,
             status: None,
             bytes: 0,
         }
@@ -120,12 +124,36 @@ impl AccessLog {
         let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
         let client = self.client.map(tracing::field::display);
         let actor = self.actor.as_ref().map(|actor| actor.name.as_str());
+        let refused_by = self.refusals.as_ref().and_then(Refusals::rules);
+        let refused_by = refused_by.as_deref();
         let path = self.uri.path();
         let path = &path[..path.floor_char_boundary(MAX_PATH_BYTES)];
         if is_probe(path) {
-            tracing::debug!(method, path, status, ms, bytes, request_id = id(), client, actor, "request");
+            tracing::debug!(
+                method,
+                path,
+                status,
+                ms,
+                bytes,
+                request_id = id(),
+                client,
+                actor,
+                refused_by,
+                "request"
+            );
         } else {
-            tracing::info!(method, path, status, ms, bytes, request_id = id(), client, actor, "request");
+            tracing::info!(
+                method,
+                path,
+                status,
+                ms,
+                bytes,
+                request_id = id(),
+                client,
+                actor,
+                refused_by,
+                "request"
+            );
         }
     }
 }
@@ -135,6 +163,7 @@ impl Drop for AccessLog {
         let took = self.received_at.elapsed();
         let status = self.status.map_or(CLIENT_GONE_STATUS, |status| status.as_u16());
         self.metrics.active_requests.dec();
+        self.refusals.iter().for_each(|refusals| self.metrics.count_refusals(refusals));
         self.metrics.observe_request(&self.method, self.route.name(), status, took);
         self.write_line(status, (took.as_secs_f64() * 1e6).round() / 1e3);
     }

@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::errors::problem::Problem;
 use crate::monitoring::process_metrics::ProcessMetrics;
+use crate::monitoring::refusals::Refusals;
 use crate::routing::RouteTable;
 
 /// The bucket boundaries that OpenTelemetry recommends for HTTP request durations, in seconds.
@@ -35,6 +36,7 @@ pub struct Metrics {
     pub connections: Gauge,
     subscriptions: Family<TransportLabels, Gauge>,
     events: Family<TransportLabels, Counter>,
+    refused: Family<RefusalLabels, Counter>,
     /// Responses from the response cache.
     pub repeated_responses: Counter,
 }
@@ -42,6 +44,11 @@ pub struct Metrics {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TransportLabels {
     transport: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    code: &'static str,
 }
 
 /// One open subscription, counted as long as it exists.
@@ -86,6 +93,7 @@ impl Metrics {
             connections: Gauge::default(),
             subscriptions: Family::default(),
             events: Family::default(),
+            refused: Family::default(),
             repeated_responses: Counter::default(),
         };
         metrics.with_registry(|registry| metrics.register(registry));
@@ -107,6 +115,8 @@ impl Metrics {
         registry.register("http_server_connections", "Open connections", self.connections.clone());
         registry.register("trefoil_subscriptions", "Open subscriptions", self.subscriptions.clone());
         registry.register("trefoil_subscription_events", "Events sent to subscribers", self.events.clone());
+        let help = "Refusals by rules or for want of a good credential";
+        registry.register("trefoil_refused", help, self.refused.clone());
         let help = "Responses served from the cache because nothing had changed";
         registry.register("trefoil_answers_repeated", help, self.repeated_responses.clone());
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
@@ -127,6 +137,13 @@ impl Metrics {
             known.entry(key).or_insert(histogram).clone()
         });
         histogram.observe(took.as_secs_f64());
+    }
+
+    /// Counts what was refused of a request or of an operation.
+    pub fn count_refusals(&self, refusals: &Refusals) {
+        for code in refusals.codes() {
+            self.refused.get_or_create(&RefusalLabels { code }).inc();
+        }
     }
 
     /// Counts a subscription as open until the returned value is dropped.

@@ -4,3 +4,4 @@ pub mod access_log;
 pub mod health;
 pub mod metrics;
 pub(crate) mod process_metrics;
+pub mod refusals;

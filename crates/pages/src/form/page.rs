@@ -4,6 +4,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use trefoil_http::errors::problem::Problem;
+use trefoil_http::monitoring::refusals::Refusals;
 use trefoil_model::RecordId;
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Violation;
@@ -40,7 +41,7 @@ pub enum FormError {
     /// Someone else deleted the record.
     Deleted,
     /// The actor may not do this, because of these fields.
-    Refused(StatusCode, Vec<Violation>),
+    Refused(StatusCode, Vec<Violation>, Refusals),
 }
 
 /// What someone else saved while a form was edited.
@@ -57,7 +58,7 @@ impl FormError {
             FormError::Invalid(_) => StatusCode::BAD_REQUEST,
             FormError::Taken(_) | FormError::Stale(_) => StatusCode::CONFLICT,
             FormError::Deleted => StatusCode::NOT_FOUND,
-            FormError::Refused(status, _) => *status,
+            FormError::Refused(status, ..) => *status,
         }
     }
 }
@@ -105,7 +106,7 @@ impl Pages {
         let violations = match &error {
             FormError::Invalid(violations)
             | FormError::Taken(violations)
-            | FormError::Refused(_, violations) => violations.as_slice(),
+            | FormError::Refused(_, violations, _) => violations.as_slice(),
             FormError::None | FormError::Stale(_) | FormError::Deleted => &[],
         };
         let complaints = errors::attach_errors(&mut controls, violations);
@@ -120,7 +121,11 @@ impl Pages {
             Some((id, stored)) => examples.update_examples(record_type, id, stored, &displayed),
             None => examples.create_examples(record_type, Some(&displayed)),
         });
-        self.page_response(request.headers(), error.status(), head, "form", &form)
+        let mut response = self.page_response(request.headers(), error.status(), head, "form", &form)?;
+        if let FormError::Refused(_, _, refusals) = error {
+            refusals.attach(&mut response);
+        }
+        Ok(response)
     }
 
     /// The form, and links to its parent pages.

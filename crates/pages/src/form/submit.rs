@@ -7,6 +7,7 @@ use trefoil_engine::MissingFields;
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, error_status};
 use trefoil_http::form_pairs::{self, FormPairs};
+use trefoil_http::monitoring::refusals::Refusals;
 use trefoil_model::RecordId;
 use trefoil_model::error::{Error, MissingItem, Violation};
 use trefoil_resources::collection::record_path;
@@ -156,9 +157,10 @@ impl Pages {
                 self.form_with_conflict(request, id, input).await
             }
             (Err(error), _) if is_row_conflict(&error) => self.form_with_conflict(request, id, input).await,
-            (Err(Error::NotFound { what: MissingItem::Record { .. } }), OverwriteVersion::FromForm(_)) => {
-                self.form_for_deleted(request, input).await
-            }
+            (
+                Err(Error::NotFound { what: MissingItem::Record { .. }, .. }),
+                OverwriteVersion::FromForm(_),
+            ) => self.form_for_deleted(request, input).await,
             (Err(error), OverwriteVersion::FromForm(_) | OverwriteVersion::FromHeaders(_)) => {
                 self.form_with_errors(request, Some(id), input, error).await
             }
@@ -187,7 +189,7 @@ impl Pages {
         let error = match error {
             Error::Invalid(violations) => FormError::Invalid(violations),
             Error::Conflict(violations) => FormError::Taken(violations),
-            error @ (Error::Unauthenticated | Error::Forbidden { .. }) => refused_form(&error),
+            error @ (Error::Unauthenticated { .. } | Error::Forbidden { .. }) => refused_form(&error),
             error @ (Error::NotFound { .. }
             | Error::Stale { .. }
             | Error::KeyReused
@@ -358,7 +360,9 @@ fn refused_form(error: &Error) -> FormError {
     if violations.is_empty() {
         violations.push(Violation { path: Vec::new(), code: "FORBIDDEN", message: error.to_string() });
     }
-    FormError::Refused(error_status(error), violations)
+    let mut refusals = Refusals::default();
+    refusals.add(error.code(), error.refused_by());
+    FormError::Refused(error_status(error), violations, refusals)
 }
 
 fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: &RecordId) {

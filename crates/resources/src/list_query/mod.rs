@@ -11,6 +11,7 @@ use trefoil_engine::{
 use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_http::negotiation::format::ResponseFormat;
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Value};
 
@@ -119,19 +120,30 @@ impl ListQuery {
         let hidden = |param: &str, name: &str| {
             Violation::new(param, "FORBIDDEN", format!("`{name}` may not be read by you"))
         };
-        let fields = self.fields.iter().flatten().filter(|field| view.hides_field(record, **field));
-        let mut violations: Vec<Violation> =
-            fields.map(|field| hidden("fields", &owner.field(*field).input_name)).collect();
+        let mut places: Vec<(RecordTypeId, FieldId)> = Vec::new();
+        let mut violations: Vec<Violation> = Vec::new();
+        for field in self.fields.iter().flatten().filter(|field| view.hides_field(record, **field)) {
+            places.push((record, *field));
+            violations.push(hidden("fields", &owner.field(*field).input_name));
+        }
+        let included = self.included.iter().map(|included| included.field);
+        places.extend(included.filter(|field| view.hides_field(record, *field)).map(|field| (record, field)));
         for name in included_relations::hidden_names(model, view, record, &self.included) {
             violations.push(hidden("include", &name));
         }
         for key in &self.listing.sort_keys {
-            let is_hidden = key.value.path().is_some_and(|path| view.hides_path(model, record, path));
-            if is_hidden {
+            let place = key.value.path().and_then(|path| view.hidden_on_path(model, record, path));
+            if let Some(place) = place {
+                places.push(place);
                 violations.push(hidden("sort", &key.value.name(model, owner)));
             }
         }
-        if violations.is_empty() { Ok(()) } else { Err(Error::Forbidden { violations, rule: None }) }
+        if violations.is_empty() {
+            return Ok(());
+        }
+        let first = places.first();
+        let rule = first.and_then(|(owner, field)| view.field_refusal(AccessAction::Read, *owner, *field));
+        Err(Error::Forbidden { violations, rule })
     }
 
     /// The conditions, each with the name and text of its parameter.

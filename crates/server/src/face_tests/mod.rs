@@ -404,7 +404,8 @@ async fn engines_without_an_actor_are_anonymous() {
     let read = || Operation::Get { record: note, id: 1.into(), selection: Arc::default() };
     assert_eq!(stage.engine.model().record(note).field(key).name, "id");
     let found = stage.engine.collect(read(), Arc::default()).await;
-    let refused = |outcome: trefoil_model::error::Result<()>| matches!(outcome, Err(Error::Unauthenticated));
+    let refused =
+        |outcome: trefoil_model::error::Result<()>| matches!(outcome, Err(Error::Unauthenticated { .. }));
     assert!(refused(found.and_then(|found| found.outcome.transpose().map(drop))));
     assert!(stage.engine.begin_bulk_write().await.is_err());
     let found = stage.engine.as_operator().collect(read(), Arc::default()).await;

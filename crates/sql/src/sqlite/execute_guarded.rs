@@ -9,8 +9,9 @@ use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredVal
 
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::session::SqliteSession;
+use crate::statements::access::check_result::{CheckResult, CheckedRecord};
 use crate::statements::access::write_rules::{
-    ChangeAction, CheckResult, CheckedRecord, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
+    ChangeAction, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
 use crate::statements::compile::{Program, compile_plan};
 use crate::statements::dialect::Dialect;
@@ -48,8 +49,10 @@ pub fn execute_guarded(
         (PlanAction::Update { record, id, values, links, expected_version, .. }, _) => {
             let ids = vec![id.as_cell()];
             let changed = (values.as_slice(), links.as_slice());
-            let Some(old) = guarded.check_updated(*record, &ids, changed, *expected_version)? else {
-                return Ok(Outcome::NotFound);
+            let old = match guarded.check_updated(*record, &ids, changed, *expected_version)? {
+                CheckResult::Passed(old) => old,
+                CheckResult::Missing => return Ok(Outcome::NotFound),
+                CheckResult::Hidden(rule) => return Ok(Outcome::OutOfSight(rule)),
             };
             let outcome = execute_unchecked(session, model, plan, program, visit)?;
             guarded.run_all(&guarded.rules.after_updates(*record, &old))?;
@@ -61,6 +64,7 @@ pub fn execute_guarded(
             let check = rules.before(*record, ChangeAction::Delete, records, (&[], &[]), *expected_version);
             match guarded.run(&check)? {
                 CheckResult::Missing => Ok(Outcome::NotFound),
+                CheckResult::Hidden(rule) => Ok(Outcome::OutOfSight(rule)),
                 CheckResult::Passed(_) => execute_unchecked(session, model, plan, program, visit),
             }
         }
@@ -69,7 +73,7 @@ pub fn execute_guarded(
             check_match_count(listing, ids.len() as i64)?;
             let cells: Vec<CellValue<'_>> = ids.iter().map(StoredValue::as_cell).collect();
             let changed = (values.as_slice(), links.as_slice());
-            let checked = guarded.check_updated(*record, &cells, changed, None)?.ok_or_else(changed_meanwhile)?;
+            let checked = guarded.check_updated(*record, &cells, changed, None)?.passed().ok_or_else(changed_meanwhile)?;
             let (plan, program) = narrowed(model, plan, &ids)?;
             let outcome = execute_unchecked(session, model, &plan, &program, visit)?;
             guarded.run_all(&guarded.rules.after_updates(*record, &checked))?;
@@ -81,7 +85,7 @@ pub fn execute_guarded(
             let records = CheckedRecords::Ids(ids.iter().map(StoredValue::as_cell).collect());
             let check = guarded.rules.before(*record, ChangeAction::Delete, records, (&[], &[]), None);
             match guarded.run(&check)? {
-                CheckResult::Missing => Err(changed_meanwhile().into()),
+                CheckResult::Missing | CheckResult::Hidden(_) => Err(changed_meanwhile().into()),
                 CheckResult::Passed(_) => {
                     let (plan, program) = narrowed(model, plan, &ids)?;
                     execute_unchecked(session, model, &plan, &program, visit)
@@ -98,7 +102,7 @@ pub fn execute_guarded(
             };
             let ids = vec![id.as_cell()];
             let changed = (values.as_slice(), links.as_slice());
-            let checked = guarded.check_updated(*record, &ids, changed, None)?.ok_or_else(changed_meanwhile)?;
+            let checked = guarded.check_updated(*record, &ids, changed, None)?.passed().ok_or_else(changed_meanwhile)?;
             let (plan, program) = narrowed(model, plan, std::slice::from_ref(id))?;
             let outcome = execute_unchecked(session, model, &plan, &program, visit)?;
             if matches!(outcome, Outcome::Created { .. }) {
@@ -154,7 +158,9 @@ pub fn check_step_before(
     let mut checked = Vec::new();
     for check in run.checks_before(step, rules)? {
         match guarded.run(&check)? {
-            CheckResult::Missing => return Err(run.missing_error(step, &step.items, &[]).into()),
+            CheckResult::Missing | CheckResult::Hidden(_) => {
+                return Err(run.missing_error(step, &step.items, &[]).into());
+            }
             CheckResult::Passed(found) => checked = found,
         }
     }
@@ -236,21 +242,23 @@ impl SqliteGuard<'_> {
         self.run(&self.rules.after_create(record, ids.to_vec(), fields, &links)).map(drop)
     }
 
-    /// What the records were; `None` if one is out of sight.
+    /// What the records were.
     fn check_updated(
         &self,
         record: RecordTypeId,
         ids: &[CellValue<'_>],
         (values, links): (&FieldValues, &FieldLinks),
         expected_version: Option<i64>,
-    ) -> Result<Option<Vec<CheckedRecord>>, SqliteError> {
+    ) -> Result<CheckResult, SqliteError> {
         let fields: Vec<FieldId> = links.iter().map(|(field, _)| *field).collect();
         let records = CheckedRecords::Ids(ids.to_vec());
         let changed = (values, fields.as_slice());
         let check = self.rules.before(record, ChangeAction::Update, records, changed, expected_version);
         match self.run(&check)? {
-            CheckResult::Missing => Ok(None),
-            CheckResult::Passed(old) => self.check_targets(record, values, links).map(|()| Some(old)),
+            missing @ (CheckResult::Missing | CheckResult::Hidden(_)) => Ok(missing),
+            CheckResult::Passed(old) => {
+                self.check_targets(record, values, links).map(|()| CheckResult::Passed(old))
+            }
         }
     }
 }

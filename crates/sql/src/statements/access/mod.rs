@@ -1,5 +1,6 @@
 //! What an actor may see and do, in SQL.
 
+pub(crate) mod check_result;
 mod guarded_select;
 pub(crate) mod image_list;
 pub(super) mod key_columns;

@@ -4,11 +4,10 @@ use trefoil_engine::plan::{NestedPlan, NestedStep, RecordKey, StepAction, StepIt
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, FieldId, RecordTypeId, Relation, StoredValue};
 
+use crate::statements::access::check_result::CheckedRecord;
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::visible_rows::only_visible;
-use crate::statements::access::write_rules::{
-    ChangeAction, CheckedRecord, CheckedRecords, WriteCheck, WriteRules,
-};
+use crate::statements::access::write_rules::{ChangeAction, CheckedRecords, WriteCheck, WriteRules};
 use crate::statements::nested_write::NestedRun;
 use crate::statements::sql_parameter::SqlParameter;
 

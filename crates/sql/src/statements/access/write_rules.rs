@@ -6,9 +6,11 @@ use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::values::coerce::coerce_comparable;
 use trefoil_model::{
-    CellValue, Field, FieldId, Model, RecordId, RecordTypeId, Relation, StoredValue, ValueSource, ValueType,
+    CellValue, Field, FieldId, Model, RecordId, RecordTypeId, Relation, SourceLocation, StoredValue,
+    ValueSource, ValueType,
 };
 
+use crate::statements::access::check_result::{CheckResult, CheckedRecord, OldValues};
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::record_views::RecordViews;
 use crate::statements::access::rule_parameters::{RuleName, test_values};
@@ -46,9 +48,6 @@ pub enum CheckedRecords<'a> {
 pub type FieldValues = [(FieldId, StoredValue)];
 pub type FieldLinks = [(FieldId, Vec<RecordId>)];
 
-/// The fields of a record before a change.
-pub type OldValues = Vec<(FieldId, StoredValue)>;
-
 /// One statement whose rows tell whether a write is allowed.
 pub struct WriteCheck<'a> {
     pub sql: String,
@@ -56,6 +55,8 @@ pub struct WriteCheck<'a> {
     pub parameters: Vec<SqlParameter<'a>>,
     view: &'a AccessView,
     columns: Vec<CheckedColumn>,
+    /// The rule about reading the records.
+    hidden_by: Option<&'a SourceLocation>,
     /// The number of records that must be there.
     expected_rows: usize,
     expected_version: Option<i64>,
@@ -70,18 +71,6 @@ enum CheckedColumn {
     Rule(RuleName),
     Field(String, RuleName),
     Old(FieldId),
-}
-
-/// A record that a check allows to be written.
-pub struct CheckedRecord {
-    pub id: StoredValue,
-    pub old: OldValues,
-}
-
-/// What a check found where nothing was refused.
-pub enum CheckResult {
-    Missing,
-    Passed(Vec<CheckedRecord>),
 }
 
 impl<'a> WriteRules<'a> {
@@ -377,7 +366,8 @@ impl<'a> CheckWriter<'a> {
             }
         }
         let (view, columns) = (self.rules.view, self.columns);
-        WriteCheck { sql, parameters, view, columns, expected_rows, expected_version }
+        let hidden_by = view.of_type(self.record).read.location.as_ref();
+        WriteCheck { sql, parameters, view, columns, hidden_by, expected_rows, expected_version }
     }
 }
 
@@ -414,7 +404,8 @@ impl WriteCheck<'_> {
                 }
             }
             if !is_visible && self.expected_rows > 0 {
-                return Ok(CheckResult::Missing);
+                let location = self.hidden_by.cloned().map(Box::new);
+                return Ok(location.map_or(CheckResult::Missing, CheckResult::Hidden));
             }
             if let Some(rule) = refused_by {
                 let refusal = self.view.refusal(Some(rule.of(self.view)));
