@@ -12,6 +12,9 @@ pub mod plain_list;
 // On whose behalf.
 mod access;
 
+// What of the schema is not told to an actor.
+mod closed_parts;
+
 // Validation: an operation becomes a plan.
 pub mod cursor;
 pub mod plan;
@@ -58,6 +61,7 @@ pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
     ChangeBatch, ChangeFeed, ChangeFilter, ChangeKind, ChangeLog, LogEpoch, RecordChange, RecordImage,
 };
+pub use crate::closed_parts::ClosedParts;
 pub use crate::engine::{
     Engine, EngineRequest, ResolverBinding, ResolverCall, ResolverFn, ResolverRegistry, ResolverResult,
     downcast_sink,

@@ -2,11 +2,14 @@
 
 use std::fmt::Write as _;
 
+use trefoil_engine::Engine;
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_http::monitoring::refusals::Refusals;
 use trefoil_model::SourceLocation;
 use trefoil_model::error::{Cause, Error, PathSegment, Violation};
 use trefoil_model::values::json_text;
+
+use crate::document::suggest::UnknownName;
 
 /// A position in the document, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct ResponseError {
     /// The field that may not be read: `User.email`.
     #[expect(clippy::box_collection, reason = "a smaller error, and this is rare")]
     pub field: Option<Box<String>>,
+    /// What a suggestion is about that is made for the actor who gets the error.
+    pub unknown_name: Option<Box<UnknownName>>,
     /// For the log only: see [`ErrorNotes`].
     pub cause: Option<Cause>,
     /// The rule that refused, for the log only.
@@ -44,6 +49,7 @@ impl ResponseError {
             code: code.into(),
             violations: Box::default(),
             field: None,
+            unknown_name: None,
             cause: None,
             refused_by: None,
             is_estimate: false,
@@ -58,6 +64,15 @@ impl ResponseError {
             refused_by: error.refused_by().cloned().map(Box::new),
             ..ResponseError::new(error.code(), error.to_string())
         }
+    }
+
+    /// Suggests the nearest name: here if everybody is told the same, else when it is known who gets the error.
+    pub fn with_unknown_name(mut self, engine: &Engine, unknown: UnknownName) -> ResponseError {
+        match engine.model().access {
+            None => self.message.extend(unknown.hint(&engine.model().schema)),
+            Some(_) => self.unknown_name = Some(Box::new(unknown)),
+        }
+        self
     }
 
     pub fn with_locations(mut self, locations: &[DocumentLocation]) -> ResponseError {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apollo_compiler::Schema;
 use apollo_compiler::executable::OperationType;
 use arc_swap::ArcSwap;
 
@@ -11,11 +12,12 @@ use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::response_cache::ResponseCache;
 use trefoil_http::shutdown::Shutdown;
 
+use crate::describe::actor_schema::ActorSchemas;
 use crate::document::cache::{DocumentCache, DocumentResult};
 use crate::document::parse::{GraphqlSettings, ParsedDocument};
 use crate::execute::execution::{ExecutionError, OperationExecution};
 use crate::over_http::request::GraphqlRequest;
-use crate::plan::roots::OperationPlan;
+use crate::plan::roots::{OperationPlan, PlannedRoot, RootAction};
 use crate::plan::variables;
 use crate::reply::{ExecutedResponse, GraphqlReply, RequestContext};
 use crate::response_error::ResponseError;
@@ -30,6 +32,8 @@ pub struct GraphqlState {
     pub(crate) settings: GraphqlSettings,
     pub(crate) response_cache: Option<Arc<ResponseCache>>,
     pub(crate) channels: Arc<ChannelMap>,
+    /// The schema as actors are told of it.
+    pub(crate) actor_schemas: ActorSchemas,
 }
 
 /// The GraphQL API of a server; outlives reloads.
@@ -52,6 +56,7 @@ impl GraphqlState {
             settings,
             response_cache: None,
             channels: Arc::default(),
+            actor_schemas: ActorSchemas::default(),
         }
     }
 
@@ -79,13 +84,37 @@ impl GraphqlState {
         }
         let document = match parsed.as_ref() {
             Ok(document) => document,
-            Err(errors) => return GraphqlReply::Rejected(errors.clone()),
+            Err(errors) => {
+                let engine = context.engine.unwrap_or_else(|| self.engine.for_actor(&context.actor));
+                return GraphqlReply::Rejected(self.suggest_names(&engine, errors.clone()));
+            }
         };
-        match self.execute_document(document, request, context).await {
+        let engine = context.engine.clone().unwrap_or_else(|| self.engine.for_actor(&context.actor));
+        match self.execute_document(document, request, context, &engine).await {
             Ok(reply) => reply,
-            Err(ExecutionError::Request(errors)) => GraphqlReply::Rejected(errors),
+            Err(ExecutionError::Request(errors)) => {
+                GraphqlReply::Rejected(self.suggest_names(&engine, errors))
+            }
             Err(ExecutionError::Engine(error)) => GraphqlReply::Failed(error),
         }
+    }
+
+    /// Adds the suggestions that depend on who gets the errors.
+    pub(crate) fn suggest_names(
+        &self,
+        engine: &Engine,
+        mut errors: Vec<ResponseError>,
+    ) -> Vec<ResponseError> {
+        if errors.iter().any(|error| error.unknown_name.is_some()) {
+            let described = self.actor_schemas.of_actor(engine);
+            let whole: &Schema = &engine.model().schema;
+            let schema = described.as_ref().map_or(whole, |described| &described.schema);
+            for error in &mut errors {
+                let unknown = error.unknown_name.take();
+                error.message.extend(unknown.and_then(|unknown| unknown.hint(schema)));
+            }
+        }
+        errors
     }
 
     /// The open subscription requests; equal requests share one channel.
@@ -117,6 +146,7 @@ impl GraphqlState {
         document: &ParsedDocument,
         request: GraphqlRequest<'_>,
         context: RequestContext,
+        engine: &Engine,
     ) -> Result<GraphqlReply, ExecutionError> {
         let prepared = document.operation(request.operation_name.as_deref())?;
         match prepared.operation_type() {
@@ -125,10 +155,8 @@ impl GraphqlState {
             OperationType::Mutation => {}
             OperationType::Subscription => return Err(needs_stream_transport().into()),
         }
-        let RequestContext { actor, engine, key, .. } = context;
-        let engine = &engine.unwrap_or_else(|| self.engine.for_actor(&actor));
-        let schema = &engine.model().schema;
-        let variables = variables::coerce(schema, &prepared.declared_variables, request.variables)
+        let RequestContext { actor, key, .. } = context;
+        let variables = variables::coerce(engine, &prepared.declared_variables, request.variables)
             .map_err(ExecutionError::Request)?;
         let on_planned = |plan: &OperationPlan| self.document_cache.record_plan(&request.query, plan);
         let mut plan = prepared.plan(engine, &self.settings, &document.executable, &variables, on_planned);
@@ -143,7 +171,12 @@ impl GraphqlState {
         } else {
             None
         };
-        let execution = OperationExecution { engine, plan, variables, key, actor, change: None };
+        let asks = |root: &PlannedRoot| matches!(root.action, RootAction::Introspection { .. });
+        let described = match plan.roots.iter().any(asks) {
+            true => self.actor_schemas.of_actor(engine),
+            false => None,
+        };
+        let execution = OperationExecution { engine, plan, variables, key, actor, change: None, described };
         let result = execution.run().await;
         // A result that was overtaken by a reload is discarded, except that a committed write is reported.
         let is_committed = prepared.operation_type() == OperationType::Mutation

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_engine::{AccessView, PreparedSelection};
-use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::{FieldId, Model, RecordTypeId};
 use trefoil_resources::ServedResources;
 
@@ -172,23 +171,14 @@ impl Pages {
     }
 
     fn for_class(&self, resources: &ServedResources, view: &AccessView) -> Pages {
-        let is_closed = |href: &str| {
-            let mut collections = resources.collections.iter();
-            match collections.find(|collection| collection.path == href) {
-                Some(collection) => view.verdict(AccessAction::Read, collection.record) == AccessVerdict::No,
-                None => {
-                    let list = resources.plain_list(href);
-                    list.is_some_and(|list| !resources.engine.may_use_list(&list.name, false))
-                }
-            }
-        };
         let mut site_view = self.site_view.clone();
-        site_view.nav.retain(|link| !is_closed(&link.href));
+        site_view.nav.retain(|link| resources.is_offered(&link.href));
         let parts = TypeParts::new(resources.engine.model(), Some(view));
         let (views, fragments) = (self.views.clone(), self.fragments.clone());
         let mut pages = Pages::of_parts(self.name.clone(), views, site_view, parts, fragments);
         pages.custom_views.clone_from(&self.custom_views);
-        pages.other_links = self.other_links.iter().filter(|link| !is_closed(&link.href)).cloned().collect();
+        pages.other_links =
+            self.other_links.iter().filter(|link| resources.is_offered(&link.href)).cloned().collect();
         pages
     }
 

@@ -68,7 +68,7 @@ fn resolve_members(
     let mut input = RecordInput::default();
     let mut violations = Vec::new();
     for (name, value) in object {
-        match resolve_name(record, &name, &value, named) {
+        match resolve_name(model, record, &name, &value, named) {
             Ok(Some(field)) if record.field(field).kind.relation().is_some() && describes_records(&value) => {
                 match read_related(&BodyReader(model), record, field, value, named.purpose(), depth) {
                     Ok(RelatedValue::Id(id)) => input.fields.push((field, id)),
@@ -123,6 +123,7 @@ impl RecordReader for BodyReader<'_> {
 }
 
 fn resolve_name(
+    model: &Model,
     record: &RecordType,
     name: &str,
     value: &Value,
@@ -130,7 +131,9 @@ fn resolve_name(
 ) -> Result<Option<FieldId>, Violation> {
     let Some(id) = record.find_input_field(name) else {
         let is_written = |field: &&Field| field.is_writable() || field.kind.inverse().is_some();
-        let writable = record.fields.iter().filter(is_written);
+        let is_offered =
+            |field: &&Field| model.is_shown_to_all(field) && !model.may_be_refused(record, field);
+        let writable = record.fields.iter().filter(is_written).filter(is_offered);
         let near = nearest_name(name, writable.map(|field| field.input_name.as_str()));
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         let message = format!("{} has no field `{name}`{hint}", record.name);

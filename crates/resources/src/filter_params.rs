@@ -66,7 +66,8 @@ impl<'m> FilterParser<'m> {
         let (first, rest) = split_name(name);
         let is_known = LOGICAL_WORDS.contains(&name) || find_field(record, first).is_some();
         if !is_known {
-            let filters = record.fields.iter().filter(|field| !field.kind.is_unstored());
+            let is_offered = |field: &&Field| !field.kind.is_unstored() && self.model.is_shown_to_all(field);
+            let filters = record.fields.iter().filter(is_offered);
             let near = nearest_name(first, filters.map(|field| field.input_name.as_str()));
             let rest = find_operator(rest).filter(|_| !rest.is_empty()).map(|_| format!(".{rest}"));
             let hint = near.map(|near| format!("; did you mean `{near}{}`?", rest.unwrap_or_default()));
@@ -78,6 +79,10 @@ impl<'m> FilterParser<'m> {
     /// True if the name is that of a filter, whatever its value.
     pub fn is_filter(self, record: &'m RecordType, name: &str) -> bool {
         !matches!(self.parse(record, name, "()"), Err(FilterMistake::Name(_)))
+    }
+
+    fn is_read_by_all(self, record: &RecordType) -> bool {
+        self.model.find_record(&record.name).is_some_and(|record| self.model.is_read_by_all(record))
     }
 
     fn record_condition(
@@ -92,7 +97,10 @@ impl<'m> FilterParser<'m> {
                 "and" => Ok(Condition::All(self.group(record, text)?)),
                 "or" => Ok(Condition::Any(self.group(record, text)?)),
                 "not" => Ok(Condition::All(self.group(record, text)?).negated()),
-                _ => Err(unknown_field(&record.name, &record.fields, first)),
+                // Also of the type that is asked for: this parser does not know which one that is.
+                _ => Err(unknown_field(&record.name, &record.fields, first, |field| {
+                    self.model.is_shown_to_all(field) && self.is_read_by_all(record)
+                })),
             };
         };
         let field = record.field(id);
@@ -152,7 +160,7 @@ impl<'m> FilterParser<'m> {
         let (first, rest) = split_name(name);
         let position = embedded.fields.iter().position(|field| field.name == first);
         let Some(position) = position else {
-            return Err(unknown_field(&embedded.name, &embedded.fields, first));
+            return Err(unknown_field(&embedded.name, &embedded.fields, first, |_| true));
         };
         path.members.push(FieldId(position));
         self.value_condition(path, &embedded.fields[position], rest, text)
@@ -329,8 +337,13 @@ fn parse_flag(text: &str) -> Result<bool, FilterMistake> {
 }
 
 /// For a name after the first one of a path.
-fn unknown_field(type_name: &str, fields: &[Field], name: &str) -> FilterMistake {
-    let filters = fields.iter().filter(|field| !field.kind.is_unstored());
+fn unknown_field(
+    type_name: &str,
+    fields: &[Field],
+    name: &str,
+    may_offer: impl Fn(&Field) -> bool,
+) -> FilterMistake {
+    let filters = fields.iter().filter(|field| !field.kind.is_unstored() && may_offer(field));
     let near = nearest_name(name, filters.map(|field| field.input_name.as_str()));
     let hint = near.map(|near| format!("; did you mean `{near}`?"));
     FilterMistake::Name(format!("; {type_name} has no field `{name}`{}", hint.unwrap_or_default()))

@@ -8,6 +8,7 @@ use trefoil_application::Manifest;
 use trefoil_engine::{Actor, Engine};
 use trefoil_http::response_cache::ResponseCache;
 use trefoil_model::RecordTypeId;
+use trefoil_model::access::AccessAction;
 
 use crate::collection::{Collection, SubPath};
 use crate::plain_list::PlainListResource;
@@ -25,6 +26,8 @@ pub struct ServedResources {
     by_path: Arc<HashMap<String, usize>>,
     /// Plain lists in the order of the manifest.
     pub plain_lists: Arc<[Arc<PlainListResource>]>,
+    /// The paths of text endpoints in the order of the manifest.
+    text_paths: Arc<[String]>,
 }
 
 impl ServedResources {
@@ -49,6 +52,7 @@ impl ServedResources {
             collections,
             by_path: Arc::new(by_path),
             plain_lists,
+            text_paths: manifest.text_endpoints.iter().map(|text| text.path.clone()).collect(),
         }
     }
 
@@ -72,6 +76,20 @@ impl ServedResources {
 
     pub fn plain_list(&self, path: &str) -> Option<&Arc<PlainListResource>> {
         self.plain_lists.iter().find(|list| list.path == path)
+    }
+
+    /// Whether there may be something to see for the actor at the path of a collection, a plain list or a text. Of other
+    /// paths nothing is known.
+    pub fn is_offered(&self, path: &str) -> bool {
+        if let Some(position) = self.by_path.get(path) {
+            return self.engine.may(AccessAction::Read, self.collections[*position].record);
+        }
+        if let Some(list) = self.plain_list(path) {
+            return self.engine.may_use_list(&list.name, false);
+        }
+        let texts = self.text_paths.iter().enumerate().filter(|(_, text)| *text == path);
+        let mut texts = texts.map(|(position, _)| self.engine.check_text(position).is_ok()).peekable();
+        texts.peek().is_none() || texts.any(|is_open| is_open)
     }
 
     /// The collection and the sub-path of an exact path.

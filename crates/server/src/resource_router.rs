@@ -23,7 +23,6 @@ use trefoil_http::negotiation::format::{FormatChoice, ResponseFormat};
 use trefoil_http::response_cache::{CacheKey, ResponseCache};
 use trefoil_http::routing::{RouteTable, ServedRoute};
 use trefoil_http::service::{ErrorPageRenderer, HandlerResponse, RequestHandler, RouteInfo, RouteLookup};
-use trefoil_model::access::AccessAction;
 use trefoil_model::naming::names;
 use trefoil_resources::collection::{Collection, SubPath};
 use trefoil_resources::plain_list::{PlainListResource, allowed_methods};
@@ -149,7 +148,7 @@ impl ResourceState {
         let nearest = if found.is_none() { self.nearest_address(resources, path) } else { None };
         let collection = match found {
             Some(MatchedResource::Records(collection, _)) => {
-                Some(collection).filter(|collection| is_offered(resources, &collection.path))
+                Some(collection).filter(|collection| resources.is_offered(&collection.path))
             }
             Some(MatchedResource::Text(_) | MatchedResource::List(_) | MatchedResource::ListValue(..))
             | None => None,
@@ -166,15 +165,15 @@ impl ResourceState {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let plain = format!("/{}", segments.join("/")).to_lowercase();
         let is_known = |path: &String| match self.match_path(path) {
-            Some(MatchedResource::Records(collection, _)) => is_offered(resources, &collection.path),
+            Some(MatchedResource::Records(collection, _)) => resources.is_offered(&collection.path),
             Some(MatchedResource::List(list) | MatchedResource::ListValue(list, _)) => {
-                is_offered(resources, &list.path)
+                resources.is_offered(&list.path)
             }
-            Some(MatchedResource::Text(_)) => true,
+            Some(MatchedResource::Text(_)) => resources.is_offered(path),
             None => false,
         };
         let known = self.addresses.iter().map(|(path, _)| path.as_str());
-        let known = known.filter(|path| is_offered(resources, path));
+        let known = known.filter(|path| resources.is_offered(path));
         let nearest =
             |path: &str| names::nearest_name(path, known.clone().chain(RESERVED)).map(str::to_owned);
         let below = || {
@@ -321,18 +320,6 @@ impl ResourceState {
     }
 }
 
-/// Whether the actor may read what is at a path of the application.
-fn is_offered(resources: &ServedResources, path: &str) -> bool {
-    let collection = resources.collections.iter().find(|collection| collection.path == path);
-    match collection {
-        Some(collection) => resources.engine.may(AccessAction::Read, collection.record),
-        None => {
-            let list = resources.plain_list(path);
-            list.is_none_or(|list| resources.engine.may_use_list(&list.name, false))
-        }
-    }
-}
-
 impl ResourceRouter {
     pub fn new(state: ResourceState) -> ResourceRouter {
         let gate = state.catalog.engine.feed().gate().clone();
@@ -443,7 +430,7 @@ async fn serve_home(State(router): State<ResourceRouter>, request: Request) -> R
             .await
             .unwrap_or_else(IntoResponse::into_response);
     }
-    let addresses = state.addresses.iter().filter(|(path, _)| is_offered(resources, path));
+    let addresses = state.addresses.iter().filter(|(path, _)| resources.is_offered(path));
     home_text::home_text(&head.headers, state.pages.name(), addresses)
 }
 

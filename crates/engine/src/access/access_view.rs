@@ -117,10 +117,8 @@ impl ActorRules {
                 fields: record.fields.iter().zip(&rules.fields).map(field).collect(),
             }
         });
-        // Of operations and plain lists, whose answers may be kept, too.
-        let lists = access.lists.values().flat_map(|rules| rules.read.iter().chain(&rules.write));
-        let own: Vec<RuleTest> =
-            access.calls.values().chain(lists).map(|rule| rule.test.folded(&facts)).collect();
+        // Of operations, plain lists and texts, too: pages that lead to them are kept.
+        let own: Vec<RuleTest> = access.actor_rules().map(|rule| rule.test.folded(&facts)).collect();
         let rules = ActorRules::of_types(types.collect(), &own);
         ActorRules { needs_time: names_time(model, access), ..rules }
     }

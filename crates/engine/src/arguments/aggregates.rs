@@ -2,7 +2,7 @@
 
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{ComparisonOp, FieldId, FilterOperator, Model, RecordTypeId, TimePeriod, Value};
+use trefoil_model::{ComparisonOp, Field, FieldId, FilterOperator, Model, RecordTypeId, TimePeriod, Value};
 
 use crate::arguments::sort_keys::list_or_single;
 use crate::arguments::values::{expect_object, expect_text};
@@ -88,7 +88,9 @@ impl AggregateParser<'_> {
             let name = names.next().unwrap_or_default();
             let record = self.model.record(owner);
             let field = record.find_input_field(name).filter(|id| !record.field(*id).kind.is_unstored());
-            let field = field.ok_or_else(|| unknown_path_message(record, name, purpose))?;
+            let may_offer =
+                |field: &Field| self.model.may_offer(self.model.record(self.record), record, field);
+            let field = field.ok_or_else(|| unknown_path_message(record, name, purpose, may_offer))?;
             let kind = &record.field(field).kind;
             let is_last = names.clone().next().is_none();
             match kind.relation() {
@@ -252,7 +254,8 @@ impl AggregateParser<'_> {
         });
         with_op.ok_or_else(|| {
             let field = name.rsplit_once('_').filter(|(_, suffix)| comparison_op(suffix).is_some());
-            unknown_path_message(record, field.map_or(name, |(field, _)| field), "aggregate")
+            let may_offer = |field: &Field| self.model.may_offer(record, record, field);
+            unknown_path_message(record, field.map_or(name, |(field, _)| field), "aggregate", may_offer)
         })
     }
 

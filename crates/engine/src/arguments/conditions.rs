@@ -10,14 +10,14 @@ use crate::arguments::roles;
 use crate::operation::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 
 /// Parses the value of the argument `argument`.
-pub(super) fn parse_conditions(
-    model: &Model,
-    record: &RecordType,
+pub(super) fn parse_conditions<'m>(
+    model: &'m Model,
+    record: &'m RecordType,
     argument: &str,
     value: Value,
 ) -> Result<Vec<Condition>, Vec<Violation>> {
     let path = vec![PathSegment::Field(argument.to_owned())];
-    ConditionParser { model, path }.parse_object(&ConditionOwner::Record(record), value)
+    ConditionParser { model, asked: record, path }.parse_object(&ConditionOwner::Record(record), value)
 }
 
 /// The type whose fields an object of conditions names.
@@ -41,6 +41,27 @@ enum ConditionKey {
     Related(FieldId, RelationQuantifier),
 }
 
+/// What a member of an object of conditions is about.
+pub(crate) enum ConditionMember {
+    Field(FieldId),
+    /// More conditions of the same records.
+    Group,
+}
+
+/// What the name of a member means in conditions of records, or of related ones; `None` if it has no meaning.
+pub(crate) fn condition_member(record: &RecordType, name: &str) -> Option<ConditionMember> {
+    match ConditionOwner::Record(record).find_key(name) {
+        Some(ConditionKey::And | ConditionKey::Or | ConditionKey::Not) => Some(ConditionMember::Group),
+        Some(
+            ConditionKey::Compare(field, _)
+            | ConditionKey::Embedded(field)
+            | ConditionKey::Operators(field)
+            | ConditionKey::Related(field, _),
+        ) => Some(ConditionMember::Field(field)),
+        None => RelationQuantifier::from_word(name).map(|_| ConditionMember::Group),
+    }
+}
+
 /// Which of the records of a relation meet the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RelationQuantifier {
@@ -51,6 +72,8 @@ enum RelationQuantifier {
 
 pub(super) struct ConditionParser<'m> {
     model: &'m Model,
+    /// The type of the records that are asked for.
+    asked: &'m RecordType,
     /// Where the current value is in the request.
     path: Vec<PathSegment>,
 }
@@ -88,7 +111,11 @@ impl<'m> ConditionParser<'m> {
         value: Value,
     ) -> Result<Option<Condition>, Vec<Violation>> {
         let Some(key) = owner.find_key(name) else {
-            return Err(self.violation("UNKNOWN_FIELD", owner.unknown_key_message(name)));
+            let may_offer = |field: &Field| match owner {
+                ConditionOwner::Record(record) => self.model.may_offer(self.asked, record, field),
+                ConditionOwner::Embedded(..) => true,
+            };
+            return Err(self.violation("UNKNOWN_FIELD", owner.unknown_key_message(name, may_offer)));
         };
         let value = match (key, value) {
             (
@@ -363,13 +390,14 @@ impl<'m> ConditionOwner<'m> {
         model.embedded.get(self.field(field).kind.value_type()?.embedded_name()?)
     }
 
-    fn unknown_key_message(&self, key: &str) -> String {
+    fn unknown_key_message(&self, key: &str, may_offer: impl Fn(&Field) -> bool) -> String {
         let (name, fields) = match self {
             ConditionOwner::Record(record) => (&record.name, &record.fields),
             ConditionOwner::Embedded(embedded, _) => (&embedded.name, &embedded.fields),
         };
-        let known = fields.iter().filter(|field| !field.kind.is_unstored()).map(|field| field.name.as_str());
-        let hint = names::nearest_name(key, known).map(|name| format!("; did you mean `{name}`?"));
+        let known = fields.iter().filter(|field| !field.kind.is_unstored() && may_offer(field));
+        let hint = names::nearest_name(key, known.map(|field| field.name.as_str()))
+            .map(|name| format!("; did you mean `{name}`?"));
         format!("{name} has no field `{key}` to filter by{}", hint.unwrap_or_default())
     }
 }
@@ -399,7 +427,7 @@ pub(crate) fn unknown_condition_message(
 ) -> Option<String> {
     let owner = ConditionOwner::Record(record);
     match owner.find_key(&member.name) {
-        None => Some(owner.unknown_key_message(&member.name)),
+        None => Some(owner.unknown_key_message(&member.name, |_| true)),
         Some(ConditionKey::Compare(field, FilterOperator::EQUAL) | ConditionKey::Operators(field)) => {
             let definition = owner.field(field);
             if definition.kind.is_reference() && member.name != definition.input_name {

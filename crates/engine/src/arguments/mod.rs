@@ -6,7 +6,7 @@ pub mod warnings;
 
 // From the values of a request to an operation.
 pub mod aggregates;
-mod conditions;
+pub(crate) mod conditions;
 mod digit_texts;
 mod operator_conditions;
 pub(crate) mod operator_members;

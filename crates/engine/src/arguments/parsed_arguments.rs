@@ -1,7 +1,7 @@
 //! The arguments of a request by role, and what lists, aggregates and records take from them.
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::{FieldId, Model, RecordId, RecordType, RecordTypeId, RootKind, Value};
+use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, RecordTypeId, RootKind, Value};
 
 use crate::arguments::aggregates::AggregateParser;
 use crate::arguments::conditions::parse_conditions;
@@ -13,7 +13,7 @@ use crate::arguments::related_records::{
 use crate::arguments::roles::{inverse_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
-use crate::arguments::unknown_names::unknown_argument_message;
+use crate::arguments::unknown_names::unknown_name_message;
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text, is_impossible_key};
 use crate::binding::missing_fields;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
@@ -146,11 +146,9 @@ impl ParsedArguments {
                 }
             }
             ArgumentRole::Unknown => {
-                return Err(vec![Violation::new(
-                    name,
-                    "UNKNOWN",
-                    unknown_argument_message(record, verb, name),
-                )]);
+                let may_offer = |field: &Field| model.is_shown_to_all(field);
+                let message = unknown_name_message(record, verb, name, may_offer);
+                return Err(vec![Violation::new(name, "UNKNOWN", message)]);
             }
         }
         Ok(())

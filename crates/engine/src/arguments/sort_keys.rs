@@ -14,7 +14,7 @@ pub(crate) fn parse_sort_keys(
     name: &str,
     value: Value,
 ) -> Result<Vec<SortKey>, Vec<Violation>> {
-    let parser = SortParser { model, argument: name };
+    let parser = SortParser { model, asked: record, argument: name };
     let mut sort_keys = Vec::new();
     for item in list_or_single(value) {
         let owner = SortOwner::of_record(record);
@@ -34,11 +34,13 @@ pub fn parse_sort_key(
     argument: &str,
     word: &str,
 ) -> Result<SortKey, Vec<Violation>> {
-    SortParser { model, argument }.parse_word(SortOwner::of_record(record), word)
+    SortParser { model, asked: record, argument }.parse_word(SortOwner::of_record(record), word)
 }
 
 struct SortParser<'a> {
     model: &'a Model,
+    /// The type of the records that are sorted.
+    asked: &'a RecordType,
     argument: &'a str,
 }
 
@@ -146,8 +148,13 @@ impl<'m> SortParser<'m> {
         name: &str,
         is_known: impl Fn(&Field) -> bool,
     ) -> Vec<Violation> {
-        let known = owner.fields().iter().filter(|field| is_known(field)).map(|field| field.name.as_str());
-        let hint = names::nearest_name(name, known).map(|name| format!("; did you mean `{name}`?"));
+        let may_offer = |field: &Field| match owner {
+            SortOwner::Record(record, _) => self.model.may_offer(self.asked, record, field),
+            SortOwner::Embedded(..) => true,
+        };
+        let known = owner.fields().iter().filter(|field| is_known(field) && may_offer(field));
+        let hint = names::nearest_name(name, known.map(|field| field.name.as_str()))
+            .map(|name| format!("; did you mean `{name}`?"));
         let message =
             format!("{} has no field `{name}` to sort by{}", owner.type_name(), hint.unwrap_or_default());
         self.violation("UNKNOWN_FIELD", message)

@@ -19,7 +19,7 @@ pub fn parse_unique_fields(
 ) -> Result<Vec<FieldId>, Vec<Violation>> {
     let is_unique = |field: &Field| is_unique_field(record, field);
     let refuse = |code, what: &str| {
-        let unique = record.fields.iter().filter(|field| is_unique(field));
+        let unique = record.fields.iter().filter(|field| is_unique(field) && !field.may_be_hidden);
         let unique = unique.map(|field| field.input_name.as_str());
         let unique: Vec<&str> = unique.collect();
         let choice = if unique.is_empty() { "none".to_owned() } else { unique.join(", ") };

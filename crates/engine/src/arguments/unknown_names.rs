@@ -1,13 +1,23 @@
 //! What is said about names that an operation does not know.
 
 use trefoil_model::naming::names;
-use trefoil_model::{Argument, Model, RecordType};
+use trefoil_model::{Argument, Field, Model, RecordType};
 
 use crate::arguments::roles::{inverse_field, member_role, takes_records};
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
 
 /// The message for an argument without a role.
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
+    unknown_name_message(record, verb, name, |_| true)
+}
+
+/// The same with none but the fields that may be offered to whoever gets the message.
+pub(crate) fn unknown_name_message(
+    record: &RecordType,
+    verb: OperationVerb,
+    name: &str,
+    may_offer: impl Fn(&Field) -> bool,
+) -> String {
     let owner = &record.name;
     let key = &record.field(record.id_field()).input_name;
     let text = match verb.group() {
@@ -21,7 +31,8 @@ pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb,
         }
     };
     // A field that the operation does take, by the name that clients use.
-    let known = record.fields.iter().map(|field| field.input_name.as_str());
+    let known = record.fields.iter().filter(|field| may_offer(field));
+    let known = known.map(|field| field.input_name.as_str());
     let known = known.filter(|known| member_role(record, verb, known) != ArgumentRole::Unknown);
     match names::nearest_name(name, known) {
         Some(nearest) => format!("{text}; did you mean `{nearest}`?"),

@@ -5,6 +5,7 @@ mod where_literal;
 
 use serde_json::{Value as Json, json};
 
+use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::values::example_values;
 use trefoil_model::{
     Argument, Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, RootField, RootKind,
@@ -49,7 +50,8 @@ impl DocumentTemplate<'_> {
         let (root, builtin) = self.find_builtin(engine)?;
         let mut arguments = Vec::new();
         for (argument, (_, role)) in root.arguments.iter().zip(&builtin.argument_roles) {
-            match self.argument_literal(model, builtin, argument, role) {
+            let literal = self.argument_literal(model, builtin, argument, role);
+            match literal.filter(|_| self.is_open(engine, role)) {
                 Some(value) => arguments.push(format!("{}: {value}", argument.name)),
                 None if argument.ty.is_required() => return None,
                 None => {}
@@ -76,6 +78,16 @@ impl DocumentTemplate<'_> {
         let keyword = root.root_kind.keyword();
         let title = format!("{}{}", root.name[..1].to_uppercase(), &root.name[1..]);
         Some(format!("{keyword} {title}{ending} {{\n  {}{arguments}{selection}\n}}\n", root.name))
+    }
+
+    /// Whether the actor may ever give an argument of this role.
+    fn is_open(&self, engine: &Engine, role: &ArgumentRole) -> bool {
+        let (ArgumentRole::Field(field) | ArgumentRole::Compare(field, _)) = role else { return true };
+        match (self.verb.group() == VerbGroup::WriteFields, self.verb.may_create()) {
+            (true, true) => engine.may_set(AccessAction::Create, self.record, *field),
+            (true, false) => engine.may_set(AccessAction::Update, self.record, *field),
+            (false, _) => engine.shows_field(self.record, *field),
+        }
     }
 
     /// The filters of the list, or the values, for which the operation has no argument.
@@ -240,6 +252,13 @@ impl DocumentTemplate<'_> {
                 Some(field) if field.kind.is_id() => self
                     .id_text(record)
                     .map(|id| graphql_literal(model, inner.ty.inner_name(), None, &json!(id))),
+                // `post: { id: … }` beside `postId`.
+                Some(field)
+                    if field.kind.relation().is_some()
+                        && model.schema.get_input_object(inner.ty.inner_name()).is_some() =>
+                {
+                    None
+                }
                 Some(field) => self.values.get(&field.input_name).map(|value| {
                     graphql_literal(model, inner.ty.inner_name(), field.kind.value_type(), value)
                 }),
@@ -380,7 +399,12 @@ pub fn selection_text(
     let owner = model.record(record);
     // A type without a key has one that the schema does not show.
     let is_declared = |field: &Field| model.schema.type_field(&owner.name, &field.name).is_ok();
-    let is_hidden = |id: usize| view.is_some_and(|view| view.hides_field(record, FieldId(id)));
+    // Of records that may be written but not read, the id is shown.
+    let is_hidden = |id: usize| {
+        let is_unread = |view: &AccessView| view.verdict(AccessAction::Read, record) == AccessVerdict::No;
+        let is_key = owner.id_field() == FieldId(id);
+        view.is_some_and(|view| view.hides_field(record, FieldId(id)) || (is_unread(view) && !is_key))
+    };
     let is_shown = |(id, field): &(usize, &Field)| is_declared(field) && !is_hidden(*id);
     let fields = owner.fields.iter().enumerate().filter(is_shown);
     let words = fields.filter_map(|(_, field)| field_selection_text(model, field, reference_selection));

@@ -194,8 +194,13 @@ fn field_type(field: &Field) -> ValueType {
 }
 
 /// The record type, for messages.
-pub(crate) fn unknown_path_message(record: &RecordType, name: &str, purpose: &str) -> String {
-    let known = record.fields.iter().filter(|field| !field.kind.is_unstored());
+pub(crate) fn unknown_path_message(
+    record: &RecordType,
+    name: &str,
+    purpose: &str,
+    may_offer: impl Fn(&Field) -> bool,
+) -> String {
+    let known = record.fields.iter().filter(|field| !field.kind.is_unstored() && may_offer(field));
     let known = known.map(|field| field.name.as_str());
     let hint = trefoil_model::naming::names::nearest_name(name, known);
     let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();

@@ -8,6 +8,7 @@ use trefoil_engine::graphql_document::{DocumentTemplate, selection_text};
 use trefoil_engine::{
     ChangeKind, Condition, Engine, FieldComparison, Listing, OperationVerb, ResolverBinding, SortKey,
 };
+use trefoil_model::access::AccessAction;
 use trefoil_model::values::example_values;
 use trefoil_model::{Field, FilterOperator, RecordTypeId, Scalar, Value, ValueType};
 
@@ -53,7 +54,14 @@ fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let selection =
         selection_text(engine.model(), engine.access_view().map(AsRef::as_ref), record, &|_| None);
     let values = example_values::example_input(model, record_type);
-    let values = values.unwrap_or_default();
+    let mut values = values.unwrap_or_default();
+    if let Some(members) = values.as_object_mut() {
+        let may_set = |name: &str| {
+            let field = record_type.find_input_field(name);
+            field.is_none_or(|field| engine.may_set(AccessAction::Create, record, field))
+        };
+        members.retain(|name, _| may_set(name));
+    }
     let request = |verb: OperationVerb| DocumentTemplate {
         record,
         verb,

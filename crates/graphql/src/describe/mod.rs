@@ -4,6 +4,12 @@
 pub(crate) mod defaults;
 pub(crate) mod introspection;
 
+// The schema without what is closed to an actor.
+pub(crate) mod actor_schema;
+mod narrowed_schema;
+mod reachable_types;
+mod smallest_query;
+
 // The SDL at `/graphql/schema.graphqls`.
 pub(crate) mod schema;
 

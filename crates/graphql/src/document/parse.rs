@@ -15,6 +15,7 @@ use trefoil_engine::{Engine, RelationLengths};
 use trefoil_model::Value;
 
 use crate::document::operation_weight::OperationWeight;
+use crate::document::suggest::UnknownName;
 use crate::document::{limits, rules, suggest, tokens};
 use crate::plan::input;
 use crate::plan::roots::OperationPlan;
@@ -173,10 +174,9 @@ fn validate(
         // Suggestions would disclose the schema where introspection is disabled.
         if settings.introspection
             && errors.len() < suggest::MAX_SUGGESTIONS
-            && let Some(suggestion) =
-                kind.and_then(|kind| suggest::suggest_name(schema, kind, &failure.message))
+            && let Some(unknown) = kind.and_then(|kind| UnknownName::in_message(kind, &failure.message))
         {
-            failure.message += &format!(" Did you mean \"{suggestion}\"?");
+            failure = failure.with_unknown_name(engine, unknown);
         }
         let ignored = match kind {
             Some(rules::MULTIPLE_FIELDS) => true,

@@ -9,19 +9,72 @@ use trefoil_model::naming::names::nearest_name;
 /// Maximum number of suggestions per document.
 pub const MAX_SUGGESTIONS: usize = 20;
 
-/// The nearest name for the unknown one in a message of apollo-compiler, which quotes names and nothing else. `kind` is
-/// apollo-compiler's name of the error.
-pub fn suggest_name<'a>(schema: &'a Schema, kind: &str, message: &str) -> Option<&'a str> {
-    let mut quoted = message.split('"').skip(1).step_by(2);
-    let (name, parent) = (quoted.next()?, quoted.next()?);
-    match kind {
-        "UndefinedField" => nearest_name(name, type_fields(schema, parent)?.map(|field| field.name.as_str())),
-        "UndefinedArgument" => {
-            let (type_name, field) = parent.split_once('.')?;
-            let field = type_fields(schema, type_name)?.find(|candidate| candidate.name == field)?;
-            nearest_name(name, field.arguments.iter().map(|argument| argument.name.as_str()))
+/// A name that the schema does not have, and where it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName {
+    pub name: String,
+    pub place: NamePlace,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NamePlace {
+    /// A field of this type.
+    Field(String),
+    /// An argument of a field of this type.
+    Argument(String, String),
+    /// A field of this input object.
+    InputField(String),
+    /// A value of this enum.
+    EnumValue(String),
+}
+
+impl UnknownName {
+    /// The unknown name in a message of apollo-compiler, which quotes names and nothing else. `kind` is
+    /// apollo-compiler's name of the error.
+    pub fn in_message(kind: &str, message: &str) -> Option<UnknownName> {
+        let mut quoted = message.split('"').skip(1).step_by(2);
+        let (name, parent) = (quoted.next()?, quoted.next()?);
+        let place = match kind {
+            "UndefinedField" => NamePlace::Field(parent.to_owned()),
+            "UndefinedArgument" => {
+                let (type_name, field) = parent.split_once('.')?;
+                NamePlace::Argument(type_name.to_owned(), field.to_owned())
+            }
+            _ => return None,
+        };
+        Some(UnknownName { name: name.to_owned(), place })
+    }
+
+    /// The end of a message that offers the nearest name of a schema.
+    pub fn hint(&self, schema: &Schema) -> Option<String> {
+        let name = self.nearest(schema)?;
+        Some(match &self.place {
+            NamePlace::EnumValue(_) => format!(" Did you mean the enum value \"{name}\"?"),
+            NamePlace::Field(_) | NamePlace::Argument(..) | NamePlace::InputField(_) => {
+                format!(" Did you mean \"{name}\"?")
+            }
+        })
+    }
+
+    fn nearest<'s>(&self, schema: &'s Schema) -> Option<&'s str> {
+        let name = &self.name;
+        match &self.place {
+            NamePlace::Field(parent) => {
+                nearest_name(name, type_fields(schema, parent)?.map(|field| field.name.as_str()))
+            }
+            NamePlace::Argument(parent, field) => {
+                let field =
+                    type_fields(schema, parent)?.find(|candidate| candidate.name.as_str() == field)?;
+                nearest_name(name, field.arguments.iter().map(|argument| argument.name.as_str()))
+            }
+            NamePlace::InputField(parent) => {
+                let object = schema.get_input_object(parent)?;
+                nearest_name(name, object.fields.keys().map(|name| name.as_str()))
+            }
+            NamePlace::EnumValue(parent) => {
+                nearest_name(name, schema.get_enum(parent)?.values.keys().map(|name| name.as_str()))
+            }
         }
-        _ => None,
     }
 }
 

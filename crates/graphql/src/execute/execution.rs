@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
+use apollo_compiler::Schema;
+
 use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, RecordChange, RecordMerge};
+use trefoil_model::RootKind;
+use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, Result};
 
+use crate::describe::actor_schema::ActorSchema;
 use crate::describe::introspection::Introspection;
 use crate::execute::abstract_results::AbstractResults;
 use crate::execute::payload::ChangeSummary;
@@ -24,6 +29,8 @@ pub struct OperationExecution<'a> {
     pub actor: Actor,
     /// The change, for an event of a subscription.
     pub change: Option<&'a RecordChange>,
+    /// What the actor is told of the schema, if the operation asks and that is not all of it.
+    pub described: Option<Arc<ActorSchema>>,
 }
 
 /// The reason why an operation was not executed.
@@ -66,7 +73,9 @@ impl OperationExecution<'_> {
                     writer.fail_missing_resolver(root.required, why, at)
                 }),
                 RootAction::Introspection { arguments, slot } => {
-                    let (schema, variables) = (&self.engine.model().schema, &self.variables);
+                    let whole: &Schema = &self.engine.model().schema;
+                    let schema = self.described.as_ref().map_or(whole, |described| &described.schema);
+                    let variables = &self.variables;
                     let introspection = Introspection { schema, variables };
                     builder.write_root(position, |writer, _, at| {
                         introspection.write(writer, slot, arguments, at)
@@ -154,6 +163,10 @@ impl OperationExecution<'_> {
         if let Some(change) = self.change {
             let (record, selection) = (root.builtin.record, root.selection.clone());
             return Ok(Operation::ReadImage { record, image: change.image.clone(), selection });
+        }
+        // Who may read nothing of it is told nothing of its names either.
+        if root.builtin.verb.root_kind() == RootKind::Query {
+            self.engine.require(AccessAction::Read, root.builtin.record)?;
         }
         let values = root.arguments.values_by_position(&self.variables)?;
         let (model, limits) = (self.engine.model(), self.engine.limits());

@@ -226,9 +226,17 @@ async fn handle_options() -> Response {
     (StatusCode::NO_CONTENT, [(ALLOW, "GET, HEAD, POST, OPTIONS")]).into_response()
 }
 
-async fn handle_schema(State(service): State<GraphqlService>, headers: HeaderMap) -> Response {
+async fn handle_schema(
+    State(service): State<GraphqlService>,
+    client: SocketClient,
+    headers: HeaderMap,
+) -> Response {
     let _lease = service.gate.enter().await;
-    schema::respond(&service.state.load().engine.model().sdl, &headers)
+    let state = service.state.load();
+    match state.actor_schemas.of_actor(&state.engine.for_actor(&client.actor)) {
+        Some(described) => schema::respond(described.sdl(), &headers),
+        None => schema::respond(&state.engine.model().sdl, &headers),
+    }
 }
 
 async fn handle_tabs(State(service): State<GraphqlService>, client: SocketClient) -> Response {

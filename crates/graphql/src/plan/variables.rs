@@ -4,10 +4,11 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::Type;
 use apollo_compiler::schema::{EnumType, ExtendedType, InputObjectType};
 
+use trefoil_engine::Engine;
 use trefoil_model::Value;
-use trefoil_model::naming::names;
 use trefoil_model::values::json_text;
 
+use crate::document::suggest::{NamePlace, UnknownName};
 use crate::plan::input::{self, VariableNode};
 use crate::plan::variable_values::VariableValues;
 use crate::response_error::{DocumentLocation, ResponseError};
@@ -23,7 +24,7 @@ pub struct DeclaredVariable {
 
 /// Coerces all variables; returns all errors.
 pub fn coerce(
-    schema: &Schema,
+    engine: &Engine,
     declared: &[DeclaredVariable],
     mut inputs: Vec<(String, Value)>,
 ) -> Result<VariableValues, Vec<ResponseError>> {
@@ -32,7 +33,7 @@ pub fn coerce(
     for variable in declared {
         let position = inputs.iter().position(|(name, _)| *name == variable.name);
         let value = position.map(|position| inputs.swap_remove(position).1);
-        match coerce_variable(schema, variable, value) {
+        match coerce_variable(engine, variable, value) {
             Ok(value) => values.push(value),
             Err(list) => failures.extend(list),
         }
@@ -41,7 +42,7 @@ pub fn coerce(
 }
 
 fn coerce_variable(
-    schema: &Schema,
+    engine: &Engine,
     variable: &DeclaredVariable,
     value: Option<Value>,
 ) -> Result<Option<Value>, Vec<ResponseError>> {
@@ -63,15 +64,23 @@ fn coerce_variable(
             Err(rejection(format!("Variable \"${name}\" of non-null type \"{ty}\" must not be null.")))
         }
         Some(value) => {
-            let mut coercer = VariableCoercer { schema, name, path: Vec::new(), messages: Vec::new() };
+            let schema = &engine.model().schema;
+            let mut coercer = VariableCoercer { schema, name, path: Vec::new(), mistakes: Vec::new() };
             let value = coercer.coerce_value(ty, value);
-            if coercer.messages.is_empty() {
+            if coercer.mistakes.is_empty() {
                 return Ok(Some(value));
             }
-            let messages = coercer.messages.into_iter();
-            Err(messages
-                .flat_map(|text| rejection(format!("Variable \"${name}\" got invalid value {text}")))
-                .collect())
+            let mistakes = coercer.mistakes.into_iter();
+            let refuse = |mistake: ValueMistake| {
+                let message = format!("Variable \"${name}\" got invalid value {}", mistake.text);
+                let failure = ResponseError::new("BAD_USER_INPUT", message);
+                let failure = failure.with_locations(variable.location.as_slice());
+                match mistake.unknown_name {
+                    Some(unknown) => failure.with_unknown_name(engine, unknown),
+                    None => failure,
+                }
+            };
+            Err(mistakes.map(refuse).collect())
         }
     }
 }
@@ -81,7 +90,12 @@ struct VariableCoercer<'a> {
     name: &'a str,
     /// The place of the value in the variable.
     path: Vec<InputStep<'a>>,
-    messages: Vec<String>,
+    mistakes: Vec<ValueMistake>,
+}
+
+struct ValueMistake {
+    text: String,
+    unknown_name: Option<UnknownName>,
 }
 
 enum InputStep<'a> {
@@ -184,10 +198,10 @@ impl<'a> VariableCoercer<'a> {
         if definition.values.contains_key(text) {
             return value;
         }
-        let nearest = names::nearest_name(text, definition.values.keys().map(|name| name.as_str()));
-        let hint = nearest.map(|name| format!(" Did you mean the enum value \"{name}\"?"));
-        let hint = hint.unwrap_or_default();
-        self.report(&value, format!("Value \"{text}\" does not exist in \"{name}\" enum.{hint}"))
+        let message = format!("Value \"{text}\" does not exist in \"{name}\" enum.");
+        let place = NamePlace::EnumValue(name.to_string());
+        let unknown = UnknownName { name: text.to_owned(), place };
+        self.report_unknown(&value, message, unknown)
     }
 
     fn coerce_object(&mut self, definition: &'a InputObjectType, value: Value) -> Value {
@@ -216,13 +230,9 @@ impl<'a> VariableCoercer<'a> {
             }
         }
         for (name, value) in properties {
-            let known = definition.fields.keys().map(|name| name.as_str());
-            let hint = names::nearest_name(&name, known).map(|name| format!(" Did you mean \"{name}\"?"));
-            let hint = hint.unwrap_or_default();
-            self.report(
-                &value,
-                format!("Field \"{name}\" is not defined by type \"{}\".{hint}", definition.name),
-            );
+            let message = format!("Field \"{name}\" is not defined by type \"{}\".", definition.name);
+            let place = NamePlace::InputField(definition.name.to_string());
+            self.report_unknown(&value, message, UnknownName { name, place });
         }
         Value::Object(fields)
     }
@@ -232,6 +242,14 @@ impl<'a> VariableCoercer<'a> {
     }
 
     fn report(&mut self, value: &Value, message: String) -> Value {
+        self.add_mistake(value, message, None)
+    }
+
+    fn report_unknown(&mut self, value: &Value, message: String, unknown: UnknownName) -> Value {
+        self.add_mistake(value, message, Some(unknown))
+    }
+
+    fn add_mistake(&mut self, value: &Value, message: String, unknown_name: Option<UnknownName>) -> Value {
         let at = match self.path.is_empty() {
             true => String::new(),
             false => {
@@ -239,7 +257,8 @@ impl<'a> VariableCoercer<'a> {
                 format!(" at \"{}{path}\"", self.name)
             }
         };
-        self.messages.push(format!("{}{at}; {message}", show_value(value)));
+        let text = format!("{}{at}; {message}", show_value(value));
+        self.mistakes.push(ValueMistake { text, unknown_name });
         Value::Null
     }
 }

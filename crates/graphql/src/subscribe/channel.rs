@@ -231,6 +231,7 @@ impl SubscriptionChannel {
                 key: None,
                 actor: self.request.actor.clone(),
                 change: Some(change),
+                described: None,
             };
             let failures = match execution.run().await {
                 Ok(ExecutedResponse { body, notes, .. }) => {

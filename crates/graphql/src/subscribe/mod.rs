@@ -124,7 +124,8 @@ fn join_channel(
     if let Some(channel) = existing {
         return Ok((channel, None));
     }
-    let planned = request.plan(&engine, &state.settings, &state.document_cache)?;
+    let planned = request.plan(&engine, &state.settings, &state.document_cache);
+    let planned = planned.map_err(|errors| state.suggest_names(&engine, errors))?;
     let channel = SubscriptionChannel::add(&service.subscriptions, channels, &engine, request, planned);
     let access = channel.event_access(&engine);
     Ok((channel, access))

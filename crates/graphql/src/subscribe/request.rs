@@ -82,8 +82,7 @@ impl SubscriptionRequest {
                 "the operation is not a subscription",
             )));
         }
-        let schema = &engine.model().schema;
-        let variables = variables::coerce(schema, &prepared.declared_variables, self.variables.clone())?;
+        let variables = variables::coerce(engine, &prepared.declared_variables, self.variables.clone())?;
         let on_planned = |plan: &OperationPlan| document_cache.record_plan(&self.query, plan);
         let plan = prepared.plan(engine, settings, &document.executable, &variables, on_planned);
         let plan = plan.map_err(single)?;

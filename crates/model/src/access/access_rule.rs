@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::ValueType;
 use crate::comparison_op::ComparisonOp;
 use crate::field_kind::FieldId;
 use crate::source_file::SourceLocation;
 use crate::values::value::StoredValue;
-use crate::{RecordType, RecordTypeId, Relation, ValueType};
 
 /// What an actor does with a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -189,47 +189,6 @@ impl RuleTest {
             }
             RuleTest::Not(inner) | RuleTest::Related { test: inner, .. } => inner.collect_actor_paths(found),
             RuleTest::Constant(_) | RuleTest::SignedIn | RuleTest::HasRole(_) => {}
-        }
-    }
-
-    /// Adds the links whose records the test asks for, with the types that have them. `variables` are the types of the
-    /// variables of the test.
-    pub fn collect_links(
-        &self,
-        records: &[RecordType],
-        variables: &mut Vec<RecordTypeId>,
-        found: &mut BTreeSet<(RecordTypeId, FieldId)>,
-    ) {
-        match self {
-            RuleTest::Related { owner, relation, test } => {
-                let reached = owner.references.iter().try_fold(
-                    variables[owner.variable],
-                    |record, reference| -> Option<RecordTypeId> {
-                        Some(records[record.0].field(*reference).kind.relation()?.target())
-                    },
-                );
-                let Some(record) = reached else { return };
-                let kind = &records[record.0].field(*relation).kind;
-                let Some(target) = kind.relation().map(Relation::target) else { return };
-                if kind.is_link() {
-                    found.insert((record, *relation));
-                }
-                variables.push(target);
-                test.collect_links(records, variables, found);
-                variables.pop();
-            }
-            RuleTest::All(tests) | RuleTest::Any(tests) => {
-                tests.iter().for_each(|test| test.collect_links(records, variables, found));
-            }
-            RuleTest::Not(inner) => inner.collect_links(records, variables, found),
-            RuleTest::Constant(_)
-            | RuleTest::SignedIn
-            | RuleTest::HasRole(_)
-            | RuleTest::Compare { .. }
-            | RuleTest::IsAbsent(_)
-            | RuleTest::IsTrue(_)
-            | RuleTest::OneOf { .. }
-            | RuleTest::HasItem { .. } => {}
         }
     }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use apollo_compiler::Schema;
 
 use crate::access::access_model::AccessModel;
+use crate::access::access_rule::RuleTest;
 use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
 use crate::sdl::record_types::PartialModel;
-use crate::{Field, FieldId, RecordType, RecordTypeId};
+use crate::{Field, FieldId, RecordType, RecordTypeId, Relation};
 
 pub(crate) fn warn_about_rules(
     schema: &Schema,
@@ -103,7 +104,7 @@ fn warn_about_links(
     let mut asked = BTreeSet::new();
     for (position, rules) in access.types.iter().enumerate() {
         for rule in rules.rules() {
-            rule.test.collect_links(records, &mut vec![RecordTypeId(position)], &mut asked);
+            collect_links(&rule.test, records, &mut vec![RecordTypeId(position)], &mut asked);
         }
     }
     for (record, field) in asked {
@@ -130,6 +131,47 @@ fn warn_about_links(
         )
         .label("no rule of its own for writing")
         .help("write `@allow(write: false)` on the field, or another rule");
+    }
+}
+
+/// Adds the links whose records the test asks for, with the types that have them. `variables` are the types of the
+/// variables of the test.
+fn collect_links(
+    test: &RuleTest,
+    records: &[RecordType],
+    variables: &mut Vec<RecordTypeId>,
+    found: &mut BTreeSet<(RecordTypeId, FieldId)>,
+) {
+    match test {
+        RuleTest::Related { owner, relation, test } => {
+            let reached = owner.references.iter().try_fold(
+                variables[owner.variable],
+                |record, reference| -> Option<RecordTypeId> {
+                    Some(records[record.0].field(*reference).kind.relation()?.target())
+                },
+            );
+            let Some(record) = reached else { return };
+            let kind = &records[record.0].field(*relation).kind;
+            let Some(target) = kind.relation().map(Relation::target) else { return };
+            if kind.is_link() {
+                found.insert((record, *relation));
+            }
+            variables.push(target);
+            collect_links(test, records, variables, found);
+            variables.pop();
+        }
+        RuleTest::All(tests) | RuleTest::Any(tests) => {
+            tests.iter().for_each(|test| collect_links(test, records, variables, found));
+        }
+        RuleTest::Not(inner) => collect_links(inner, records, variables, found),
+        RuleTest::Constant(_)
+        | RuleTest::SignedIn
+        | RuleTest::HasRole(_)
+        | RuleTest::Compare { .. }
+        | RuleTest::IsAbsent(_)
+        | RuleTest::IsTrue(_)
+        | RuleTest::OneOf { .. }
+        | RuleTest::HasItem { .. } => {}
     }
 }
 

@@ -4,7 +4,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::schema::ExtendedType;
 
 use crate::access::access_model::AccessModel;
-use crate::{RecordType, Relation};
+use crate::{Field, Model, RecordType, RecordTypeId, Relation};
 
 /// Marks the fields with a rule for reading, and the references to records that not everybody may read.
 pub(crate) fn mark_hidden_fields(records: &mut [RecordType], access: &AccessModel) {
@@ -51,5 +51,36 @@ pub(crate) fn make_nullable(schema: &mut Schema, records: &[RecordType]) {
                 }
             }
         }
+    }
+}
+
+impl Model {
+    /// Whether every record of the type is read by everybody.
+    pub fn is_read_by_all(&self, record: RecordTypeId) -> bool {
+        self.access.as_ref().is_none_or(|access| access.types[record.0].read.test.is_always())
+    }
+
+    /// Whether nobody who may read the record of a field is kept from the field, so that messages which are the same for
+    /// all may offer its name.
+    pub fn is_shown_to_all(&self, field: &Field) -> bool {
+        let target = field.kind.relation().map(Relation::target);
+        !field.may_be_hidden && target.is_none_or(|target| self.is_read_by_all(target))
+    }
+
+    /// Whether messages about records of the type `asked` may offer the name of a field of this type.
+    pub fn may_offer(&self, asked: &RecordType, owner: &RecordType, field: &Field) -> bool {
+        let is_read = || self.find_record(&owner.name).is_some_and(|owner| self.is_read_by_all(owner));
+        self.is_shown_to_all(field) && (asked.name == owner.name || is_read())
+    }
+
+    /// Whether some rule keeps somebody from giving the field in a write.
+    pub fn may_be_refused(&self, owner: &RecordType, field: &Field) -> bool {
+        let position = owner.fields.iter().position(|own| own.name == field.name);
+        let of_type = self.find_record(&owner.name);
+        let rules = self.access.as_ref().zip(of_type).zip(position);
+        rules.is_some_and(|((access, record), position)| {
+            let rules = &access.types[record.0].fields[position];
+            rules.create.iter().chain(&rules.update).any(|rule| !rule.test.is_always())
+        })
     }
 }

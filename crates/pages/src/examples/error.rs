@@ -7,6 +7,7 @@ use trefoil_engine::graphql_document::DocumentTemplate;
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::errors::render::ErrorContext;
+use trefoil_model::access::AccessAction;
 use trefoil_model::{RecordId, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, SubPath, id_from_segment};
@@ -37,7 +38,8 @@ impl ExampleBuilder<'_> {
             _ if status == StatusCode::METHOD_NOT_ALLOWED => None,
             (Some((collection, SubPath::New)), &Method::GET | &Method::HEAD)
             | (Some((collection, SubPath::List)), &Method::POST) => {
-                Some(self.create_examples(collection.record, None))
+                let may_create = self.resources.engine.may(AccessAction::Create, collection.record);
+                may_create.then(|| self.create_examples(collection.record, None))
             }
             (Some((collection, SubPath::Delete(id))), &Method::POST)
             | (Some((collection, SubPath::Record(id))), &Method::DELETE) => {

@@ -212,6 +212,9 @@ impl ExampleBuilder<'_> {
         listing: &Listing,
     ) -> Option<String> {
         let owner = self.model().record(parent);
+        if !self.resources.engine.shows_field(parent, nested.field) {
+            return None;
+        }
         let field = owner.field(nested.field);
         let key = owner.key_in_schema().map(|key| format!("{key} ")).unwrap_or_default();
         let selection = format!("{key}{} {{ {} }}", field.name, self.selection_text(nested.record));

@@ -4,7 +4,7 @@ use trefoil_engine::plan::estimated_length;
 use trefoil_engine::{AccessView, PlanLimits};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::name_suggestion;
-use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Relation};
+use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
 
 use crate::record_shape::IncludedRelation;
 
@@ -47,7 +47,9 @@ pub fn add_path(
         let found = owner.fields.iter().position(|field| field.name == name);
         let relation = found.and_then(|position| owner.fields[position].kind.relation());
         let (Some(position), Some(relation)) = (found, relation) else {
-            let relations = owner.fields.iter().filter(|field| field.kind.relation().is_some());
+            let is_offered =
+                |field: &&Field| field.kind.relation().is_some() && model.may_offer(record, owner, field);
+            let relations = owner.fields.iter().filter(is_offered);
             let hint = name_suggestion(name, relations.map(|field| field.name.as_str()));
             let message = format!("{} has no related records `{name}`{hint}", owner.name);
             return Err(Violation::new("include", "UNKNOWN_FIELD", message));

@@ -182,7 +182,8 @@ impl<'r> QueryReader<'r> {
             };
             let found = self.record.find_input_field(name).filter(|id| is_readable(self.record.field(*id)));
             let Some(field) = found else {
-                let readable = self.record.fields.iter().filter(|field| is_readable(field));
+                let is_offered = |field: &&Field| is_readable(field) && self.model.is_shown_to_all(field);
+                let readable = self.record.fields.iter().filter(is_offered);
                 let hint = name_suggestion(name, readable.map(|field| field.input_name.as_str()));
                 let message = format!("{} has no readable field `{name}`{hint}", self.record.name);
                 return Err(Violation::new("fields", "UNKNOWN_FIELD", message));

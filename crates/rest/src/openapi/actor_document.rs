@@ -30,10 +30,12 @@ pub fn leave_out_closed(document: &mut Json, resources: &ServedResources) {
 
 /// Leaves out the methods that the actor may never use; false if none is left.
 fn keep_path(resources: &ServedResources, path: &str, item: &mut Json) -> bool {
-    // No rule of the schema is about plain lists.
-    let list = path.strip_suffix("/{index}").unwrap_or(path);
-    if resources.plain_list(list).is_some() {
-        return false;
+    if let Some(list) = resources.plain_list(path.strip_suffix("/{index}").unwrap_or(path)) {
+        let Some(methods) = item.as_object_mut() else { return true };
+        methods.retain(|method, _| {
+            method == "parameters" || resources.engine.may_use_list(&list.name, method != "get")
+        });
+        return methods.keys().any(|method| method != "parameters");
     }
     let is_of = |collection: &&Collection| {
         path.strip_prefix(&collection.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

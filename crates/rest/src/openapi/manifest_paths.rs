@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use trefoil_application::{AllowedMethods, EndpointReply, Manifest, PlainList, TextEndpoint};
+use trefoil_engine::Engine;
 
 use crate::openapi::collections::PathItem;
 use crate::openapi::parameters;
@@ -17,9 +18,15 @@ const TEXTS_TAG: &str = "Texts";
 const LISTS_TAG: &str = "Lists";
 
 /// The paths of all text endpoints, several of which may share a path. `views` are the names of the views that exist.
-pub fn text_paths(manifest: &Manifest, views: &[String], names: &mut UniqueNames) -> Vec<PathItem> {
+pub fn text_paths(
+    manifest: &Manifest,
+    views: &[String],
+    engine: &Engine,
+    names: &mut UniqueNames,
+) -> Vec<PathItem> {
     let mut items: Vec<(String, Map<String, Json>)> = Vec::new();
-    for endpoint in &manifest.text_endpoints {
+    let endpoints = manifest.text_endpoints.iter().enumerate();
+    for (_, endpoint) in endpoints.filter(|(position, _)| engine.check_text(*position).is_ok()) {
         let operations = METHODS.iter().filter(|method| accepts_method(&endpoint.methods, method));
         let operations: Vec<_> = operations
             .map(|method| ((*method).to_owned(), text_operation(views, endpoint, method, names)))

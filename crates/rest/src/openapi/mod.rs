@@ -80,7 +80,7 @@ fn build_document(manifest: &Manifest, views: &[String], resources: &ServedResou
     for list in &manifest.plain_lists {
         paths.extend(manifest_paths::list_paths(list, &mut names));
     }
-    paths.extend(manifest_paths::text_paths(manifest, views, &mut names));
+    paths.extend(manifest_paths::text_paths(manifest, views, engine, &mut names));
     paths.insert(BATCH_PATH.to_owned(), batch_path::batch_item(&mut names, resources.collections.first()));
     let mut document = json!({
         "openapi": "3.1.0",

@@ -1,5 +1,7 @@
 //! Tests of what each face refuses and leaves out for an actor who may not do everything.
 
+mod descriptions;
+
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -61,8 +63,16 @@ struct FaceReply {
 }
 
 async fn stage() -> FaceStage {
+    let stage = stage_of(SCHEMA).await;
+    let created = stage.graphql(&["EDITOR"], "mutation { createPost(title: \"One\") { id } }").await;
+    assert!(created["errors"].is_null(), "{created}");
+    stage
+}
+
+/// Without records.
+async fn stage_of(schema: &str) -> FaceStage {
     let (app, config) = (
-        App::from_schema("Shop", SCHEMA),
+        App::from_schema("Shop", schema),
         Config { database: DatabaseLocation::Memory, ..Config::default() },
     );
     let registry = ResolverRegistry::default();
@@ -76,10 +86,7 @@ async fn stage() -> FaceStage {
     let streams = trefoil_rest::StreamSettings { heartbeat: config.heartbeat, metrics, shutdown };
     let state = ResourceState::new(&app, engine.clone(), cache.clone(), "store", streams, &config);
     let graphql = GraphqlState::new(engine.clone(), &config).with_response_cache(cache);
-    let stage = FaceStage { engine, graphql, router: ResourceRouter::new(state) };
-    let created = stage.graphql(&["EDITOR"], "mutation { createPost(title: \"One\") { id } }").await;
-    assert!(created["errors"].is_null(), "{created}");
-    stage
+    FaceStage { engine, graphql, router: ResourceRouter::new(state) }
 }
 
 fn asked(query: &str) -> GraphqlRequest<'static> {
