@@ -160,7 +160,6 @@ fn whole(place: &str, reply: &Reply) -> Found {
 }
 
 #[test]
-#[ignore = "not run since its last correction"]
 fn secrets_are_nowhere_but_where_they_belong() {
     for database in [None, Some(postgres::database())] {
         let site = SecretSite::new(database);

@@ -20,7 +20,6 @@ pub enum Expected {
         has_hidden_field: bool,
     },
     Done,
-    Any,
 }
 
 fn refused(judge: &RuleJudge<'_>) -> Expected {
@@ -58,8 +57,7 @@ pub fn expected_of_read(
             shown(&ids)
         }
         _ if !is_seen(id) => Expected::Refused(vec!["NOT_FOUND"]),
-        // The form may be there for what is refused when it is sent.
-        MatrixAct::EditForm if !judge.allows(of, id, Deed::Update) => Expected::Any,
+        MatrixAct::EditForm if !judge.allows(of, id, Deed::Update) => refused(judge),
         MatrixAct::EditForm => Expected::Done,
         _ => shown(&[id]),
     }
@@ -113,7 +111,6 @@ pub fn check_answer(
                 return told();
             }
         }
-        Expected::Any => {}
         Expected::Done => {
             let fits = match (face, act) {
                 (MatrixFace::Graphql, _) => answer.status == 200,

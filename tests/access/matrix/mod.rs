@@ -29,7 +29,7 @@ use super::verdicts::{WriteVerdict, verdict};
 use crate::support::{Client, is_long, postgres};
 
 /// Of the acts that there are, the short form tries one in so many, others for each actor and form.
-const ONE_IN: usize = 13;
+const ONE_IN: usize = 23;
 
 /// How many cases there were, and what was expected of them.
 #[derive(Default)]
@@ -51,7 +51,6 @@ struct MatrixTrial<'t> {
 }
 
 #[test]
-#[ignore = "not run since its last correction"]
 fn every_rule_actor_face_and_store_is_as_the_interpreter_says() {
     let stores = [On::Sqlite, On::Postgres].into_iter().enumerate();
     let trials: Vec<(MatrixWorld, On)> = stores
@@ -348,7 +347,6 @@ impl<'t> MatrixTrial<'t> {
             Expected::Shown { titles, .. } if titles.is_empty() => "EMPTY",
             Expected::Shown { .. } => "SHOWN",
             Expected::Done => "DONE",
-            Expected::Any => return,
         });
     }
 }
