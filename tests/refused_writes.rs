@@ -298,7 +298,7 @@ async fn answers_are_given_again_to_who_may_still_ask(application: Application) 
             Ok(JobResult::Completed(sink)) => {
                 let sink: Box<AnswerSink> = trefoil_engine::downcast_sink(sink).unwrap();
                 match sink.0.unwrap() {
-                    Ok(Outcome::NotFound) => "NOT_FOUND".to_owned(),
+                    Ok(Outcome::NotFound | Outcome::OutOfSight(_)) => "NOT_FOUND".to_owned(),
                     outcome => ending(outcome),
                 }
             }

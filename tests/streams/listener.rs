@@ -82,7 +82,7 @@ impl Listener {
         match &mut self.stream {
             ListenerStream::Socket(socket) => match socket.receive() {
                 Heard::Event(text) if !text.contains("\"type\":\"next\"") => Heard::Silence,
-                heard => heard,
+                heard @ (Heard::Event(_) | Heard::Silence | Heard::Ended(_)) => heard,
             },
             ListenerStream::Body { lines, line } => match lines.read_line(line) {
                 Ok(0) => Heard::Ended(None),
@@ -219,7 +219,7 @@ impl Socket {
         match self.next() {
             Heard::Event(text) if text.contains("connection_ack") => Ok(()),
             Heard::Ended(code) => Err(code),
-            heard => panic!("{heard:?}"),
+            heard @ (Heard::Event(_) | Heard::Silence) => panic!("{heard:?}"),
         }
     }
 
@@ -259,7 +259,7 @@ impl Socket {
         loop {
             match self.receive() {
                 Heard::Silence if begin.elapsed() < PATIENCE => {}
-                heard => return heard,
+                heard @ (Heard::Event(_) | Heard::Silence | Heard::Ended(_)) => return heard,
             }
         }
     }

@@ -86,6 +86,9 @@ fn number_in(title: &str) -> Option<usize> {
     title.strip_prefix("post ")?.parse().ok()
 }
 
+/// When the last answer came, and its status.
+type LastAnswer = (Instant, Option<u16>);
+
 /// Writers on all nodes, who number their posts.
 struct Load {
     stop: Arc<AtomicBool>,
@@ -172,7 +175,7 @@ impl Follower {
     }
 
     /// Waits for its end.
-    fn finish(self) -> (Way, Vec<String>, Option<(Instant, Option<u16>)>) {
+    fn finish(self) -> (Way, Vec<String>, Option<LastAnswer>) {
         let begin = Instant::now();
         while !self.thread.is_finished() && begin.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));

@@ -87,7 +87,18 @@ impl PlainListAction {
 
 /// Refuses what the rules of the list do not let the actor do.
 pub(crate) fn check_access(operation: &PlainListOperation, model: &Model, view: &AccessView) -> Result<()> {
-    view.require_rule(model, list_rule(model, &operation.list, operation.action.is_write()))
+    let require = |is_write| view.require_rule(model, list_rule(model, &operation.list, is_write));
+    match operation.action {
+        PlainListAction::Append { .. } => require(true),
+        PlainListAction::ReadVersion | PlainListAction::Read { .. } | PlainListAction::Slice { .. } => {
+            require(false)
+        }
+        // Whoever names a value by its place learns whether there is one, and which.
+        PlainListAction::Replace { .. } | PlainListAction::Remove { .. } => {
+            require(true)?;
+            require(false)
+        }
+    }
 }
 
 /// The rule of a list; without one, nobody may do this.

@@ -24,14 +24,10 @@ pub struct ResponseError {
     pub message: String,
     pub locations: Box<[DocumentLocation]>,
     /// Empty for errors of the request as a whole.
-    pub path: Vec<PathSegment>,
+    pub path: Box<[PathSegment]>,
     pub code: Box<str>,
     pub violations: Box<[Violation]>,
-    /// The field that may not be read: `User.email`.
-    #[expect(clippy::box_collection, reason = "a smaller error, and this is rare")]
-    pub field: Option<Box<String>>,
-    /// What a suggestion is about that is made for the actor who gets the error.
-    pub unknown_name: Option<Box<UnknownName>>,
+    pub subject: Option<Box<ErrorSubject>>,
     /// For the log only: see [`ErrorNotes`].
     pub cause: Option<Cause>,
     /// The rule that refused, for the log only.
@@ -40,16 +36,24 @@ pub struct ResponseError {
     pub is_estimate: bool,
 }
 
+/// What an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ErrorSubject {
+    /// A field that may not be read: `User.email`.
+    HiddenField(String),
+    /// A name for which another one is suggested to the actor who gets the error.
+    UnknownName(UnknownName),
+}
+
 impl ResponseError {
     pub fn new(code: &str, message: impl Into<String>) -> ResponseError {
         ResponseError {
             message: message.into(),
             locations: Box::default(),
-            path: Vec::new(),
+            path: Box::default(),
             code: code.into(),
             violations: Box::default(),
-            field: None,
-            unknown_name: None,
+            subject: None,
             cause: None,
             refused_by: None,
             is_estimate: false,
@@ -70,9 +74,17 @@ impl ResponseError {
     pub fn with_unknown_name(mut self, engine: &Engine, unknown: UnknownName) -> ResponseError {
         match engine.model().access {
             None => self.message.extend(unknown.hint(&engine.model().schema)),
-            Some(_) => self.unknown_name = Some(Box::new(unknown)),
+            Some(_) => self.subject = Some(Box::new(ErrorSubject::UnknownName(unknown))),
         }
         self
+    }
+
+    /// The name that another one is to be suggested for.
+    pub fn unknown_name(&self) -> Option<&UnknownName> {
+        match self.subject.as_deref() {
+            Some(ErrorSubject::UnknownName(unknown)) => Some(unknown),
+            Some(ErrorSubject::HiddenField(_)) | None => None,
+        }
     }
 
     pub fn with_locations(mut self, locations: &[DocumentLocation]) -> ResponseError {
@@ -81,7 +93,7 @@ impl ResponseError {
     }
 
     pub fn with_path(mut self, path: Vec<PathSegment>) -> ResponseError {
-        self.path = path;
+        self.path = path.into();
         self
     }
 
@@ -102,7 +114,7 @@ impl ResponseError {
         }
         out.extend_from_slice(b",\"extensions\":{\"code\":");
         json_text::write_text(out, &self.code);
-        if let Some(field) = &self.field {
+        if let Some(ErrorSubject::HiddenField(field)) = self.subject.as_deref() {
             out.extend_from_slice(b",\"field\":");
             json_text::write_text(out, field);
         }

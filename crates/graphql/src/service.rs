@@ -105,13 +105,13 @@ impl GraphqlState {
         engine: &Engine,
         mut errors: Vec<ResponseError>,
     ) -> Vec<ResponseError> {
-        if errors.iter().any(|error| error.unknown_name.is_some()) {
+        if errors.iter().any(|error| error.unknown_name().is_some()) {
             let described = self.actor_schemas.of_actor(engine);
             let whole: &Schema = &engine.model().schema;
             let schema = described.as_ref().map_or(whole, |described| &described.schema);
             for error in &mut errors {
-                let unknown = error.unknown_name.take();
-                error.message.extend(unknown.and_then(|unknown| unknown.hint(schema)));
+                let hint = error.unknown_name().and_then(|unknown| unknown.hint(schema));
+                error.message.extend(hint);
             }
         }
         errors

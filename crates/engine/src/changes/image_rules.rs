@@ -286,7 +286,7 @@ fn comparison_of(owner: &RecordType, sides: &[&RuleValue], is_ordering: bool) ->
             .is_some_and(|field| field.ignores_case == first.ignores_case && has_scalar(field))
     };
     let is_simple = has_scalar(first) && !(is_ordering && first.ignores_case);
-    (is_simple && fields.all(|side| is_alike(side))).then(|| CellComparison::new(first))
+    (is_simple && fields.all(is_alike)).then(|| CellComparison::new(first))
 }
 
 /// How items of a list compare; `None` where the database must do it.

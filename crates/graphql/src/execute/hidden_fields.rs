@@ -11,7 +11,7 @@ use crate::plan::shape::{
     ConnectionField, ConnectionShape, EdgeField, FieldShape, FieldSource, ObjectShape, OutputShape,
     PayloadField, PayloadShape, ResponseLabel, ValueSlot,
 };
-use crate::response_error::ResponseError;
+use crate::response_error::{ErrorSubject, ResponseError};
 
 /// One error for each selection of a field that the actor sees of no record.
 pub fn hidden_field_errors(model: &Model, view: &AccessView, plan: &OperationPlan) -> Vec<ResponseError> {
@@ -173,6 +173,7 @@ impl HiddenFields<'_> {
         let error = ResponseError::new("FORBIDDEN", message)
             .with_locations(&label.locations)
             .with_path(path.unwrap_or_default());
-        self.errors.push(ResponseError { field: Some(Box::new(field)), refused_by, ..error });
+        let subject = Some(Box::new(ErrorSubject::HiddenField(field)));
+        self.errors.push(ResponseError { subject, refused_by, ..error });
     }
 }

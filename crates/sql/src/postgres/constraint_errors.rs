@@ -65,7 +65,7 @@ async fn run_probe(
                 Some(sql) => session.query_values(sql, &query.parameters).await?,
                 None => Vec::new(),
             };
-            found.extend(query.violations(&values));
+            found.extend(query.findings(&values));
         }
         if !found.is_empty() {
             break;

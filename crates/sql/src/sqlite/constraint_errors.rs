@@ -85,7 +85,7 @@ fn run_probe(
                 Some(sql) => session.query_values(sql, &query.parameters)?,
                 None => Vec::new(),
             };
-            found.extend(query.violations(&values));
+            found.extend(query.findings(&values));
         }
         if !found.is_empty() {
             break;

@@ -15,8 +15,12 @@ use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_parts::{WriteKind, WriteParts};
 
-/// The code of what becomes "and others"; it is never shown.
-const UNSEEN: &str = "UNSEEN";
+/// What a query of a probe found.
+pub enum ProbeFinding {
+    Violation(Violation),
+    /// More records than those that the actor sees refer to what is to be deleted.
+    UnseenReferrers,
+}
 
 /// The kind of constraint that was violated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,22 +128,28 @@ impl<'a> ConstraintProbe<'a> {
     }
 
     /// The error for these violations; `None` if there are none and there is no fallback.
-    pub fn into_error(self, mut found: Vec<Violation>) -> Option<Error> {
-        let has_unseen = found.iter().any(|violation| violation.code == UNSEEN);
-        found.retain(|violation| violation.code != UNSEEN);
-        if let Some(last) = found.last_mut().filter(|_| has_unseen) {
+    pub fn into_error(self, found: Vec<ProbeFinding>) -> Option<Error> {
+        let (mut violations, mut has_unseen) = (Vec::new(), false);
+        for finding in found {
+            match finding {
+                ProbeFinding::Violation(violation) => violations.push(violation),
+                ProbeFinding::UnseenReferrers => has_unseen = true,
+            }
+        }
+        if let Some(last) = violations.last_mut().filter(|_| has_unseen) {
             last.message.push_str(", and others");
         }
-        if found.is_empty() {
-            found.extend(self.fallback);
+        if violations.is_empty() {
+            violations.extend(self.fallback);
         }
-        if found.is_empty() { None } else { Some((self.make_error)(found)) }
+        if violations.is_empty() { None } else { Some((self.make_error)(violations)) }
     }
 }
 
 impl ProbeQuery<'_> {
-    pub fn violations(&self, values: &[StoredValue]) -> Vec<Violation> {
-        match &self.meaning {
+    pub fn findings(&self, values: &[StoredValue]) -> Vec<ProbeFinding> {
+        let count = || values.first().and_then(|value| value.as_cell().to_i64()).unwrap_or(0);
+        let violations: Vec<Violation> = match &self.meaning {
             ProbeMeaning::ValueTaken(violation) => {
                 let taken = self.sql.is_none() || !values.is_empty();
                 taken.then(|| violation.clone()).into_iter().collect()
@@ -151,14 +161,14 @@ impl ProbeQuery<'_> {
                 missing.map(|(i, id)| missing_target(field, target, i, &id)).collect()
             }
             ProbeMeaning::StillReferenced { referrer, target } => {
-                let count = values.first().and_then(|value| value.as_cell().to_i64()).unwrap_or(0);
+                let count = count();
                 (count > 0).then(|| still_referenced(count, referrer, target)).into_iter().collect()
             }
             ProbeMeaning::ReferencedUnseen => {
-                let count = values.first().and_then(|value| value.as_cell().to_i64()).unwrap_or(0);
-                (count > 0).then(|| Violation::new("", UNSEEN, "")).into_iter().collect()
+                return (count() > 0).then_some(ProbeFinding::UnseenReferrers).into_iter().collect();
             }
-        }
+        };
+        violations.into_iter().map(ProbeFinding::Violation).collect()
     }
 }
 
