@@ -386,7 +386,7 @@ async fn allowed_records_are_found_at_once(application: Application) {
     let post = application.engine.model().find_record("Post").unwrap();
     let ids = || (1..=4).map(RecordId::Number).collect::<Vec<_>>();
     let allowed = async |engine: Engine, action: AccessAction| {
-        let found = engine.allowed_records(action, post, ids()).await.unwrap();
+        let found = engine.allowed_records(action, post, ids).await.unwrap();
         ids().iter().map(|id| found.contains(id)).collect::<Vec<bool>>()
     };
     let ann = || application.as_actor(Some(1), &[]);

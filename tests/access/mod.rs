@@ -19,6 +19,7 @@ mod making;
 mod matrix;
 mod never_allowed;
 mod over_http;
+mod repeated_patches;
 mod rule_tree;
 mod secrets;
 mod seeds;

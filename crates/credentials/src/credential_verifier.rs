@@ -227,10 +227,13 @@ impl CredentialVerifier {
         }
         roles.sort();
         roles.dedup();
-        let subject =
-            token.subject.as_deref().map(|subject| format!("/{}", &hexadecimal(&sha256(subject))[..16]));
+        // Tokens without a subject are of different actors, for all that is known.
+        let subject = match &token.subject {
+            Some(subject) => sha256(subject),
+            None => sha256(&format!("{:?}", token.claims)),
+        };
         Ok(ActorIdentity {
-            name: format!("token:{}{}", token.issuer + 1, subject.unwrap_or_default()),
+            name: format!("token:{}/{}", token.issuer + 1, &hexadecimal(&subject)[..16]),
             roles,
             account: facts,
             claims: token.claims.clone(),

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG};
 
-use trefoil_engine::{IdempotencyKey, MissingFields, Operation, Outcome};
+use trefoil_engine::{IdempotencyKey, MissingFields, Operation};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::RecordId;
@@ -76,7 +76,7 @@ async fn merge_patch(
         if request.resources.engine.model().access.is_some() {
             let repeated = request.update_operation(id, Vec::new(), missing_fields, None);
             let allowed = request.resources.engine.collect(repeated, selection).await?;
-            if matches!(allowed.outcome, Some(Ok(Outcome::NotFound))) {
+            if matches!(allowed.outcome, Some(Ok(outcome)) if outcome.is_missing()) {
                 return Err(request.not_found_error(request.collection.record, id).into());
             }
         }

@@ -9,7 +9,7 @@ use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::Result;
 use trefoil_model::{RecordId, RecordTypeId};
 
-use crate::access::access_view::{AccessView, ActorRules};
+use crate::access::access_view::{AccessView, ActorRules, FoldedRule};
 use crate::access::authority::Authority;
 use crate::access::record_test::types_of_test;
 use crate::engine::Engine;
@@ -39,10 +39,10 @@ impl Engine {
         &self,
         action: AccessAction,
         record: RecordTypeId,
-        ids: Vec<RecordId>,
+        ids: impl FnOnce() -> Vec<RecordId>,
     ) -> Result<AllowedRecords> {
         let Some(view) = self.access_view() else { return Ok(AllowedRecords::All) };
-        let rule = view.of_type(record).rule(action);
+        let rule = deciding_rule(view, action, record);
         match rule.verdict() {
             AccessVerdict::Yes => return Ok(AllowedRecords::All),
             AccessVerdict::No => return Ok(AllowedRecords::Only(HashSet::new())),
@@ -54,7 +54,7 @@ impl Engine {
         let engine = self.with_authority(Authority::of_actor(Arc::new(view)));
         let id_field = self.model().record(record).id_field();
         let selection = PreparedSelection::new(Selection::new(vec![id_field], Vec::new()));
-        let listing = Listing { conditions: vec![Condition::HasId(ids)], ..Listing::default() };
+        let listing = Listing { conditions: vec![Condition::HasId(ids())], ..Listing::default() };
         let operation = Operation::List { record, listing, selection: selection.clone() };
         let found = engine.collect(operation, selection).await?;
         let ids = found.rows.iter().filter_map(|row| RecordId::from_cell(row.cells[0].as_cell()));
@@ -68,10 +68,20 @@ impl Engine {
         record: RecordTypeId,
         id: &RecordId,
     ) -> Result<()> {
-        let allowed = self.allowed_records(action, record, vec![id.clone()]).await?;
+        let allowed = self.allowed_records(action, record, || vec![id.clone()]).await?;
         match self.access_view() {
-            Some(view) if !allowed.contains(id) => Err(view.refusal(Some(view.of_type(record).rule(action)))),
+            Some(view) if !allowed.contains(id) => {
+                Err(view.refusal(Some(deciding_rule(view, action, record))))
+            }
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// The rule that decides before anything is written. Whoever may leave no record as an update would, may update none.
+fn deciding_rule(view: &AccessView, action: AccessAction, record: RecordTypeId) -> &FoldedRule {
+    let rules = view.of_type(record);
+    let is_refused_after =
+        action == AccessAction::Update && rules.rule(AccessAction::UpdateTo).verdict() == AccessVerdict::No;
+    rules.rule(if is_refused_after { AccessAction::UpdateTo } else { action })
 }

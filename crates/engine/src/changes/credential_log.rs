@@ -36,6 +36,8 @@ pub struct CredentialLog {
 struct ActorTypeNames {
     account: Option<String>,
     reached: Vec<String>,
+    /// The `if` of `@account` asks lists or other rules: any change may end an account.
+    asks_relations: bool,
 }
 
 /// The last changes between two numbers.
@@ -54,7 +56,12 @@ struct LastChanges {
 impl CredentialLog {
     pub fn new(feed: &ChangeFeed, model: &Model) -> CredentialLog {
         let mut names = model.actor_types().into_iter().map(|record| model.record(record).name.clone());
-        let types = ActorTypeNames { account: names.next(), reached: names.collect() };
+        let account = model.access.as_ref().and_then(|access| access.account.as_ref());
+        let types = ActorTypeNames {
+            account: names.next(),
+            reached: names.collect(),
+            asks_relations: account.is_some_and(|account| account.usable.asks_relations()),
+        };
         CredentialLog {
             feed: feed.clone(),
             types,
@@ -74,6 +81,9 @@ impl CredentialLog {
     /// With the head as it was after an event was read this says that nothing committed before the event ended the right
     /// to it: the log has all changes in the order of their commits, up to those that were numbered together.
     pub async fn is_unchanged(&self, identity: &ActorIdentity, since: i64, until: i64) -> bool {
+        if self.types.asks_relations && identity.account.is_some() {
+            return false;
+        }
         self.read_until(until).await;
         let last_changes = self.last_changes.lock();
         last_changes.after <= since && last_changes.last_about(identity) <= since
@@ -166,7 +176,11 @@ mod tests {
         let changes: Vec<RecordChange> = (11..).zip(changes).map(change).collect();
         let mut known = LastChanges::default();
         known.begin_at(10);
-        let types = ActorTypeNames { account: Some("User".to_owned()), reached: vec!["Team".to_owned()] };
+        let types = ActorTypeNames {
+            account: Some("User".to_owned()),
+            reached: vec!["Team".to_owned()],
+            asks_relations: false,
+        };
         let until = 10 + i64::try_from(changes.len()).unwrap();
         known.add(&ChangeBatch { changes, until }, &types);
         known

@@ -449,6 +449,8 @@ async fn start_or_execute(
     // As every request of its own would be: the socket may be open for days.
     if let Some(watch) = watch {
         match watch.renewed().await {
+            // The rights that the socket began with are what its streams are watched for.
+            Ok(renewed) if renewed.identity != watch.identity => return StartResult::CredentialEnded,
             Ok(renewed) => actor.identity = Some(renewed.identity),
             Err(problem) if problem.status == StatusCode::UNAUTHORIZED => {
                 return StartResult::CredentialEnded;

@@ -334,6 +334,13 @@ impl RuleTest {
         self.visit_relations(visit);
     }
 
+    /// Whether it asks records that a relation leads to, and not only values along references.
+    pub fn asks_relations(&self) -> bool {
+        let mut found = false;
+        self.visit_relations(&mut |_, _| found = true);
+        found
+    }
+
     fn visit_relations<'t>(&'t self, visit: &mut impl FnMut(&'t RecordPath, FieldId)) {
         match self {
             RuleTest::Related { owner, relation, test } => {

@@ -102,7 +102,7 @@ impl Pages {
         let (_, title) = layout.reading.record_name(&self.labels, row);
         let version = row.cells[layout.reading.selection.columns.len()].as_cell().to_i64();
         let engine = &request.resources.engine;
-        let allowed = async |action| engine.allowed_records(action, record, vec![id.clone()]).await;
+        let allowed = async |action| engine.allowed_records(action, record, || vec![id.clone()]).await;
         let is_editable = allowed(AccessAction::Update).await?.contains(id);
         let is_deletable = allowed(AccessAction::Delete).await?.contains(id);
         let detail = DetailView {

@@ -38,7 +38,7 @@ impl Pages {
         record: RecordTypeId,
         rows: &[OwnedRow],
     ) -> Result<AllowedRecords> {
-        let ids = rows.iter().map(row_id).collect();
+        let ids = || rows.iter().map(row_id).collect();
         resources.engine.allowed_records(AccessAction::Update, record, ids).await
     }
 
@@ -55,7 +55,9 @@ impl Pages {
             key: format!("{}-{id}", resource.path.trim_start_matches('/')),
             title: cut_text(&title, BRIEF_LENGTH).map_or(title.clone(), |part| format!("{part}…")),
             href: record_path(columns.path, &id),
-            edit: (columns.editable.contains(&id))
+            edit: columns
+                .editable
+                .contains(&id)
                 .then(|| format!("{}/edit", record_path(&resource.path, &id))),
             cells: reading.display_values(model, &self.labels, row, columns.hidden_field, DisplaySize::Brief),
         }

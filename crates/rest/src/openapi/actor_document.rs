@@ -32,8 +32,12 @@ pub fn leave_out_closed(document: &mut Json, resources: &ServedResources) {
 fn keep_path(resources: &ServedResources, path: &str, item: &mut Json) -> bool {
     if let Some(list) = resources.plain_list(path.strip_suffix("/{index}").unwrap_or(path)) {
         let Some(methods) = item.as_object_mut() else { return true };
-        methods.retain(|method, _| {
-            method == "parameters" || resources.engine.may_use_list(&list.name, method != "get")
+        let may = |is_write| resources.engine.may_use_list(&list.name, is_write);
+        let names_place = path.ends_with("/{index}");
+        methods.retain(|method, _| match method.as_str() {
+            "parameters" => true,
+            "get" => may(false),
+            _ => may(true) && (!names_place || may(false)),
         });
         return methods.keys().any(|method| method != "parameters");
     }
