@@ -171,8 +171,22 @@ async fn values_that_are_taken_are_told_last(application: Application) {
     let to_bob = object(&[("code", text("c")), ("holderId", Value::Int(2))]);
     assert_eq!(ending(ann.update("Badge", 1, to_bob).await), "FORBIDDEN");
     assert_eq!(ending(ann.update("Badge", 3, change("a", 6)).await), "NOT_FOUND");
-    // Many at once.
+    // One that would be found by the value, if it were in sight.
     let record = application.record("Badge");
+    let upsert = |code: &str, holder: i64| {
+        let operation = Operation::Upsert {
+            record,
+            id: None,
+            by: vec![application.fields("Badge", &[("code", text(code))])[0].0],
+            fields: application.fields("Badge", &[("code", text(code)), ("holder", Value::Int(holder))]),
+            filled_fields: Vec::new(),
+            selection: Arc::default(),
+        };
+        ann.collect(operation, Arc::default())
+    };
+    assert_eq!(ending(upsert("c", 1).await), "CONFLICT UNIQUE");
+    assert_eq!(ending(upsert("c", 2).await), "FORBIDDEN");
+    // Many at once.
     let items = |holder: i64| {
         let item =
             |code: &str| application.fields("Badge", &[("code", text(code)), ("holder", Value::Int(holder))]);

@@ -1,6 +1,6 @@
 //! Explains a broken constraint by running the queries of a [`ConstraintProbe`] on PostgreSQL.
 
-use trefoil_engine::AccessView;
+use trefoil_engine::{AccessView, Outcome};
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{CellValue, Model};
@@ -119,4 +119,41 @@ async fn index_columns(
         }
     }
     Ok(columns)
+}
+
+/// Runs a write that is part of a plan. A refusal is explained here, where it is known which part was refused and
+/// the parts before it can still be seen.
+pub async fn execute_explained(
+    session: PostgresSession<'_>,
+    model: &Model,
+    parts: WriteParts<'_>,
+    write: impl Future<Output = Result<Outcome, PostgresError>>,
+) -> Result<Outcome, PostgresError> {
+    match execute_part(session, write).await {
+        Err(PostgresError::Refused(error)) => {
+            Err(PostgresError::Plan(explain_error(session, model, parts, &error).await?))
+        }
+        result => result,
+    }
+}
+
+/// Runs a write that is part of a plan. After a refusal, the transaction is as it was before it.
+pub async fn execute_part(
+    session: PostgresSession<'_>,
+    write: impl Future<Output = Result<Outcome, PostgresError>>,
+) -> Result<Outcome, PostgresError> {
+    session.execute_control("SAVEPOINT part").await?;
+    let result = write.await;
+    match &result {
+        Ok(_) => session.execute_control("RELEASE part").await?,
+        Err(PostgresError::Refused(_)) => session.execute_control("ROLLBACK TO part").await?,
+        Err(
+            PostgresError::Plan(_)
+            | PostgresError::Retryable(_)
+            | PostgresError::ConnectionLost(_)
+            | PostgresError::Locked(_)
+            | PostgresError::Store(_),
+        ) => {}
+    }
+    result
 }

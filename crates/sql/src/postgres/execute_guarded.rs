@@ -10,6 +10,7 @@ use trefoil_engine::{AccessView, Outcome, Plan};
 use trefoil_model::error::Error;
 use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredValue};
 
+use crate::postgres::constraint_errors::execute_explained;
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::{PostgresSession, RowVisitor};
 use crate::statements::access::check_result::{CheckResult, CheckedRecord};
@@ -115,7 +116,8 @@ pub async fn execute_guarded(
         ) => {
             let found = session.read_values(find, &match_parameters(listing)).await?;
             let Some(id) = found.first() else {
-                return Box::pin(execute_guarded(session, model, create, create_program, view, visit, execute_unchecked)).await;
+                let created = execute_guarded(session, model, create, create_program, view, visit, execute_unchecked);
+                return execute_explained(session, model, write_parts(&create.action), Box::pin(created)).await;
             };
             let ids = vec![id.as_cell()];
             let changed = (values.as_slice(), links.as_slice());

@@ -10,7 +10,7 @@ use trefoil_engine::{Outcome, Plan, Row};
 use trefoil_model::{Model, RecordId, StoredValue};
 
 use crate::postgres::bulk_insert::statement_chunks;
-use crate::postgres::constraint_errors::explain_error;
+use crate::postgres::constraint_errors::{execute_explained, execute_part, explain_error};
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::execute_guarded::execute_guarded;
 use crate::postgres::execute_many::insert_records::{insert_level, insert_records};
@@ -221,43 +221,6 @@ async fn insert_all(
         }
     }
     Ok(())
-}
-
-/// Runs a write that is part of a plan. A refusal is explained here, where it is known which part was refused and
-/// the parts before it can still be seen.
-async fn execute_explained(
-    session: PostgresSession<'_>,
-    model: &Model,
-    parts: WriteParts<'_>,
-    write: impl Future<Output = Result<Outcome, PostgresError>>,
-) -> Result<Outcome, PostgresError> {
-    match execute_part(session, write).await {
-        Err(PostgresError::Refused(error)) => {
-            Err(PostgresError::Plan(explain_error(session, model, parts, &error).await?))
-        }
-        result => result,
-    }
-}
-
-/// Runs a write that is part of a plan. After a refusal, the transaction is as it was before it.
-async fn execute_part(
-    session: PostgresSession<'_>,
-    write: impl Future<Output = Result<Outcome, PostgresError>>,
-) -> Result<Outcome, PostgresError> {
-    session.execute_control("SAVEPOINT part").await?;
-    let result = write.await;
-    match &result {
-        Ok(_) => session.execute_control("RELEASE part").await?,
-        Err(PostgresError::Refused(_)) => session.execute_control("ROLLBACK TO part").await?,
-        Err(
-            PostgresError::Plan(_)
-            | PostgresError::Retryable(_)
-            | PostgresError::ConnectionLost(_)
-            | PostgresError::Locked(_)
-            | PostgresError::Store(_),
-        ) => {}
-    }
-    result
 }
 
 /// The number of records that match, unless they are too many.
