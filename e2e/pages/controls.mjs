@@ -1,6 +1,7 @@
 // The controls of a form as people find them: by their labels.
 
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** The control under `label`, marked as optional or not; the outermost where values inside have the same name. */
 export function control(page, label) {
@@ -15,9 +16,13 @@ export async function values(page, labels) {
   return Promise.all(labels.map((label) => control(page, label).inputValue()))
 }
 
-/** Whether the keyboard is in, or on, what `locator` finds. */
-export function hasFocus(locator) {
-  return locator.evaluate((element) => element.contains(document.activeElement))
+/** Whether the keyboard is in, or on, what `locator` finds; a browser gives the focus only when it next draws the page. */
+export async function hasFocus(locator) {
+  for (let attempt = 0; attempt < 40; attempt++) {
+    if (await locator.evaluate((element) => element.contains(document.activeElement))) return true
+    await sleep(50)
+  }
+  return false
 }
 
 /** A form that did not pass says so where people look first, and beside each control named. */
