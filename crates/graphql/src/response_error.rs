@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use trefoil_engine::Engine;
 use trefoil_http::errors::error_log::LogScope;
-use trefoil_http::monitoring::refusals::Refusals;
+use trefoil_http::monitoring::refusals::RequestRefusals;
 use trefoil_model::SourceLocation;
 use trefoil_model::error::{Cause, Error, PathSegment, Violation};
 use trefoil_model::values::json_text;
@@ -131,7 +131,7 @@ impl ResponseError {
 #[derive(Debug, Default)]
 pub struct ErrorNotes {
     pub causes: Vec<Cause>,
-    pub refusals: Refusals,
+    pub refusals: RequestRefusals,
 }
 
 impl ErrorNotes {

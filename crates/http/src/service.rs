@@ -29,7 +29,7 @@ use crate::host_check::AllowedHosts;
 use crate::monitoring::access_log::{AccessLog, LoggedBody, LoggedRoute, MatchedRoute};
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
-use crate::monitoring::refusals::Refusals;
+use crate::monitoring::refusals::RequestRefusals;
 use crate::protected_mode::ProtectedMode;
 use crate::rate_limit::{ClientMeter, ClientRateLimiter, RateAllowance, RateClient};
 use crate::request_limits::{self, ConnectionInfo};
@@ -173,7 +173,7 @@ impl HttpService {
         access_log.actor = response.extensions_mut().remove::<LoggedActor>().map(|LoggedActor(actor)| actor);
         let response = compression::compress_response(response, encodings).await;
         let mut response = state.render_problem(response, &error_context, &id);
-        access_log.refusals = response.extensions_mut().remove::<Refusals>();
+        access_log.refusals = response.extensions_mut().remove::<RequestRefusals>();
         let status = response.status();
         etags::mark_encoded_tag(response.headers_mut());
         response_headers::complete_headers(response.headers_mut(), status, &id);
@@ -386,7 +386,7 @@ impl ServiceState {
         }
         let mut response =
             render_error(&problem, error_context, id.as_str(), &self.handlers.error_page, response);
-        Refusals::of_problem(&problem).attach(&mut response);
+        RequestRefusals::of_problem(&problem).attach(&mut response);
         response
     }
 

@@ -2,7 +2,7 @@
 
 use trefoil_model::error::{Cause, Error};
 
-use crate::monitoring::refusals::Refusals;
+use crate::monitoring::refusals::RequestRefusals;
 use crate::response_headers::RequestId;
 
 /// The request and operation that a log line belongs to.
@@ -47,7 +47,7 @@ impl<'a> LogScope<'a> {
     }
 
     /// Logs what was refused of an operation that has no log line of its own.
-    pub fn refused(self, refusals: &Refusals) {
+    pub fn refused(self, refusals: &RequestRefusals) {
         if let Some(refused_by) = refusals.rules() {
             let (request_id, operation_id) = (self.request_id(), self.operation);
             tracing::info!(request_id, operation_id, refused_by, "operation refused");

@@ -18,7 +18,7 @@ use trefoil_model::error::error_chain;
 use crate::client_info::ClientInfo;
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
-use crate::monitoring::refusals::Refusals;
+use crate::monitoring::refusals::RequestRefusals;
 use crate::response_headers::RequestId;
 
 /// The client left before the response; nginx's status for it, used in logs and metrics only.
@@ -70,7 +70,7 @@ pub(crate) struct AccessLog {
     /// Who asked, unless nobody is known.
     pub(crate) actor: Option<Arc<ActorIdentity>>,
     /// What was refused of the request.
-    pub(crate) refusals: Option<Refusals>,
+    pub(crate) refusals: Option<RequestRefusals>,
     status: Option<StatusCode>,
     bytes: u64,
 }
@@ -124,7 +124,7 @@ impl AccessLog {
         let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
         let client = self.client.map(tracing::field::display);
         let actor = self.actor.as_ref().map(|actor| actor.name.as_str());
-        let refused_by = self.refusals.as_ref().and_then(Refusals::rules);
+        let refused_by = self.refusals.as_ref().and_then(RequestRefusals::rules);
         let refused_by = refused_by.as_deref();
         let path = self.uri.path();
         let path = &path[..path.floor_char_boundary(MAX_PATH_BYTES)];

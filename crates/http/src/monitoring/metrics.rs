@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::errors::problem::Problem;
 use crate::monitoring::process_metrics::ProcessMetrics;
-use crate::monitoring::refusals::Refusals;
+use crate::monitoring::refusals::RequestRefusals;
 use crate::routing::RouteTable;
 
 /// The bucket boundaries that OpenTelemetry recommends for HTTP request durations, in seconds.
@@ -140,7 +140,7 @@ impl Metrics {
     }
 
     /// Counts what was refused of a request or of an operation.
-    pub fn count_refusals(&self, refusals: &Refusals) {
+    pub fn count_refusals(&self, refusals: &RequestRefusals) {
         for code in refusals.codes() {
             self.refused.get_or_create(&RefusalLabels { code }).inc();
         }

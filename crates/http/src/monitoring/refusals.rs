@@ -1,4 +1,4 @@
-//! [`Refusals`]: what was refused of a request, for its log line and the metrics.
+//! [`RequestRefusals`]: what was refused of a request, for its log line and the metrics.
 
 use std::fmt::Write as _;
 
@@ -16,15 +16,15 @@ const REFUSAL_CODES: [&str; 3] = ["UNAUTHENTICATED", "FORBIDDEN", "NOT_FOUND"];
 /// What was refused of a request, by a rule or for want of a credential; each once. Where a handler puts it into the
 /// extensions of a response, the service logs and counts it.
 #[derive(Debug, Clone, Default)]
-pub struct Refusals(Vec<Refusal>);
+pub struct RequestRefusals(Vec<RuleRefusal>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Refusal {
+struct RuleRefusal {
     code: &'static str,
     rule: Option<SourceLocation>,
 }
 
-impl Refusals {
+impl RequestRefusals {
     /// Adds an error, if it is a refusal.
     pub fn add(&mut self, code: &str, rule: Option<&SourceLocation>) {
         let Some(code) = REFUSAL_CODES.into_iter().find(|known| *known == code) else { return };
@@ -32,14 +32,14 @@ impl Refusals {
         if code == "NOT_FOUND" && rule.is_none() {
             return;
         }
-        let refusal = Refusal { code, rule: rule.cloned() };
+        let refusal = RuleRefusal { code, rule: rule.cloned() };
         if self.0.len() < MAX_REFUSALS && !self.0.contains(&refusal) {
             self.0.push(refusal);
         }
     }
 
-    pub fn of_problem(problem: &Problem) -> Refusals {
-        let mut refusals = Refusals::default();
+    pub fn of_problem(problem: &Problem) -> RequestRefusals {
+        let mut refusals = RequestRefusals::default();
         refusals.add(&problem.code, problem.refused_by.as_deref());
         refusals
     }
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn each_refusal_is_told_once() {
         let at = |line| SourceLocation { file: "graphql/a.graphqls".to_owned(), line, column: 3 };
-        let mut refusals = Refusals::default();
+        let mut refusals = RequestRefusals::default();
         refusals.add("NOT_FOUND", None);
         assert!(refusals.is_empty() && refusals.rules().is_none());
         refusals.add("UNAUTHENTICATED", None);

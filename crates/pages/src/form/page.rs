@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::monitoring::refusals::Refusals;
+use trefoil_http::monitoring::refusals::RequestRefusals;
 use trefoil_model::RecordId;
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Violation;
@@ -41,7 +41,7 @@ pub enum FormError {
     /// Someone else deleted the record.
     Deleted,
     /// The actor may not do this, because of these fields.
-    Refused(StatusCode, Vec<Violation>, Refusals),
+    Refused(StatusCode, Vec<Violation>, RequestRefusals),
 }
 
 /// What someone else saved while a form was edited.

@@ -7,7 +7,7 @@ use trefoil_engine::MissingFields;
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, error_status};
 use trefoil_http::form_pairs::{self, FormPairs};
-use trefoil_http::monitoring::refusals::Refusals;
+use trefoil_http::monitoring::refusals::RequestRefusals;
 use trefoil_model::RecordId;
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, MissingItem, Violation};
@@ -363,7 +363,7 @@ fn refused_form(error: &Error) -> FormError {
     if violations.is_empty() {
         violations.push(Violation { path: Vec::new(), code: "FORBIDDEN", message: error.to_string() });
     }
-    let mut refusals = Refusals::default();
+    let mut refusals = RequestRefusals::default();
     refusals.add(error.code(), error.refused_by());
     FormError::Refused(error_status(error), violations, refusals)
 }
