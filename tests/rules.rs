@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use trefoil_config::PostgresUrl;
 use trefoil_engine::arguments::sort_keys::parse_sort_key;
 use trefoil_engine::{
-    AccountFacts, Actor, ActorIdentity, ActorPath, ChangeFeed, Condition, Engine, Listing, Operation,
-    PlanLimits, ResolverRegistry, Store, binding,
+    AccountFacts, Actor, ActorIdentity, ActorPath, ChangeFeed, ChangeKind, Condition, Engine, Listing,
+    Operation, PlanLimits, ResolverRegistry, Store, binding,
 };
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Error;
@@ -62,6 +62,7 @@ type Memo @allow(read: true, create: "signedIn", update: "owner == me") {
   team: Team! @default(from: "me.team") @allow(write: false)
   owner: User! @default(from: "me") @allow(write: "owner == me")
 }
+type Call @allow(read: "!post.published") { id: ID! text: String! post: Post! @reference(onDelete: CASCADE) }
 type Query { posts: [Post!]! }
 "#;
 
@@ -77,7 +78,9 @@ impl Application {
         let model = Arc::new(model);
         let registry = ResolverRegistry::default();
         let bindings = binding::bind_root_fields(&model, &registry);
-        store.migrate(&model, &[], &[], MigrationMode::Start).await.unwrap();
+        let call = model.find_record("Call").unwrap();
+        let logged = [(call, ChangeKind::Created), (call, ChangeKind::Deleted)];
+        store.migrate(&model, &logged, &[], MigrationMode::Start).await.unwrap();
         let feed = ChangeFeed::new(Arc::new(store) as Arc<dyn Store>);
         let engine = Engine::new(model, bindings, registry, feed, PlanLimits::default());
         Application { engine, _folder: folder }
@@ -209,6 +212,7 @@ both!(
     lists_of_records_out_of_sight_have_nothing,
     values_that_the_server_fills_are_allowed,
     allowed_records_are_found_at_once,
+    records_that_go_along_are_not_told,
     guesses_of_hidden_values_are_all_refused,
     many_records_are_written_or_none
 );
@@ -398,6 +402,30 @@ async fn allowed_records_are_found_at_once(application: Application) {
     assert_eq!(allowed(application.engine.as_operator(), AccessAction::Update).await, [true; 4]);
     let refused = ann().require_allowed(AccessAction::Delete, post, &RecordId::Number(1)).await;
     assert_eq!(ending(refused), "FORBIDDEN");
+}
+
+async fn records_that_go_along_are_not_told(application: Application) {
+    let (anonymous, operator) = (application.engine.clone(), application.engine.as_operator());
+    let feed = application.engine.feed();
+    let begin = feed.last_change_number().await.unwrap();
+    for post in [2, 3] {
+        let fields = [("text", text("call")), ("postId", Value::Int(post))];
+        operator.create("Call", object(&fields)).await.unwrap();
+    }
+    let call = application.engine.model().find_record("Call").unwrap();
+    // The third post is published, so its call is hidden, also when the post is gone.
+    let told = async |engine: &Engine, after: i64| {
+        let batch = feed.changes_after(after).await.unwrap();
+        let seen = engine.seen_changes(call, &batch).await.unwrap();
+        seen.iter().map(|change| format!("{:?} {}", change.kind, change.record_id)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&anonymous, begin).await, ["Created 1"]);
+    let created = feed.last_change_number().await.unwrap();
+    operator.delete("Post", 3).await.unwrap();
+    assert_eq!(told(&operator, created).await, ["Deleted 2"]);
+    assert_eq!(told(&anonymous, created).await, Vec::<String>::new());
+    // Replayed, too.
+    assert_eq!(told(&anonymous, begin).await, ["Created 1"]);
 }
 
 async fn guesses_of_hidden_values_are_all_refused(application: Application) {
