@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+
+import { writePacked } from './pack.mjs'
 
 const ROOT = new URL('..', import.meta.url).pathname
 
@@ -55,10 +56,7 @@ function install(prefix, packages) {
 function store(folder, { from, path, as, change }) {
   const original = readFileSync(join(home, 'node_modules', from, path))
   const kept = Buffer.from(change(original.toString('utf8')))
-  const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: kept.length }
-  const stored = { br: brotliCompressSync(kept, { params }), gz: gzipSync(kept, { level: 9 }) }
-  for (const [suffix, bytes] of Object.entries(stored)) writeFileSync(join(ROOT, folder, `${as}.${suffix}`), bytes)
-  return { from, path, as, original, kept, stored }
+  return { from, path, as, original, kept, stored: writePacked(folder, as, kept) }
 }
 
 /** Source maps are not stored, so nothing may ask for them. */

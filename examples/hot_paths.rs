@@ -5,7 +5,6 @@
 //! `bare` inserts the same into the same tables without the server.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use trefoil::{Trefoil, Value};
 use trefoil_config::Config;
@@ -32,6 +31,7 @@ type User @allow(read: "public || owner == me", create: "signedIn") {
 }
 type Query { getAllUsers: [User] getUserById(id: ID!): User }
 type Mutation { createUser(name: String!, email: String): User }
+type Subscription { userCreated: User }
 "#;
 
 const ORDER_SCHEMA: &str = "
@@ -104,7 +104,7 @@ fn account(engine: &Engine) -> Actor {
         claims: Value::Null,
         expires: None,
     };
-    Actor { address: None, identity: Some(Arc::new(identity)) }
+    Actor::of_identity(identity)
 }
 
 /// Orders with their lines, by the server or without it.

@@ -8,7 +8,7 @@ pub use trefoil_config::Config;
 pub use trefoil_engine::{Actor, Engine, ResolverCall, ResolverRegistry, ResolverResult};
 pub use trefoil_model::error::Error;
 pub use trefoil_model::{RecordId, SourceFile, Value};
-pub use trefoil_server::embed::Trefoil;
+pub use trefoil_server::server_builder::Trefoil;
 pub use trefoil_server::{Running, StartError};
 
 /// Compiles the examples of the page on embedding in `cargo test`.

@@ -82,7 +82,7 @@ fn editor(org: &str) -> Actor {
         claims: Value::Object(vec![("org".into(), Value::String(org.into()))]),
         expires: None,
     };
-    Actor { address: None, identity: Some(Arc::new(identity)) }
+    Actor::of_identity(identity)
 }
 
 async fn asked(engine: &Engine, actor: Actor, query: &str) -> Json {

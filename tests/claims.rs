@@ -128,7 +128,7 @@ async fn answers_follow_the_table(engine: Engine) {
                 claims: Value::from(json!({ "c": claim })),
                 expires: None,
             };
-            let actor = Actor { address: None, identity: Some(Arc::new(identity)) };
+            let actor = Actor::of_identity(identity);
             let found = match engine.for_actor(&actor).list(&name, Listing::default()).await {
                 Ok(records) if records.is_empty() => Empty,
                 Ok(_) => Shown,

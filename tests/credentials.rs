@@ -8,6 +8,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::nodes::proxy::{Mode, Proxy};
 use crate::support::{Process, Reply, command, postgres};
 
 const SCHEMA: &str = r#"
@@ -20,7 +21,7 @@ type User @account(login: "email", roles: "role", if: "!blocked") @allow(read: "
   blocked: Boolean! @default(value: false) @allow(write: "role(ADMIN)")
 }
 type Query { users: [User!]! }
-type Mutation { updateUser(id: ID!, blocked: Boolean): User  deleteUser(id: ID!): User }
+type Mutation { updateUser(id: ID!, blocked: Boolean, role: Role): User  deleteUser(id: ID!): User }
 "#;
 const USERS: &str =
     r#"[{"id": 1, "email": "ada@example.org", "role": "AUTHOR"}, {"id": 2, "email": "bob@example.org"}]"#;
@@ -302,6 +303,120 @@ fn tokens_say_who_asks() {
         server.wait_for("\"actor\":\"token:1/");
         assert!(!server.log().contains("ada"), "{}", server.log());
     }
+}
+
+/// Whatever a credential proved in the request before, and whatever the request does with it.
+#[test]
+fn credentials_prove_what_is_true_at_each_request() {
+    for site in Site::both(ISSUER) {
+        let operator = format!("Bearer {}", site.must(&["key", "add", "operator", "app", "--role", "ADMIN"]));
+        let key = site.must(&["key", "add", "ada", "app", "--as", "ada@example.org", "--role", "EDITOR"]);
+        let token = token(json!({"email": "ada@example.org", "email_verified": true}), SECRET);
+        let server = site.serve();
+        let graphql = |credential: &str, query: &str| {
+            let body = json!({ "query": query }).to_string();
+            let headers = [("Authorization", credential), ("Content-Type", "application/json")];
+            server.client().send("POST", "/graphql", &headers, body.as_bytes())
+        };
+        let change = |query: &str| {
+            let reply = graphql(&operator, query);
+            assert!(!reply.text().contains("errors"), "{}", reply.text());
+        };
+        for round in 0..6 {
+            let (is_blocked, is_admin) = (round % 3 == 2, round % 2 == 1);
+            let role = if is_admin { "ADMIN" } else { "AUTHOR" };
+            change(&format!(
+                "mutation {{ updateUser(id: 1, blocked: {is_blocked}, role: {role}) {{ id }} }}"
+            ));
+            for (credential, sees_all, may_write) in [(&key, true, false), (&token, is_admin, is_admin)] {
+                let credential = &format!("Bearer {credential}");
+                // A page of its own, a document, and a write.
+                let page = ask(&server, &[("Authorization", credential), ("Accept", "application/json")]);
+                let document = graphql(credential, "{ users { id } }");
+                let write = graphql(credential, "mutation { updateUser(id: 2, role: EDITOR) { role } }");
+                let place = format!("round {round}: {} {} {}", page.text(), document.text(), write.text());
+                if is_blocked {
+                    assert_eq!([page.status, document.status, write.status], [401; 3], "{place}");
+                    continue;
+                }
+                let count = if sees_all { 2 } else { 1 };
+                assert_eq!(page.json().as_array().map(Vec::len), Some(count), "{place}");
+                assert_eq!(document.json()["data"]["users"].as_array().map(Vec::len), Some(count), "{place}");
+                assert_eq!(write.text().contains("EDITOR"), may_write, "{place}");
+            }
+        }
+    }
+}
+
+/// The store is asked about a credential while the request reads, not before.
+#[test]
+fn reads_wait_for_the_database_once() {
+    const LATE: Duration = Duration::from_millis(150);
+    let url = postgres::database();
+    let address = url.split('@').next_back().and_then(|rest| rest.split('/').next()).expect("an address");
+    let proxy = Proxy::to(address.parse().expect("an address"));
+    let site = Site::new(&["--database", &url.replace(address, &proxy.address.to_string())], ISSUER);
+    let key = site.must(&["key", "add", "ada", "app", "--as", "ada@example.org", "--role", "EDITOR"]);
+    let token = token(json!({"email": "ada@example.org", "email_verified": true}), SECRET);
+    let server = site.serve();
+    for credential in [&key, &token] {
+        let read = || {
+            let begin = std::time::Instant::now();
+            assert_eq!(with_key(&server, credential).status, 200);
+            begin.elapsed()
+        };
+        // Statements are prepared on every connection.
+        for _ in 0..20 {
+            read();
+        }
+        proxy.set(Mode::Late(LATE));
+        let fastest = (0..5).map(|_| read()).min().expect("reads");
+        proxy.set(Mode::Pass);
+        // There and back.
+        assert!(fastest >= LATE * 2 && fastest < LATE * 3, "{fastest:?}");
+    }
+}
+
+/// SQLite tells that something was written, and the change log that it was about an identity.
+#[test]
+fn what_other_programs_write_counts_in_the_next_request() {
+    let site = Site::new(&["--database", "sqlite:", "--data", "data"], ISSUER);
+    let ada = site.must(&["key", "add", "ada", "app", "--as", "ada@example.org"]);
+    let editor = site.must(&["key", "add", "editor", "app", "--role", "EDITOR"]);
+    let eve = token(json!({"email": "eve@example.org", "email_verified": true}), SECRET);
+    let server = site.serve();
+    let database = rusqlite::Connection::open(site.folder.path().join("data/trefoil.db")).expect("a store");
+    let seen = |credential: &str| {
+        let reply = with_key(&server, credential);
+        (reply.status, reply.json().as_array().map(Vec::len))
+    };
+    let expect = |sql: &str, expected: [(u16, Option<usize>); 3]| {
+        database.execute_batch(sql).expect("written");
+        assert_eq!([&ada, &editor, &eve].map(|credential| seen(credential)), expected, "after {sql}");
+    };
+    let (refused, forbidden) = ((401, None), (403, None));
+    let some = |count| (200, Some(count));
+    expect("SELECT 1", [some(1), some(2), forbidden]);
+    expect("INSERT INTO users (email, blocked) VALUES ('eve@example.org', 0)", [some(1), some(3), some(1)]);
+    expect(
+        "INSERT OR REPLACE INTO users (id, email, blocked) VALUES (1, 'ada@example.org', 1)",
+        [refused, some(3), some(1)],
+    );
+    expect("UPDATE users SET blocked = 0 WHERE id = 1", [some(1), some(3), some(1)]);
+    expect(
+        "INSERT OR REPLACE INTO trefoil_api_keys SELECT hash, name, '[]', account_type, account, expires, networks, \
+         created, used FROM trefoil_api_keys WHERE name = 'editor'",
+        [some(1), forbidden, some(1)],
+    );
+    expect(
+        "UPDATE trefoil_api_keys SET roles = '[\"EDITOR\"]' WHERE name = 'editor'",
+        [some(1), some(3), some(1)],
+    );
+    expect("UPDATE trefoil_api_keys SET roles = '[]' WHERE name = 'editor'", [some(1), forbidden, some(1)]);
+    expect("DELETE FROM trefoil_api_keys WHERE name = 'editor'", [some(1), refused, some(1)]);
+    expect("ALTER TABLE trefoil_api_keys RENAME TO kept_keys", [refused, refused, some(1)]);
+    expect("ALTER TABLE kept_keys RENAME TO trefoil_api_keys", [some(1), refused, some(1)]);
+    expect("DELETE FROM users WHERE id = 1", [refused, refused, some(1)]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Another program locks the database file: only requests that need the file wait.
+//! Another program locks, removes or replaces the database file under a running server.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -68,4 +69,40 @@ fn file_lock_blocks_only_requests_that_need_it() {
             assert_eq!(one.join().expect("no panic"), found, "answered once the lock is gone");
         }
     });
+}
+
+/// Reads `/health/ready` and tries to write; what is wrong with both, and nothing if both are right.
+fn ready_and_write(process: &Process) -> Option<[String; 2]> {
+    let ready = process.client().send("GET", "/health/ready", &[], b"");
+    let written =
+        process.client().graphql("mutation { createUser(name: \"Ann\", email: \"ann@example.com\") { id } }");
+    if ready.status == 200 && written["data"]["createUser"]["id"].is_string() {
+        return None;
+    }
+    assert_eq!(
+        (ready.status, &written["errors"][0]["extensions"]["code"]),
+        (503, &"UNAVAILABLE".into()),
+        "{written}"
+    );
+    Some([ready.text(), written["errors"][0]["message"].to_string()])
+}
+
+#[test]
+fn removed_and_replaced_files_stop_writes_and_readiness() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let process = Process::start(folder.path(), &["serve", "--data", "data"]);
+    assert_eq!(ready_and_write(&process), None);
+
+    let (file, aside) = (folder.path().join("data/trefoil.db"), folder.path().join("aside.db"));
+    fs::rename(&file, &aside).expect("the file is there");
+    let wrong = ready_and_write(&process).expect("the file is gone");
+    assert!(wrong.iter().all(|told| told.contains("trefoil.db") && told.contains("removed")), "{wrong:?}");
+
+    fs::copy(&aside, &file).expect("a copy");
+    let wrong = ready_and_write(&process).expect("another file is there");
+    assert!(wrong.iter().all(|told| told.contains("replaced")), "{wrong:?}");
+    assert!(process.log().contains("cannot use the database file trefoil.db"), "{}", process.log());
+
+    fs::rename(&aside, &file).expect("both are there");
+    assert_eq!(ready_and_write(&process), None, "the file that was opened is back");
 }

@@ -45,6 +45,7 @@ mod subscribe;
 #[allow(dead_code, reason = "the case files need more of it")]
 mod support;
 mod tidy;
+mod tls;
 mod transfer;
 mod views;
 mod ways;

@@ -54,6 +54,28 @@ fn sample_schema_parses() {
     assert!(orders.kind.inverse().is_some());
 }
 
+/// As servers on Node merge their files. Within one file it is a mistake, as `tests/schemas/duplicates.graphqls` shows.
+#[test]
+fn each_file_may_have_its_part_of_the_root_types() {
+    let files = [
+        file(
+            "books.graphqls",
+            "type Query { books: [Book!]! } type Book { id: ID! } type Mutation { addBook: Book }",
+        ),
+        file(
+            "users.graphqls",
+            "type User { id: ID! } type Query { users: [User!]! } type Mutation { addUser: User }",
+        ),
+    ];
+    let (model, found) = load(&files);
+    let names: Vec<&str> = model.root_fields.iter().map(|root| root.name.as_str()).collect();
+    assert_eq!(names, ["books", "users", "addBook", "addUser"]);
+    assert!(found.is_empty(), "{found:?}");
+    let again = [files[0].clone(), file("more.graphqls", "type Query { books: [Book!]! }")];
+    let mistakes = parse_schema(&again, &[]).expect_err("a field twice");
+    assert_eq!(mistakes[0].file, "more.graphqls", "{mistakes:?}");
+}
+
 /// What `check` says of `tests/schemas/*.graphqls` stands in the `.expected` file beside each.
 /// `BLESS=1 cargo test --test tests model` writes them anew.
 #[test]
@@ -255,7 +277,7 @@ fn schema_extensions_are_merged() {
         format!("{link}extend schema @link(url: \"https://x.example\") {{ query: Q }}\ntype Q {{ a: Int }}");
     let (model, _) = load(&[file("a.graphqls", &source)]);
     assert!(model.sdl.contains("schema @link(url: \"https://x.example\") {\n  query: Q\n}"), "{}", model.sdl);
-    assert!(model.find_root_field(trefoil_model::RootKind::Query, "a").is_some());
+    assert!(model.find_root_field(trefoil_model::RootType::Query, "a").is_some());
     assert!(!model.sdl.contains("extend"));
 }
 

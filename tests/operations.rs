@@ -174,6 +174,39 @@ fn unused_arguments_are_reported() {
 }
 
 #[test]
+fn writes_that_set_no_field_are_reported() {
+    let schema = "
+        type Query { books: [Book!]! garages: [Garage!]! tags: [Tag!]! }
+        type Book { id: ID! title: String lines: [Line!]! }
+        type Line { id: ID! book: Book! text: String }
+        type Garage { id: ID! name: String }
+        type Tag { name: String! }
+        input Draft { draft: Boolean }
+        input Lines { lines: [LineInput!] }
+        input LineInput { text: String }
+        type Mutation {
+            updateBook(id: ID!, input: Draft!): Book
+            createBook(input: Lines!): Book
+            createGarage: Garage
+            newGarage(input: Draft!): Garage
+            updateGarage(id: ID!): Garage
+        }";
+    let files = [SourceFile { name: "a.graphqls".into(), text: schema.into() }];
+    let (model, _) = parse_schema(&files, &[]).unwrap();
+    let bindings = binding::bind_root_fields(&model, &ResolverRegistry::default());
+    let found = argument_warnings(&model, &bindings);
+    let empty = found.iter().filter(|warning| warning.label == "sets no field");
+    let said: Vec<&str> = empty.map(|warning| warning.message.as_str()).collect();
+    assert_eq!(
+        said,
+        [
+            "`updateBook` changes nothing: no argument sets a field of Book",
+            "`updateGarage` changes nothing: no argument sets a field of Garage",
+        ]
+    );
+}
+
+#[test]
 fn fields_of_pages_that_nothing_answers_are_reported() {
     let schema = "
         type Book { id: ID! title: String }

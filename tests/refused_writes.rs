@@ -43,6 +43,7 @@ type Mark @allow(read: "owner == me") { id: ID! owner: User! badge: Badge! }
 
 struct Application {
     engine: Engine,
+    store: Arc<SqlStore>,
     _folder: Option<TempDir>,
 }
 
@@ -56,7 +57,8 @@ impl Application {
         let registry = ResolverRegistry::default();
         let bindings = binding::bind_root_fields(&model, &registry);
         store.migrate(&model, &[], &[], MigrationMode::Start).await.unwrap();
-        let feed = ChangeFeed::new(Arc::new(store) as Arc<dyn Store>);
+        let store = Arc::new(store);
+        let feed = ChangeFeed::new(store.clone() as Arc<dyn Store>);
         let engine = Engine::new(model, bindings, registry, feed, PlanLimits::default());
         let operator = engine.as_operator();
         for name in ["ann", "bob", "cyd"] {
@@ -77,7 +79,7 @@ impl Application {
             let fields = [("ownerId", Value::Int(owner)), ("badgeId", Value::Int(1))];
             operator.create("Mark", object(&fields)).await.unwrap();
         }
-        Application { engine, _folder: folder }
+        Application { engine, store, _folder: folder }
     }
 
     fn as_actor(&self, account: i64, roles: &[&str]) -> Engine {
@@ -96,7 +98,15 @@ impl Application {
             claims: Value::Null,
             expires: None,
         };
-        self.engine.for_actor(&Actor { address: None, identity: Some(Arc::new(identity)) })
+        self.engine.for_actor(&Actor::of_identity(identity))
+    }
+
+    /// Statements run so far.
+    fn statements(&self) -> u64 {
+        match &*self.store {
+            SqlStore::Sqlite(store) => store.statement_count(),
+            SqlStore::Postgres(store) => store.statement_count(),
+        }
     }
 
     fn record(&self, name: &str) -> RecordTypeId {
@@ -157,6 +167,7 @@ both!(
     referrers_out_of_sight_are_not_counted,
     hidden_references_tell_nothing_inside_a_write,
     answers_are_given_again_to_who_may_still_ask,
+    writes_that_no_rule_can_refuse_take_no_more_statements,
 );
 
 async fn values_that_are_taken_are_told_last(application: Application) {
@@ -224,6 +235,21 @@ async fn values_that_are_taken_are_told_last(application: Application) {
     assert_eq!(ending(inside(1).await), "CONFLICT UNIQUE");
     assert_eq!(ending(inside(2).await), "FORBIDDEN");
     assert_eq!(application.engine.as_operator().list("Badge", Default::default()).await.unwrap().len(), 3);
+}
+
+async fn writes_that_no_rule_can_refuse_take_no_more_statements(application: Application) {
+    let (ann, operator) = (application.as_actor(1, &[]), application.engine.as_operator());
+    let mut counted = Vec::new();
+    for engine in [&operator, &ann] {
+        let before = application.statements();
+        engine.update("Team", 1, object(&[("name", text("two"))])).await.unwrap();
+        let middle = application.statements();
+        engine.update("Badge", 1, object(&[("rank", Value::Int(6))])).await.unwrap();
+        counted.push([middle - before, application.statements() - middle]);
+    }
+    // Everybody may change teams; the rule of badges compares with what they were.
+    assert_eq!(counted[1][0], counted[0][0]);
+    assert!(counted[1][1] > counted[0][1], "{counted:?}");
 }
 
 /// An update of the team with what happens to its badges.

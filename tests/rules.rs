@@ -155,7 +155,7 @@ impl Application {
             claims: Value::Null,
             expires: None,
         };
-        self.engine.for_actor(&Actor { address: None, identity: Some(Arc::new(identity)) })
+        self.engine.for_actor(&Actor::of_identity(identity))
     }
 }
 
@@ -416,7 +416,7 @@ async fn records_that_go_along_are_not_told(application: Application) {
     // The third post is published, so its call is hidden, also when the post is gone.
     let told = async |engine: &Engine, after: i64| {
         let batch = feed.changes_after(after).await.unwrap();
-        let seen = engine.seen_changes(call, &batch).await.unwrap();
+        let seen = engine.visible_changes(call, &batch).await.unwrap();
         seen.iter().map(|change| format!("{:?} {}", change.kind, change.record_id)).collect::<Vec<_>>()
     };
     assert_eq!(told(&anonymous, begin).await, ["Created 1"]);

@@ -10,6 +10,7 @@ mod types;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 const STYLE: &str = include_str!("../crates/pages/src/assets/app.css");
@@ -163,6 +164,27 @@ fn no_file_is_too_long() {
 fn page_style_and_script_stay_small() {
     assert!(STYLE.len() <= 10_800, "app.css: {} bytes", STYLE.len());
     assert!(SCRIPT.len() <= 4_200, "live.js: {} bytes", SCRIPT.len());
+}
+
+/// The server sends the compressed files.
+#[test]
+fn page_files_are_compressed_as_they_stand() {
+    let folders = ["graphql/src/describe/assets", "pages/src/assets", "rest/src/assets"];
+    let files =
+        folders.map(|folder| fs::read_dir(Path::new("crates").join(folder)).expect("a folder of files"));
+    let own = files.into_iter().flatten().map(|entry| entry.expect("an entry").path()).filter(|path| {
+        path.extension().is_some_and(|extension| ["css", "js", "svg"].iter().any(|own| extension == *own))
+    });
+    let mut count = 0;
+    for path in own {
+        let packed = fs::read(format!("{}.gz", path.display())).unwrap_or_default();
+        let mut text = String::new();
+        let read = flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text);
+        let is_same = read.is_ok() && text == fs::read_to_string(&path).expect("text");
+        assert!(is_same, "{} was changed: run `npm run pack` in e2e/", path.display());
+        count += 1;
+    }
+    assert!(count >= 7, "{count} files were found");
 }
 
 /// A class without a rule does nothing, and a rule without a class never applies.

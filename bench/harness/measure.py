@@ -1,16 +1,15 @@
 """One round of load on one server, and rounds that take turns: what was answered, and what it cost."""
-import json
 import os
 import shutil
 import statistics
-import struct
-import subprocess
 import sys
 import time
 
+import load
 import process
 import workloads
-from servers import Failed, Instance
+from load import Failed
+from servers import Instance
 from workloads import CONNECTIONS, THOUSAND
 
 
@@ -80,24 +79,12 @@ class Bench:
         if server.floor:
             asked = workloads.floor_expects(asked, self.recorded)
         self.made += 1
-        path = f"{self.folder}/{self.made}.script"
-        with open(path, "wb") as file:
-            for kind, request, expected in asked:
-                expected = expected.encode()
-                file.write(kind.encode())
-                file.write(struct.pack("<I", len(request)) + request + struct.pack("<I", len(expected)) + expected)
-        return path
+        return load.write_script(f"{self.folder}/{self.made}.script", asked)
 
     def load(self, instance, way, path, seconds):
         """What the load saw, with the processor time of the server meanwhile."""
         began, cpu, core = time.perf_counter(), process.cpu_seconds(instance.pid), process.core_seconds()
-        ran = subprocess.run([f"{self.place.rust}/load", way, str(instance.port), str(CONNECTIONS), str(seconds), path],
-                             capture_output=True, text=True)
-        if ran.returncode != 0:
-            raise Failed(f"{instance.server.label}: {ran.stderr.strip()[:700]}")
-        seen = json.loads(ran.stdout)
-        if seen["wrong"]:
-            raise Failed(f"{instance.server.label}: {seen['wrong']} wrong answers, the first: {ran.stderr.strip()}")
+        seen = load.run(self.place, way, instance.port, CONNECTIONS, seconds, path, instance.server.label)
         seen["cpu"] = process.cpu_seconds(instance.pid) - cpu
         self.busy.append(max(0.0, (process.core_seconds() - core - seen["cpu"]) / (time.perf_counter() - began)))
         return seen

@@ -1,4 +1,4 @@
-"""Pages of 20 found by conditions and searches, in a short and in a long store: processor time per request."""
+"""Pages of 20 found by conditions and searches, in a short and in a long store: processor time per request under load."""
 import json
 import random
 import sqlite3
@@ -7,13 +7,18 @@ import sys
 import time
 from dataclasses import dataclass
 
+import load
 from stores import MOST_MEMORY, Server, Shell, is_postgres, run_psql, store_file, store_name
 
 SHORT, PAGE, RARE = 1_000, 20, 30
 # limits.search-rows, as it is without a setting.
 SEARCH_ROWS = 100_000
 ORDERS_OF_A_USER = 25
-ROUNDS, MOST_REQUESTS, ROUND_SECONDS = 5, 100, 0.3
+ROUNDS, ROUND_SECONDS = 5, 0.3
+# A server that is asked for one page at a time sleeps between them, and pays for being woken each time.
+CONNECTIONS = 4
+# A script holds so many requests, each of them about another user.
+REQUESTS = 100
 SCHEMA = """
 enum Status { NEW PAID SENT }
 type User @index(fields: ["city"]) { id: ID! name: String! email: String! @unique city: String! orders: [Order] }
@@ -95,14 +100,26 @@ def filled(bench, store, records):
     bare.close()
 
 
-class Place:
+class SizedStore:
     """A store of one size, its server, and the same store without it."""
 
-    def __init__(self, bench, postgres, store, records):
+    def __init__(self, bench, place, postgres, store, records):
         self.records, self.name, self.postgres = records, store_name(store), postgres if is_postgres(store) else None
+        self.place = place
         self.server, self.shell = Server(bench, store), Shell(bench, store)
         self.found = {}
-        self.chance = random.Random(7)
+        self.scripts = {read.title: self.script(bench, read) for read in READS}
+
+    def script(self, bench, read):
+        chance = random.Random(7)
+        paths = [self.path(read, chance) for _ in range(REQUESTS)]
+        head = "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\r\n"
+        # The load looks for a text only; `look` reads the page.
+        name = f"reads-{self.name}-{self.records}-{READS.index(read)}.script"
+        return load.write_script(bench.path(name), [("r", (head % path).encode(), "") for path in paths])
+
+    def path(self, read, chance):
+        return read.path.format(any=chance.randint(1, self.records // ORDERS_OF_A_USER)) + f"&size={PAGE}"
 
     def cpu_seconds(self, of):
         return of.cpu_seconds() + (self.postgres.cpu_seconds() if self.postgres else 0)
@@ -110,9 +127,9 @@ class Place:
     def is_refused(self, read):
         return read.bounded and self.records > SEARCH_ROWS
 
-    def ask(self, read):
-        user = self.chance.randint(1, self.records // ORDERS_OF_A_USER)
-        path = read.path.format(any=user) + f"&size={PAGE}"
+    def look(self, read):
+        """Ends the run if the page is not right."""
+        path = self.path(read, random)
         status, body = self.server.ask("GET", path)
         is_right = (status == 400 and b"LIMIT_EXCEEDED" in body if self.is_refused(read)
                     else status == 200 and len(json.loads(body)) == read.rows)
@@ -135,28 +152,35 @@ class Place:
         return (f"SELECT id, title, body FROM articles WHERE {self.found['indexed']} @@ '{query}'::tsquery "
                 f"ORDER BY id LIMIT {PAGE};")
 
-    def cost(self, of, work):
-        """Microseconds of processor time for each time that it is done; the first time only warms up."""
+    def loaded(self, read):
+        """Microseconds of processor time for a request."""
+        self.look(read)
+        before = self.cpu_seconds(self.server)
+        if self.is_refused(read):
+            self.look(read)
+            return (self.cpu_seconds(self.server) - before) * 1e6
+        seen = load.run(self.place, "requests", self.server.port, CONNECTIONS, ROUND_SECONDS, self.scripts[read.title], self.name)
+        return (self.cpu_seconds(self.server) - before) * 1e6 / seen["reads"]
+
+    def bare(self, read):
+        """The same for a statement of the store's own program, which is given all of them at once."""
+        statement = f"{self.bare_statement(read)}\n"
         began = time.monotonic()
-        work(1)
-        times = max(3, min(MOST_REQUESTS, int(ROUND_SECONDS / (time.monotonic() - began))))
-        before = self.cpu_seconds(of)
-        work(times)
-        return (self.cpu_seconds(of) - before) * 1e6 / times
+        self.rows(statement, 1)
+        times = max(3, min(REQUESTS, int(ROUND_SECONDS / (time.monotonic() - began))))
+        before = self.cpu_seconds(self.shell)
+        self.rows(statement, times)
+        return (self.cpu_seconds(self.shell) - before) * 1e6 / times
+
+    def rows(self, statement, times):
+        lines = self.shell.run(statement * times)
+        if len(lines) != PAGE * times:
+            sys.exit(f"bench/data: {self.name}: {len(lines)} rows: {statement}")
 
     def measure(self, read):
-        def requests(times):
-            for _ in range(times):
-                self.ask(read)
-
-        def statements(times):
-            lines = self.shell.run(f"{self.bare_statement(read)}\n" * times)
-            if len(lines) != PAGE * times:
-                sys.exit(f"bench/data: {self.name}: {len(lines)} rows: {self.bare_statement(read)}")
-
-        self.found.setdefault(read.title, []).append(self.cost(self.server, requests))
+        self.found.setdefault(read.title, []).append(self.loaded(read))
         if read.words or read is PLAIN:
-            self.found.setdefault((read.title, "bare"), []).append(self.cost(self.shell, statements))
+            self.found.setdefault((read.title, "bare"), []).append(self.bare(read))
 
     def median(self, key):
         return statistics.median(self.found[key])
@@ -191,7 +215,7 @@ def judged(read, short, long):
     return [] if is_right else [f"{read.title}, {long.name}: {goal}"]
 
 
-def measure(bench, postgres):
+def measure(bench, place, postgres):
     """All reads on both databases; returns the goals that are missed."""
     pairs = []
     try:
@@ -200,20 +224,20 @@ def measure(bench, postgres):
             pairs.append(pair)
             for store, records in zip(stores, (SHORT, bench.records)):
                 filled(bench, store, records)
-                pair.append(Place(bench, postgres, store, records))
+                pair.append(SizedStore(bench, place, postgres, store, records))
         for _ in range(ROUNDS):
             for read in READS:
                 for pair in pairs:
-                    for place in pair:
-                        place.measure(read)
+                    for sized in pair:
+                        sized.measure(read)
         print(f"\n{'processor time per request, µs':56}{f'{SHORT:,}':>12}{f'{bench.records:,}':>12}{'times':>12}{'bare':>12}  goal")
         missed = [wrong for pair in pairs for read in READS for wrong in judged(read, *pair)]
-        for place in (place for pair in pairs for place in pair):
-            memory = place.server.memory()
-            print(f"{f'memory of the server, {place.name}, {place.records:,} records':56}{memory >> 20:>12,} MiB")
+        for sized in (sized for pair in pairs for sized in pair):
+            memory = sized.server.memory()
+            print(f"{f'memory of the server, {sized.name}, {sized.records:,} records':56}{memory >> 20:>12,} MiB")
             if memory > MOST_MEMORY:
-                missed.append(f"{place.name}, {place.records:,} records: more than {MOST_MEMORY >> 20} MiB of memory")
+                missed.append(f"{sized.name}, {sized.records:,} records: more than {MOST_MEMORY >> 20} MiB of memory")
         return missed
     finally:
-        for place in (place for pair in pairs for place in pair):
-            place.stop()
+        for sized in (sized for pair in pairs for sized in pair):
+            sized.stop()

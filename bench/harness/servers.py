@@ -10,6 +10,7 @@ import time
 
 import process
 import workloads
+from load import Failed
 from workloads import ITEMS, MILLION, ORDERS, PRODUCTS, THOUSAND
 
 
@@ -20,10 +21,6 @@ def filled_by():
         with open(path, "rb") as file:
             digest.update(file.read())
     return digest.hexdigest()[:8]
-
-
-class Failed(Exception):
-    """One line that says what could not be done."""
 
 
 class Server:

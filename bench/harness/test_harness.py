@@ -11,7 +11,8 @@ import picture
 import report
 import servers
 import workloads
-from servers import SERVERS, Failed
+from load import Failed
+from servers import SERVERS
 from workloads import Goal, Workload
 
 TWICE = Workload("twice", "twice the floor", "requests", "hello", (Goal("cpu", 2, "hyper-headers"), Goal("cpu", 1.5, "hyper-headers")))

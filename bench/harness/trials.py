@@ -7,8 +7,8 @@ import time
 
 import process
 import workloads
+from load import Failed
 from measure import entries_of, label, medians
-from servers import Failed
 from workloads import SUBSCRIBERS
 
 # Events on their way at any time. With two, servers write both at once, and a delivery costs half a system call.

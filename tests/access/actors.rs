@@ -1,7 +1,5 @@
 //! The actors of the tests: as the interpreter knows them, and as the engine does.
 
-use std::sync::Arc;
-
 use serde_json::{Value as Json, json};
 use trefoil_engine::{AccountFacts, Actor, ActorIdentity, ActorPath};
 use trefoil_model::values::coerce::coerce_comparable;
@@ -143,7 +141,7 @@ impl TestActor {
             claims: Value::Object(claims.collect()),
             expires: None,
         };
-        Actor { address: None, identity: Some(Arc::new(identity)) }
+        Actor::of_identity(identity)
     }
 }
 

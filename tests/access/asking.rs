@@ -189,7 +189,7 @@ impl ReadMaker<'_> {
     }
 
     /// `one0.text1`: a single value, through at most two references. Groups may be by a reference itself.
-    fn way_to_value(&mut self, mut of: usize, takes_reference: bool) -> Option<String> {
+    pub fn way_to_value(&mut self, mut of: usize, takes_reference: bool) -> Option<String> {
         let mut names: Vec<String> = Vec::new();
         while names.len() < 2 && self.chance.percent(35) {
             let references: Vec<(String, usize)> = self
@@ -315,24 +315,13 @@ impl ReadMaker<'_> {
             }
             _ => {}
         }
-        let mut parameters: Vec<String> = Vec::new();
-        let fields = self.fields(of);
-        for _ in 0..self.chance.below(3) {
-            let Some((_, field)) = self.chance.pick(&fields).cloned() else { break };
-            parameters.extend(self.parameter(&field));
+        if self.chance.percent(20) {
+            let mut parameters = self.filters(of);
+            let key = self.way_to_value(of, true);
+            parameters.push(format!("aggregate=count&group={}", key.unwrap_or_else(|| "id".to_owned())));
+            return format!("/{plural}?{}", parameters.join("&"));
         }
-        match self.chance.below(4) {
-            0 => parameters.push(format!("q={}", self.chance.pick(&["a", "pond", "Ba"]).expect("some"))),
-            1 => {
-                let key = self.way_to_value(of, true);
-                parameters.push(format!("aggregate=count&group={}", key.unwrap_or_else(|| "id".to_owned())));
-                return format!("/{plural}?{}", parameters.join("&"));
-            }
-            _ => {}
-        }
-        if self.chance.percent(50) {
-            parameters.push(format!("sort={}", self.order(of).join(",")));
-        }
+        let mut parameters = self.list_parameters(of);
         if self.chance.percent(40) {
             parameters.push(format!("size={}&count=true", 1 + self.chance.below(4)));
         }
@@ -341,6 +330,28 @@ impl ReadMaker<'_> {
             parameters.push(format!("format={format}"));
         }
         self.with_fields(of, &format!("/{plural}"), &parameters)
+    }
+
+    fn filters(&mut self, of: usize) -> Vec<String> {
+        let fields = self.fields(of);
+        let mut parameters: Vec<String> = Vec::new();
+        for _ in 0..self.chance.below(3) {
+            let Some((_, field)) = self.chance.pick(&fields).cloned() else { break };
+            parameters.extend(self.parameter(&field));
+        }
+        parameters
+    }
+
+    /// Conditions, a search and an order of a list, as addresses have them.
+    pub fn list_parameters(&mut self, of: usize) -> Vec<String> {
+        let mut parameters = self.filters(of);
+        if self.chance.percent(25) {
+            parameters.push(format!("q={}", self.chance.pick(&["a", "pond", "Ba"]).expect("some")));
+        }
+        if self.chance.percent(50) {
+            parameters.push(format!("sort={}", self.order(of).join(",")));
+        }
+        parameters
     }
 
     /// An address that names the fields where some are left out of what the actor is shown.

@@ -18,6 +18,8 @@ use crate::power::chance::Chance;
 
 /// The writes of one schema.
 const WRITES: usize = 12;
+/// How many records are deleted with all that refer to them. What was told of those refers to what is gone in the replay.
+const FAREWELLS: usize = 3;
 
 /// Whoever listens to the changes of a type.
 struct Listener {
@@ -67,34 +69,39 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
     let feed = stage.engine.feed();
     let begin = feed.last_change_number().await.map_err(|error| error.to_string())?;
     let (mut position, mut changes) = (begin, Vec::new());
-    for _ in 0..WRITES {
-        let write = WriteMaker { shape, stock: &stock, chance }.request();
-        // What actors are stays as it is: a changed account is a matter of its sessions.
-        if write.deeds.iter().any(|deed| shape.is_about_actors(deed.of)) {
-            continue;
-        }
-        stage.ask(&Asker::Operator, &write.document, &json!({})).await;
-        stock = stage.stock(shape).await;
-        let mut found = Vec::new();
-        // Of a write that was refused there is nothing to wait for.
-        while position < feed.last_change_number().await.map_err(|error| error.to_string())? {
-            let batch = feed.changes_after(position).await.map_err(|error| error.to_string())?;
-            position = batch.until.max(position);
-            for change in &batch.changes {
-                let Some(of) = shape.types.iter().position(|owner| *owner.name == *change.type_name) else {
-                    continue;
-                };
-                let event = next(&mut told[of])
-                    .await
-                    .ok_or_else(|| format!("the operator hears of no change after {}", write.document))?;
-                found.push(seen_change(shape, of, event));
+    for number in 0..WRITES + FAREWELLS {
+        let documents = match number < WRITES {
+            true => {
+                let write = WriteMaker { shape, stock: &stock, chance }.request();
+                // What actors are stays as it is: a changed account is a matter of its sessions.
+                let is_about_actors = write.deeds.iter().any(|deed| shape.is_about_actors(deed.of));
+                if is_about_actors { Vec::new() } else { vec![write.document] }
             }
+            false => farewell(chance, shape, &stock),
+        };
+        for document in documents {
+            stage.ask(&Asker::Operator, &document, &json!({})).await;
+            stock = stage.stock(shape).await;
+            let mut found = Vec::new();
+            // Of a write that was refused there is nothing to wait for.
+            while position < feed.last_change_number().await.map_err(|error| error.to_string())? {
+                let batch = feed.changes_after(position).await.map_err(|error| error.to_string())?;
+                position = batch.until.max(position);
+                for change in &batch.changes {
+                    let of = shape.types.iter().position(|owner| *owner.name == *change.type_name);
+                    let Some(of) = of else { continue };
+                    let event = next(&mut told[of])
+                        .await
+                        .ok_or_else(|| format!("the operator hears of no change after {document}"))?;
+                    found.push(seen_change(shape, of, event));
+                }
+            }
+            let checks = listeners.iter_mut().map(|listener| listener.check(shape, &stock, &found));
+            let checks = futures_util::future::join_all(checks).await;
+            let checks = checks.into_iter().collect::<Result<(), String>>();
+            checks.map_err(|why| format!("after {document}: {why}"))?;
+            changes.extend(found);
         }
-        let checks = listeners.iter_mut().map(|listener| listener.check(shape, &stock, &found));
-        let checks = futures_util::future::join_all(checks).await;
-        let checks = checks.into_iter().collect::<Result<(), String>>();
-        checks.map_err(|why| format!("after {}: {why}", write.document))?;
-        changes.extend(found);
     }
     // Again, judged by the records and rules of now.
     let begin = feed.event_id(begin).await.map_err(|error| error.to_string())?;
@@ -106,6 +113,38 @@ async fn follow(chance: &mut Chance, shape: &AccessShape, stage: &AccessStage) -
         }
     }
     Ok(())
+}
+
+/// Deletes the records that refer to some record, and then the record.
+fn farewell(chance: &mut Chance, shape: &AccessShape, stock: &AccessStock) -> Vec<String> {
+    let references: Vec<(usize, usize, usize)> = (0..shape.types.len())
+        .flat_map(|of| shape.types[of].fields.iter().enumerate().map(move |(at, field)| (of, at, field)))
+        .filter(|(_, _, field)| field.content.is_reference())
+        .filter_map(|(of, at, field)| Some((of, at, field.content.target()?)))
+        .collect();
+    let Some((_, _, target)) = chance.pick(&references).copied() else { return Vec::new() };
+    let referred = |(of, at, to): &(usize, usize, usize)| {
+        let rows = stock.rows[*of].values().filter(move |_| *to == target);
+        let ids = rows.filter_map(|row| if let Cell::One(id) = row[*at] { Some(id) } else { None });
+        ids.collect::<Vec<i64>>()
+    };
+    let referred: Vec<i64> = references.iter().flat_map(referred).collect();
+    let Some(id) = chance.pick(&referred).copied() else { return Vec::new() };
+    let refers = |(of, at, to): &(usize, usize, usize)| {
+        let rows = stock.rows[*of].iter().filter(|(_, row)| *to == target && row[*at] == Cell::One(id));
+        rows.map(|(own, _)| (*of, *own)).collect::<Vec<(usize, i64)>>()
+    };
+    let mut gone: Vec<(usize, i64)> = references.iter().flat_map(refers).collect();
+    gone.retain(|found| *found != (target, id));
+    gone.dedup();
+    gone.push((target, id));
+    if gone.iter().any(|(of, _)| shape.is_about_actors(*of)) {
+        return Vec::new();
+    }
+    let delete = |(of, id): &(usize, i64)| {
+        format!("mutation {{ delete{}(id: {id}) {{ id }} }}", shape.types[*of].name)
+    };
+    gone.iter().map(delete).collect()
 }
 
 impl Listener {
@@ -131,7 +170,9 @@ impl Listener {
             }
             loop {
                 let Some(event) = next(&mut self.subscription).await else {
-                    return Err(format!("{actor:?} is not told {expected}"));
+                    let rows: Vec<String> = stock.seeds(shape).into_iter().map(|(_, text)| text).collect();
+                    let rows = rows.join("\n  ");
+                    return Err(format!("{actor:?} is not told {expected}\n  of {row:?}, with\n  {rows}"));
                 };
                 if event == expected {
                     break;
@@ -251,7 +292,10 @@ fn expected_event(judge: &RuleJudge<'_>, change: &SeenChange) -> Value {
         let is_in_sight = target.is_none_or(|target| {
             let id = own[field.name.as_str()]["id"].as_str().and_then(|id| id.parse().ok());
             id.is_some_and(|id| {
-                judge.stock.rows[target].contains_key(&id) && judge.allows(target, id, Deed::Read)
+                // To who may read them all, the event shows what the record referred to, be it gone by now.
+                let sees_all = judge.verdict(target, Deed::Read) == Verdict::Yes;
+                let is_there = judge.stock.rows[target].contains_key(&id);
+                sees_all || is_there && judge.allows(target, id, Deed::Read)
             })
         });
         let is_shown = is_in_sight && judge.allows_field(change.of, change.id, at, Deed::Read);
@@ -265,6 +309,10 @@ fn expected_event(judge: &RuleJudge<'_>, change: &SeenChange) -> Value {
 /// What the next event holds; generous, because machines are busy at times.
 async fn next(subscription: &mut Subscription) -> Option<Value> {
     match tokio::time::timeout(Duration::from_secs(5), subscription.next()).await {
+        Ok(step @ SubscriptionStep::Ended(..)) => {
+            eprintln!("the stream ended: {}", step_text(&step));
+            None
+        }
         Ok(step) => event_of(step),
         Err(_) => None,
     }

@@ -320,3 +320,42 @@ fn guide_shows_what_can_prints() {
     }
     assert_eq!(examples, 2);
 }
+
+#[test]
+fn can_answers_for_lists_and_texts() {
+    let app = "tests/access/coverage/desk";
+    let can = |arguments: &[&str]| {
+        let arguments = [&["can"], arguments, &[app]].concat();
+        let ran = command(Path::new(env!("CARGO_MANIFEST_DIR")), &arguments).output().expect("it runs");
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+        (ran.status.code(), text)
+    };
+    for (arguments, code, said) in [
+        (["--anonymous", "read", "/hello"], 0, "yes: anonymous may read /hello\n"),
+        (
+            ["--anonymous", "read", "/internal"],
+            1,
+            "no: anonymous may not read /internal (401 UNAUTHENTICATED)\n",
+        ),
+        (["--anonymous", "read", "/words"], 0, "yes: anonymous may read /words\n"),
+        (["--anonymous", "write", "/words"], 1, "no: anonymous may not write /words (401 UNAUTHENTICATED)\n"),
+        (["--anonymous", "delete", "/words"], 2, "/words is a plain list: ask `read` or `write`"),
+        (["--anonymous", "write", "/hello"], 2, "/hello is a text: ask `read`"),
+        (
+            ["--anonymous", "read", "/wrods"],
+            2,
+            "trefoil.toml has no list and no text at /wrods; did you mean `/words`?",
+        ),
+    ] {
+        let (exit, text) = can(&arguments);
+        assert_eq!(exit, Some(code), "{arguments:?}: {text}");
+        assert!(
+            if code == 2 { text.contains(said) } else { text.starts_with(said) },
+            "{arguments:?}: {text}"
+        );
+        // Where the rule is, with a caret.
+        if arguments[2] == "/internal" || arguments[1] == "write" && code == 1 {
+            assert!(text.contains("--> trefoil.toml:") && text.contains("^^^"), "{text}");
+        }
+    }
+}

@@ -15,10 +15,18 @@ pub struct RuleJudge<'w> {
     pub shape: &'w AccessShape,
     pub stock: &'w AccessStock,
     pub actor: &'w TestActor,
-    /// The record before an update, for `old`.
-    pub old: Option<&'w AccessRow>,
+    /// What was before the write whose result is judged.
+    pub old: Option<OldState<'w>>,
     /// The record that a rule is about as a change shows it. By way of other records it is what it is now.
     pub image: Option<(usize, i64, &'w AccessRow)>,
+}
+
+/// The state before a write. Whoever writes is judged as who they were then, also where they change their own account.
+#[derive(Clone, Copy)]
+pub struct OldState<'w> {
+    pub stock: &'w AccessStock,
+    /// The record before an update.
+    pub row: Option<&'w AccessRow>,
 }
 
 /// What is the case whatever the record.
@@ -211,14 +219,17 @@ impl<'w> RuleJudge<'w> {
                 let Some(account) = self.actor.account else { return Cell::Null };
                 let scope = [(self.shape.account, account)];
                 let way = RecordWay::to(0, references.clone());
+                let earlier = RuleJudge { stock: self.old.map_or(self.stock, |old| old.stock), ..*self };
                 match field {
-                    Some(field) => self.cell(&scope, &way, *field).unwrap_or(Cell::Null),
-                    None => self.record(&scope, &way).map_or(Cell::Null, |(_, id)| Cell::One(id)),
+                    Some(field) => earlier.cell(&scope, &way, *field).unwrap_or(Cell::Null),
+                    None => earlier.record(&scope, &way).map_or(Cell::Null, |(_, id)| Cell::One(id)),
                 }
             }
             Operand::Claim(path, kind) => claim_as(self.actor.claim(path), *kind),
             Operand::Now => Cell::Moment(NOW.to_owned()),
-            Operand::Old(field) => self.old.map_or(Cell::Null, |old| old[*field].clone()),
+            Operand::Old(field) => {
+                self.old.and_then(|old| old.row).map_or(Cell::Null, |row| row[*field].clone())
+            }
         }
     }
 

@@ -79,7 +79,7 @@ impl ServedStage {
 }
 
 /// The actors that a key can be: those of the others become keys with the same account and roles.
-fn key_actors(chance: &mut Chance, shape: &AccessShape, stock: &AccessStock) -> Vec<TestActor> {
+pub fn key_actors(chance: &mut Chance, shape: &AccessShape, stock: &AccessStock) -> Vec<TestActor> {
     let actors = TestActor::eight(chance, shape, stock).into_iter();
     let as_key = |actor: TestActor| match actor.kind {
         ActorKind::Anonymous => actor,
@@ -92,11 +92,11 @@ fn key_actors(chance: &mut Chance, shape: &AccessShape, stock: &AccessStock) -> 
     actors.map(as_key).step_by(2).collect()
 }
 
-fn database(seed: u64) -> String {
+pub fn database(seed: u64) -> String {
     if seed.is_multiple_of(2) { postgres::database() } else { "sqlite:".to_owned() }
 }
 
-fn ask(client: &mut Client, path: &str, credential: Option<&str>, accept: &str) -> Reply {
+pub fn ask(client: &mut Client, path: &str, credential: Option<&str>, accept: &str) -> Reply {
     let mut headers = vec![("Accept", accept)];
     headers.extend(credential.map(|value| ("Authorization", value)));
     client.send("GET", path, &headers, b"")

@@ -41,16 +41,20 @@ pub fn run<F: Future<Output = Result<(), String>>>(trial: &Trial, one: impl Fn(u
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The same at each `./test`, others at each `./test --long`.
+/// The same at each `./test`, others at each `./test --long`, or as many others as `ACCESS_COUNT` says.
 fn seeds(trial: &Trial) -> Vec<u64> {
-    if let Ok(seed) = std::env::var("ACCESS_SEED") {
-        return vec![seed.parse().expect("ACCESS_SEED is a number")];
-    }
-    match is_long() {
-        false => (1..=trial.short).collect(),
-        true => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
-            (0..trial.long).map(|number| now * 100_000 + number).collect()
-        }
-    }
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name} is a number")))
+    };
+    let count = match (number("ACCESS_SEED"), number("ACCESS_COUNT")) {
+        (Some(seed), None) => return vec![seed],
+        (_, Some(count)) => count,
+        (None, None) if is_long() => trial.long,
+        (None, None) => return (1..=trial.short).collect(),
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let first = number("ACCESS_SEED").unwrap_or(now * 100_000);
+    eprintln!("{}: {count} trials from the seed {first} on", trial.name);
+    (first..first + count).collect()
 }

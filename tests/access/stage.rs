@@ -15,7 +15,7 @@ use trefoil_server::lifecycle::open_engine;
 
 use super::shape::AccessShape;
 use super::stock::AccessStock;
-use crate::support::postgres;
+use crate::support::postgres::TemporaryDatabase;
 
 /// Which kind of store it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub struct AccessStage {
     operators_face: GraphqlService,
     /// The schema and the seed; gone with the stage.
     _folder: TempDir,
+    _database: Option<TemporaryDatabase>,
 }
 
 /// Who asks.
@@ -60,11 +61,12 @@ impl AccessStage {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         write_application(folder.path(), sdl, &stock.seeds(shape)).map_err(|error| error.to_string())?;
         let app = App::load(folder.path()).map_err(|found| format!("{found:#?}"))?;
-        let database = match on {
-            On::Sqlite => DatabaseLocation::Memory,
-            On::Postgres => DatabaseLocation::Postgres(
-                PostgresUrl::parse(&postgres::database()).map_err(|why| why.to_string())?,
-            ),
+        let temporary = (on == On::Postgres).then(TemporaryDatabase::new);
+        let database = match &temporary {
+            None => DatabaseLocation::Memory,
+            Some(database) => {
+                DatabaseLocation::Postgres(PostgresUrl::parse(&database.url).map_err(|why| why.to_string())?)
+            }
         };
         let mut config = Config { database, database_connections: 2, ..Config::default() };
         // Documents are estimated by the records that there are, which an actor's world has fewer of.
@@ -78,6 +80,7 @@ impl AccessStage {
             operators_face: face(operator),
             engine,
             _folder: folder,
+            _database: temporary,
         })
     }
 

@@ -1,7 +1,7 @@
 //! What must become of a write: allowed with its effect, or refused with one of these codes.
 
 use super::deeds::{RecordDeed, WriteRequest, is_settable};
-use super::judge::{RuleJudge, Verdict};
+use super::judge::{OldState, RuleJudge, Verdict};
 use super::rule_tree::Deed;
 use super::shape::Content;
 use super::stock::{AccessStock, Cell};
@@ -102,7 +102,8 @@ fn verdict_afterwards(
     let mut new = created.iter();
     for deed in deeds {
         let before = deed.id.and_then(|id| judge.stock.rows[deed.of].get(&id));
-        let later = RuleJudge { stock: &after, old: before, ..*judge };
+        let old = Some(OldState { stock: judge.stock, row: before });
+        let later = RuleJudge { stock: &after, old, ..*judge };
         match (deed.deed, deed.id) {
             (Deed::Update, Some(id)) => {
                 if !later.allows(deed.of, id, Deed::UpdateTo) {
@@ -111,8 +112,8 @@ fn verdict_afterwards(
             }
             (Deed::Create, _) => {
                 let (of, id) = *new.next().expect("a created record");
-                let is_given = |(at, _): &(usize, Cell)| later.allows_field(of, id, *at, Deed::Create);
-                if !later.allows(of, id, Deed::Create) || !deed.given.iter().all(is_given) {
+                let may_give = |at: usize| later.allows_field(of, id, at, Deed::Create);
+                if !later.allows(of, id, Deed::Create) || !given_fields(deed).all(may_give) {
                     return forbidden(judge);
                 }
             }
@@ -133,7 +134,12 @@ fn is_never(judge: &RuleJudge<'_>, deed: &RecordDeed) -> bool {
 
 /// Whether a field is given that the actor may set in no record.
 fn gives_forbidden_field(judge: &RuleJudge<'_>, deed: &RecordDeed) -> bool {
-    deed.given.iter().any(|(at, _)| judge.field_verdict(deed.of, *at, deed.deed) == Verdict::No)
+    given_fields(deed).any(|at| judge.field_verdict(deed.of, at, deed.deed) == Verdict::No)
+}
+
+/// Which fields are given, with the reference of a record that is created in a list of another.
+fn given_fields(deed: &RecordDeed) -> impl Iterator<Item = usize> {
+    deed.given.iter().map(|(at, _)| *at).chain(deed.inside)
 }
 
 /// Whether the request itself is refused, by which of its mistakes is not told here: a required field is not given, or
@@ -158,22 +164,17 @@ fn is_seen(judge: &RuleJudge<'_>, of: usize, id: i64) -> bool {
     judge.stock.rows[of].contains_key(&id) && judge.allows(of, id, Deed::Read)
 }
 
-/// Whether a reference or link that is newly given leads to what is out of sight.
+/// Whether a reference or link is given that leads to what is out of sight, also if it leads there already: who guesses it is
+/// not told so.
 fn has_unseen_reference(judge: &RuleJudge<'_>, deed: &RecordDeed) -> bool {
-    let before = deed.id.and_then(|id| judge.stock.rows[deed.of].get(&id));
     deed.given.iter().any(|(at, cell)| {
         let Some(target) = judge.shape.types[deed.of].fields[*at].content.target() else { return false };
-        let known: Vec<i64> = match before.map(|row| &row[*at]) {
-            Some(Cell::One(id)) => vec![*id],
-            Some(Cell::Many(ids)) => ids.clone(),
-            _ => Vec::new(),
-        };
         let given: Vec<i64> = match cell {
             Cell::One(id) => vec![*id],
             Cell::Many(ids) => ids.clone(),
             _ => Vec::new(),
         };
-        given.iter().any(|id| !known.contains(id) && !is_seen(judge, target, *id))
+        given.iter().any(|id| !is_seen(judge, target, *id))
     })
 }
 

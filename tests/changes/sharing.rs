@@ -1,7 +1,5 @@
 //! Events of records with rules: judged by what they hold, without the store, and encoded once for all who see the same.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use trefoil_engine::{AccountFacts, Actor, ActorIdentity, ActorPath};
 use trefoil_graphql::RequestContext;
@@ -60,7 +58,7 @@ async fn crowd(on: On, query: &str) -> (Stage, Vec<Subscription>) {
             claims: Value::Null,
             expires: None,
         };
-        let actor = Actor { address: None, identity: Some(Arc::new(identity)) };
+        let actor = Actor::of_identity(identity);
         let context = RequestContext { actor, ..RequestContext::default() };
         let subscription = stage.face.subscribe(asked(query, json!({})), context, None).await;
         crowd.push(subscription.map_err(told).unwrap());

@@ -31,7 +31,9 @@ impl ArgumentValues<'_> {
             ArgumentRole::Ids => Some(json!([self.id])),
             ArgumentRole::Field(field) => self.field_value(*field),
             ArgumentRole::Compare(field, _) => self.field_value(*field),
+            ArgumentRole::RelatedField(relation, field) => self.related_value(*relation, *field),
             ArgumentRole::Input => Some(self.object_value(argument)),
+            ArgumentRole::KeyObject => Some(self.key_object(argument)),
             ArgumentRole::Page => Some(json!(1)),
             ArgumentRole::PageFromZero | ArgumentRole::Offset => Some(json!(0)),
             ArgumentRole::Size | ArgumentRole::Limit | ArgumentRole::First => Some(json!(20)),
@@ -63,6 +65,17 @@ impl ArgumentValues<'_> {
         value.map(|value| fitting_value(value, &argument.ty)).or_else(required)
     }
 
+    fn key_object(&self, argument: &Argument) -> Json {
+        let record = self.model.record(self.builtin.record);
+        let mut object = json!({});
+        for inner in &argument.fields {
+            if member_role(record, self.builtin.verb, &inner.name) == ArgumentRole::Id {
+                object[&inner.name] = fitting_value(json!(self.id), &inner.ty);
+            }
+        }
+        object
+    }
+
     fn object_value(&self, argument: &Argument) -> Json {
         let record = self.model.record(self.builtin.record);
         let mut object = json!({});
@@ -73,6 +86,18 @@ impl ArgumentValues<'_> {
             }
         }
         object
+    }
+
+    /// The value that the first record of the other type has.
+    fn related_value(&self, relation: FieldId, field: FieldId) -> Option<Json> {
+        let record = self.model.record(self.builtin.record);
+        let target = record.field(relation).kind.relation()?.target();
+        let field = self.model.record(target).field(field);
+        if field.kind.is_id() {
+            self.ids[target.0].clone().map(Json::from)
+        } else {
+            example_value(self.model, field)
+        }
     }
 
     /// Reads compare with what is stored, writes set something else.

@@ -10,9 +10,12 @@ mod speed;
 
 use trefoil_engine::arguments::warnings::argument_warnings;
 use trefoil_engine::{ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry, binding};
-use trefoil_model::{Model, RootKind, SourceFile, parse_schema};
+use trefoil_model::{Model, RootType, SourceFile, parse_schema};
 
 const FACTS: &str = include_str!("operations.txt");
+
+/// The same of schemas that were drawn later, to see how many operations bind that nobody had looked at.
+const DRAWN: &str = include_str!("drawn.txt");
 
 /// The share of the operations on records that must bind, in percent. May only grow.
 const MIN_BOUND: usize = 90;
@@ -38,8 +41,29 @@ const ACCEPTED: &[&str] = &[
     "saveDepartment",
 ];
 
+/// The same for the schemas that were drawn later.
+const MIN_DRAWN: usize = 88;
+
+/// Among them, with the number of the schema.
+const ACCEPTED_DRAWN: &[&str] = &[
+    // A telephone number would say whose details they are; it is left to a resolver, as everything that is no field.
+    "e11 createHealthDetails",
+    // A number for what is a list of records; it is left to a resolver.
+    "f22 createCourse",
+    "f22 updateCourse",
+    // Needs more than its arguments give, so it fails, and `check` says so.
+    "g10 createOrder",
+    "g14 createDoctor",
+    // A type for what one query answers, which has a key like any other.
+    "g16 accountStudent",
+    "g16 roomWithRequest",
+    // Takes sign-in data, which a resolver would use.
+    "d11 createUser",
+    "d13 createUser",
+];
+
 struct JudgedField {
-    root: RootKind,
+    root: RootType,
     name: String,
     meaning: String,
     record: String,
@@ -52,7 +76,11 @@ struct FactSchema {
 }
 
 fn fact_schemas() -> Vec<FactSchema> {
-    FACTS.split("# ").skip(1).map(read_schema).collect()
+    read_schemas(FACTS)
+}
+
+fn read_schemas(facts: &str) -> Vec<FactSchema> {
+    facts.split("# ").skip(1).map(read_schema).collect()
 }
 
 fn read_schema(block: &str) -> FactSchema {
@@ -62,9 +90,9 @@ fn read_schema(block: &str) -> FactSchema {
     for line in lines {
         let (kind, rest) = line.split_once(' ').expect("a kind and more");
         let root = match kind {
-            "Query" => RootKind::Query,
-            "Mutation" => RootKind::Mutation,
-            "Subscription" => RootKind::Subscription,
+            "Query" => RootType::Query,
+            "Mutation" => RootType::Mutation,
+            "Subscription" => RootType::Subscription,
             _ => {
                 sdl += &type_sdl(kind, rest);
                 continue;
@@ -122,8 +150,21 @@ fn bound_meaning(model: &Model, binding: &ResolverBinding) -> Option<(&'static s
 
 #[test]
 fn real_operations_bind_to_what_they_mean() {
+    let is_accepted = |_: &str, name: &str| ACCEPTED.contains(&name);
+    expect_bindings(fact_schemas(), MIN_BOUND, is_accepted);
+}
+
+#[test]
+fn operations_of_schemas_drawn_later_bind_to_what_they_mean() {
+    let is_accepted =
+        |number: &str, name: &str| ACCEPTED_DRAWN.contains(&format!("{number} {name}").as_str());
+    expect_bindings(read_schemas(DRAWN), MIN_DRAWN, is_accepted);
+}
+
+/// That at least so many operations bind, in percent, and none to another one unless that is accepted.
+fn expect_bindings(schemas: Vec<FactSchema>, min_share: usize, is_accepted: impl Fn(&str, &str) -> bool) {
     let (mut judged, mut bound, mut wrong) = (0, 0, Vec::new());
-    for schema in fact_schemas() {
+    for schema in schemas {
         let file = SourceFile { name: "schema.graphqls".into(), text: schema.sdl.clone() };
         let (model, _) = parse_schema(&[file], &[]).unwrap_or_else(|mistakes| {
             panic!("schema {} does not load: {mistakes:?}\n{}", schema.number, schema.sdl)
@@ -145,7 +186,7 @@ fn real_operations_bind_to_what_they_mean() {
                 .expect("a root field");
             match bound_meaning(&model, &bindings[position]) {
                 Some((verb, record)) if verb == meaning && record == field.record => bound += 1,
-                Some((verb, record)) if !ACCEPTED.contains(&field.name.as_str()) => wrong.push(format!(
+                Some((verb, record)) if !is_accepted(&schema.number, &field.name) => wrong.push(format!(
                     "schema {}: `{}` is bound to {verb} {record}, but means {} {}",
                     schema.number, field.name, field.meaning, field.record
                 )),
@@ -155,7 +196,7 @@ fn real_operations_bind_to_what_they_mean() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let share = bound * 100 / judged;
-    assert!(share >= MIN_BOUND, "{bound} of {judged} operations bind, {share} % instead of {MIN_BOUND} %");
+    assert!(share >= min_share, "{bound} of {judged} operations bind, {share} % instead of {min_share} %");
 }
 
 /// Whatever the types of a real schema are called and hold, what is generated for them is valid, and all of it binds.

@@ -1,7 +1,7 @@
 //! Requests from pages of other sites: cross-site writes are refused, listed CORS origins are allowed.
 
 use super::{Server, start, usual};
-use trefoil_config::Config;
+use trefoil_config::{Config, IpNetwork};
 
 const OTHER: &str = "https://app.example";
 
@@ -28,6 +28,20 @@ async fn cross_site_writes_are_refused() {
         (graphql.status, &graphql.json()["errors"][0]["extensions"]["code"]),
         (403, &"CROSS_SITE".into())
     );
+}
+
+/// A proxy that asks for another name has the name that the browser knows in `X-Forwarded-Host`.
+#[tokio::test]
+async fn a_write_is_compared_with_the_host_that_the_proxy_was_asked_for() {
+    let here = IpNetwork { address: [127, 0, 0, 1].into(), prefix: 32 };
+    let server = start(Config { trusted_proxies: vec![here], ..usual() }).await;
+    let proxied = "X-Forwarded-For: 1.1.1.1|X-Forwarded-Proto: https|X-Forwarded-Host: app.example";
+    check(&server, &format!("Origin: {OTHER}|{proxied}"), 200).await;
+    check(&server, &format!("Origin: http://localhost|{proxied}"), 403).await;
+    check(&server, &format!("Origin: https://evil.example|{proxied}"), 403).await;
+    // Nobody else may say so.
+    let server = start(usual()).await;
+    check(&server, &format!("Origin: {OTHER}|{proxied}"), 403).await;
 }
 
 #[tokio::test]

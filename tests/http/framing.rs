@@ -44,7 +44,10 @@ async fn malformed_request_heads_are_refused() {
     refused("GET /hello?a\"b HTTP/1.1\r\nHost: a\r\n\r\n", 400, "must be percent-encoded").await;
     refused("\rGET /hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "a carriage return but no line feed").await;
     refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "HTTP/1.1").await;
-    refused("\u{16}\u{3}\u{1} hello TLS\r\n\r\n", 400, "the request line is malformed").await;
+    refused("GET /hello x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "not a method, a target and a version").await;
+    refused("GET /#x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "has a fragment (#)").await;
+    // Without the end of a line: a client of TLS waits for the answer.
+    refused("\u{16}\u{3}\u{1} hello", 400, "HTTP without TLS").await;
 }
 
 /// The error of a refused request follows its `Accept` header like any other.

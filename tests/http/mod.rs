@@ -81,7 +81,7 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
     let ready: health::ReadinessCheck = Arc::new(|| Box::pin(async { Ok(()) }));
     let router = routes(fate, shutdown.clone())
         .merge(health::health_routes(ready, &shutdown).into_parts().0)
-        .merge(metrics::metrics_routes(&metrics).into_parts().0);
+        .merge(metrics::metrics_routes(&metrics, Arc::new(|_, _| Ok(()))).into_parts().0);
     let ground = ServiceHandlers {
         protected_mode: Default::default(),
         route_lookup: Arc::new(|_: &str| None),
@@ -95,10 +95,9 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
     };
     let app = service::build_service(router, ground, &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());
-    let task =
-        tokio::spawn(
-            async move { connection::serve_connections(listeners, app, &config, &counted, stop).await },
-        );
+    let task = tokio::spawn(async move {
+        connection::serve_connections(listeners, None, app, &config, &counted, stop).await
+    });
     Server { address, shutdown, task, metrics, fates }
 }
 

@@ -9,7 +9,7 @@ mod faults;
 mod followers;
 mod node;
 mod order;
-mod proxy;
+pub mod proxy;
 mod starts;
 mod trial;
 mod writers;

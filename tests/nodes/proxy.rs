@@ -1,4 +1,4 @@
-//! A TCP proxy that forwards, cuts or silently drops the bytes of its connections.
+//! A TCP proxy that forwards, delays, cuts or silently drops the bytes of its connections.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,6 +12,8 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Pass,
+    /// What arrives is passed on after this time.
+    Late(Duration),
     /// Every connection is closed and no new one gets through.
     Cut,
     /// Connections stay and nothing arrives. What was sent meanwhile arrives when the hole is gone, as TCP has it,
@@ -79,7 +81,8 @@ async fn pump(
             _ = cut.wait_for(|mode| *mode == Mode::Cut) => return None,
             read = from.read(&mut buffer) => read.ok()?,
         };
-        passes(&mut mode).await?;
+        let late = passes(&mut mode).await?;
+        tokio::time::sleep(late).await;
         if length == 0 {
             return to.shutdown().await.ok();
         }
@@ -87,8 +90,11 @@ async fn pump(
     }
 }
 
-/// Waits out a black hole; None when everything is cut.
-async fn passes(mode: &mut watch::Receiver<Mode>) -> Option<()> {
-    let now = *mode.wait_for(|mode| *mode != Mode::BlackHole).await.ok()?;
-    (now == Mode::Pass).then_some(())
+/// Waits out a black hole, and tells how late everything is; None when it is cut.
+async fn passes(mode: &mut watch::Receiver<Mode>) -> Option<Duration> {
+    match *mode.wait_for(|mode| *mode != Mode::BlackHole).await.ok()? {
+        Mode::Pass => Some(Duration::ZERO),
+        Mode::Late(time) => Some(time),
+        Mode::Cut | Mode::BlackHole => None,
+    }
 }

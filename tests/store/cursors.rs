@@ -134,7 +134,7 @@ async fn cursor_of_another_list_is_refused(bench: Bench) {
             &PlanLimits::default(),
             &Authority::operator(),
             list,
-            jiff::Timestamp::UNIX_EPOCH,
+            &jiff::Timestamp::UNIX_EPOCH.into(),
         )
         .unwrap_err();
         let Error::Invalid(violations) = &error else { panic!("{record} {word} {cursor}: {error:?}") };

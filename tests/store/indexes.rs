@@ -15,7 +15,7 @@ fn way(bench: &Bench, operation: Operation) -> String {
         &PlanLimits::default(),
         &Authority::operator(),
         operation,
-        jiff::Timestamp::UNIX_EPOCH,
+        &jiff::Timestamp::UNIX_EPOCH.into(),
     )
     .unwrap();
     let Program::List { level, .. } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {

@@ -64,7 +64,7 @@ async fn more_records_than_the_limit_are_refused(bench: Bench) {
         &PlanLimits::default(),
         &Authority::operator(),
         create_many(&bench, 10_001),
-        jiff::Timestamp::UNIX_EPOCH,
+        &jiff::Timestamp::UNIX_EPOCH.into(),
     );
     assert!(matches!(too_many.unwrap_err(), Error::Limit(_)));
     let (outcome, rows) = bench.one(create_many(&bench, 10_000)).await.unwrap();

@@ -309,7 +309,7 @@ impl Bench {
                     &PlanLimits::default(),
                     &Authority::operator(),
                     operation,
-                    jiff::Timestamp::UNIX_EPOCH,
+                    &jiff::Timestamp::UNIX_EPOCH.into(),
                 )
                 .unwrap(),
             ));
@@ -321,6 +321,7 @@ impl Bench {
             sink: Box::new(answer),
             idempotency_key: key,
             atomic: false,
+            asks_again: false,
             cancel_flag: cancel,
         }
     }

@@ -113,7 +113,7 @@ fn steps(bench: &Bench, listing: Listing) -> i64 {
         &PlanLimits::default(),
         &Authority::operator(),
         bench.list("User", listing, "id name"),
-        jiff::Timestamp::UNIX_EPOCH,
+        &jiff::Timestamp::UNIX_EPOCH.into(),
     )
     .unwrap();
     let Program::List { level, count } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {

@@ -344,7 +344,7 @@ async fn lists_are_read_by_index() {
             &PlanLimits::default(),
             &Authority::operator(),
             operation,
-            jiff::Timestamp::UNIX_EPOCH,
+            &jiff::Timestamp::UNIX_EPOCH.into(),
         )
         .unwrap();
         let program = compile_plan(Dialect::Postgres, &bench.model, &plan).unwrap();

@@ -41,6 +41,21 @@ fn nothing_is_told_after_a_key_was_revoked() {
     }
 }
 
+/// SQLite fires no trigger for a row that another program replaces by one with the same hash.
+#[test]
+fn nothing_is_told_under_the_old_name_of_a_key() {
+    let site = StreamSite::on_sqlite();
+    let admin = site.key("admin", &["--role", "ADMIN"]);
+    let key = site.key("reader", &["--role", "EDITOR"]);
+    let server = site.serve();
+    let listeners = Way::ALL.map(|way| begun(way, &server, &key, &admin));
+    let replace = "INSERT OR REPLACE INTO trefoil_api_keys SELECT hash, 'other', '[]', account_type, account, expires, \
+                   networks, created, used FROM trefoil_api_keys WHERE name = 'reader'";
+    assert_eq!(site.sql(replace), "");
+    done(&server, &admin, "mutation { createPost(title: \"after\") { id } }");
+    listeners.into_iter().for_each(|listener| ended(listener, "replaced"));
+}
+
 #[test]
 fn nothing_is_told_after_an_account_was_blocked_or_deleted() {
     for site in StreamSite::both() {
@@ -126,7 +141,12 @@ fn keys_of_older_stores_are_logged_too() {
         let drop: &[&str] = if site.is_postgres() {
             &["DROP TRIGGER trefoil_changed ON trefoil_api_keys", "DROP FUNCTION trefoil_api_keys_changed()"]
         } else {
-            &["DROP TRIGGER trefoil_api_keys_deleted", "DROP TRIGGER trefoil_api_keys_updated"]
+            &[
+                "DROP TRIGGER \"trefoil_api_keys.created\"",
+                "DROP TRIGGER \"trefoil_api_keys.replaced\"",
+                "DROP TRIGGER \"trefoil_api_keys.deleted\"",
+                "DROP TRIGGER \"trefoil_api_keys.updated\"",
+            ]
         };
         drop.iter().for_each(|statement| assert_eq!(site.sql(statement), ""));
         let server = site.serve();
@@ -134,7 +154,7 @@ fn keys_of_older_stores_are_logged_too() {
         site.revoke("reader");
         done(&server, &admin, "mutation { createPost(title: \"after\") { id } }");
         listeners.into_iter().for_each(|listener| ended(listener, "revoked"));
-        let logged = "SELECT image FROM trefoil_changes WHERE resource = 'API keys'";
+        let logged = "SELECT image FROM trefoil_changes WHERE resource = 'API keys' AND deed = 'deleted'";
         assert_eq!(site.sql(logged).replace(' ', ""), "{\"id\":\"reader\"}");
     }
 }

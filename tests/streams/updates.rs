@@ -41,6 +41,10 @@ fn updates_of_hidden_fields_are_not_told() {
                 ("published: false", false),
                 ("published: true", true),
                 ("note: \"fourth\"", false),
+                // Its rule depends on the record, also where it is cleared.
+                ("remark: \"first\"", false),
+                ("remark: null", false),
+                ("note: null", false),
                 ("title: \"last\"", true),
             ];
             told.iter().for_each(|(what, _)| update(what));

@@ -135,10 +135,13 @@ fn malformed_handshake_says_what_is_wrong() {
             .concat();
     let body = Body::open(&server, "GET", "/graphql", &old, "");
     assert_eq!((body.status, body.header("sec-websocket-version")), (426, Some("13")));
-    let keyless = [&base[..], &[("Sec-WebSocket-Version", "13")]].concat();
-    let mut body = Body::open(&server, "GET", "/graphql", &keyless, "");
-    assert_eq!(body.status, 400);
-    assert!(body.rest().contains("Sec-WebSocket-Key"));
+    // None, base64 of 15 and of 17 bytes, and 24 characters that are no base64.
+    for key in ["", "dGhlIHNhbXBsZSBub25j", "dGhlIHNhbXBsZSBub25jZTE=", "dGhlIHNhbXBsZSBub25j!!=="] {
+        let keyed = [&base[..], &[("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", key)]].concat();
+        let mut body = Body::open(&server, "GET", "/graphql", &keyed, "");
+        assert_eq!(body.status, 400, "{key}");
+        assert!(body.rest().contains("Sec-WebSocket-Key"), "{key}");
+    }
 }
 
 #[tokio::test]

@@ -7,8 +7,31 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The URL of a new, empty database on the server that this test run shares.
 pub fn database() -> String {
+    shared().database()
+}
+
+fn shared() -> &'static Cluster {
     static SHARED: OnceLock<Cluster> = OnceLock::new();
-    SHARED.get_or_init(|| Cluster::start(&Options::default())).database()
+    SHARED.get_or_init(|| Cluster::start(&Options::default()))
+}
+
+/// A new, empty database on the shared server, gone with this: for tests that make so many that the disk would fill up.
+#[derive(Debug)]
+pub struct TemporaryDatabase {
+    pub url: String,
+}
+
+impl TemporaryDatabase {
+    pub fn new() -> TemporaryDatabase {
+        TemporaryDatabase { url: database() }
+    }
+}
+
+impl Drop for TemporaryDatabase {
+    fn drop(&mut self) {
+        let (_, name) = self.url.rsplit_once('/').expect("the URL of a database");
+        shared().ask(&format!("drop {name}"));
+    }
 }
 
 /// The same for commands that are to come to their end even where the machine has much else to do.

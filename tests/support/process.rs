@@ -143,7 +143,8 @@ impl Drop for Process {
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {
-    let (_, rest) = line.split_once("listening on http://")?;
+    let (_, rest) =
+        line.split_once("listening on http://").or_else(|| line.split_once("listening on https://"))?;
     let end = rest.find(|c: char| c == '"' || c == '/' || c.is_whitespace()).unwrap_or(rest.len());
     rest[..end].replace("localhost", "127.0.0.1").parse().ok()
 }

@@ -17,9 +17,18 @@ const OPERATORS: &[(&str, usize, &str)] = &[
         1,
         "the account of an actor, before it is known what the actor may do",
     ),
-    ("crates/engine/src/measured_relations.rs", 1, "the average lengths of lists, which no answer shows"),
+    (
+        "crates/engine/src/measure_relation_lengths.rs",
+        1,
+        "the average lengths of lists, which no answer shows",
+    ),
     ("crates/engine/src/plan/actor_values.rs", 1, "the test of the file itself, with and without rules"),
     ("crates/engine/src/plan/mod.rs", 2, "imports and other bulk writes of commands"),
+    (
+        "crates/server/src/batch_routes.rs",
+        1,
+        "whether a record that a repeated batch asks for is out of sight or gone, which changes nothing",
+    ),
     ("crates/server/src/command_store.rs", 1, "commands on the machine: export and import"),
     (
         "crates/server/src/lifecycle.rs",

@@ -7,15 +7,15 @@ use toml::Table;
 
 /// Each crate and the crates of the workspace that it may use. `trefoil` is the package at the root.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("files", &[]),
+    ("atomic-files", &[]),
     ("model", &[]),
     ("config", &["model"]),
     ("engine", &["model"]),
     ("application", &["config", "model"]),
     ("credentials", &["config", "engine", "model"]),
-    ("data", &["engine", "files", "model"]),
+    ("data", &["atomic-files", "engine", "model"]),
     ("fake", &["engine", "model"]),
-    ("sql", &["config", "engine", "files", "model"]),
+    ("sql", &["atomic-files", "config", "engine", "model"]),
     ("http", &["config", "engine", "model"]),
     ("graphql", &["config", "engine", "http", "model"]),
     ("resources", &["application", "engine", "http", "model"]),
@@ -41,12 +41,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "application",
+            "atomic-files",
             "config",
             "credentials",
             "data",
             "engine",
             "fake",
-            "files",
             "model",
             "pages",
             "server",

@@ -49,6 +49,8 @@ pub struct App {
     pub other_files: Vec<SourceFile>,
     pub manifest: Arc<Manifest>,
     pub seed: Seed,
+    /// The rule of the setting `auth-see-metrics`, where settings are known: flags and variables go before the file.
+    pub see_metrics: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +72,7 @@ impl App {
             other_files: Vec::new(),
             manifest: Arc::default(),
             seed: Seed::default(),
+            see_metrics: None,
         }
     }
 
@@ -117,7 +120,7 @@ impl App {
 
     /// Adds the rules of `trefoil.toml` to those of the schema; the mistakes in them.
     pub fn add_rules(&self, model: &mut Model) -> Vec<Diagnostic> {
-        manifest_rules::add_rules(&self.manifest, self.manifest_text(), model)
+        manifest_rules::add_rules(&self.manifest, self.manifest_text(), self.see_metrics.as_deref(), model)
     }
 
     fn manifest_text(&self) -> &str {
@@ -166,7 +169,8 @@ impl App {
         }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
         let manifest = Arc::new(manifest);
-        (App { name, origin, schema, views, other_files, manifest, seed }, mistakes)
+        let see_metrics = None;
+        (App { name, origin, schema, views, other_files, manifest, seed, see_metrics }, mistakes)
     }
 }
 

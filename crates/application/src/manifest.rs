@@ -8,6 +8,7 @@ use trefoil_model::naming::names::nearest_name;
 
 use crate::endpoints::{self, PlainList, TextEndpoint};
 use crate::manifest_reader::{ManifestReader, TomlValue};
+use crate::manifest_rule::{ManifestRule, read_rule};
 use crate::resource_settings::{self, DefaultFormat, ResourceSettings};
 use crate::token_issuers;
 
@@ -25,6 +26,8 @@ pub struct Manifest {
     pub resources: Vec<ResourceSettings>,
     /// Whose tokens are trusted.
     pub token_issuers: Vec<TokenIssuer>,
+    /// The setting `see-metrics`, with its place.
+    pub see_metrics: Option<ManifestRule>,
 }
 
 const TOP_LEVEL_KEYS: [&str; 8] =
@@ -45,6 +48,11 @@ impl Manifest {
             report_unknown_limits(&mut reader, limits);
             settings.extend(read_settings(&mut reader, limits, Some("limits")));
         }
+        let auth = reader.table(&root, "auth");
+        let see_metrics = auth.and_then(|auth| read_rule(&mut reader, auth, "see-metrics"));
+        if let Some(auth) = auth.filter(|_| see_metrics.is_some()) {
+            settings.extend(read_settings(&mut reader, auth, Some("auth")));
+        }
         let manifest = Manifest {
             name: reader.string(&root, "name").map(toml::Spanned::into_inner),
             global_ids: reader.boolean(&root, "global-ids"),
@@ -53,7 +61,10 @@ impl Manifest {
             text_endpoints: endpoints::read_text_endpoints(&mut reader, &root),
             plain_lists: endpoints::read_plain_lists(&mut reader, &root),
             resources: resource_settings::read_resource_settings(&mut reader, &root),
-            token_issuers: token_issuers::read_token_issuers(&mut reader, &root),
+            token_issuers: auth
+                .map(|auth| token_issuers::read_token_issuers(&mut reader, auth))
+                .unwrap_or_default(),
+            see_metrics,
         };
         endpoints::report_path_clashes(&mut reader, &manifest.text_endpoints, &manifest.plain_lists);
         (manifest, reader.into_diagnostics())
@@ -111,15 +122,16 @@ fn setting_text(value: &TomlValue) -> Option<String> {
 }
 
 fn report_unknown_keys(reader: &mut ManifestReader, root: &DeTable) {
-    let settings = SETTINGS.iter().filter(|setting| !setting.is_limit()).map(|setting| setting.name);
-    let known: Vec<&str> = settings.chain(TOP_LEVEL_KEYS).collect();
+    let settings = SETTINGS.iter().filter(|setting| setting.key().0.is_none());
+    let known: Vec<&str> = settings.map(|setting| setting.name).chain(TOP_LEVEL_KEYS).collect();
     for key in root.keys().filter(|key| !known.contains(&key.as_ref().as_ref())) {
         let name: &str = key.as_ref();
-        let limit = limit_keys().find(|limit| name == *limit || name.strip_prefix("limit-") == Some(*limit));
-        let help = match (limit, nearest_name(name, known.iter().copied())) {
-            (Some(limit), _) => format!("write it as `{limit}` under [limits]"),
-            (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
-            (None, None) => "`trefoil serve --help` lists the settings".to_owned(),
+        let in_table = |setting: &&Setting| name == setting.name || name == setting.key().1;
+        let misplaced = SETTINGS.iter().find(in_table).map(Setting::key);
+        let help = match (misplaced, nearest_name(name, known.iter().copied())) {
+            (Some((Some(table), key)), _) => format!("write it as `{key}` under [{table}]"),
+            (Some((None, _)) | None, Some(nearest)) => format!("did you mean `{nearest}`?"),
+            (Some((None, _)) | None, None) => "`trefoil serve --help` lists the settings".to_owned(),
         };
         reader.report(&key.span(), format!("unknown key `{name}`")).help = Some(help);
     }
@@ -184,8 +196,15 @@ mod tests {
         );
         assert_mistake(
             "[auth]\nurl = 1",
-            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt",
+            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt, see-metrics",
         );
+        for name in ["see-metrics", "auth-see-metrics"] {
+            let expected =
+                format!("trefoil.toml:1:1: unknown key `{name}`; write it as `see-metrics` under [auth]");
+            assert_mistake(&format!("{name} = true"), &expected);
+        }
+        let nobody = "trefoil.toml:2:15: `see-metrics`: ";
+        assert!(mistakes("[auth]\nsee-metrics = \"\"")[0].starts_with(nobody));
         assert_mistake(
             "zzzzzz = 1",
             "trefoil.toml:1:1: unknown key `zzzzzz`; `trefoil serve --help` lists the settings",

@@ -67,7 +67,7 @@ impl<'t> ManifestReader<'t> {
             let key_name = name.strip_prefix("limit-").unwrap_or(name);
             let help = match nearest_name(key_name, known.iter().copied()) {
                 Some(nearest) => format!("did you mean `{nearest}`?"),
-                None if Setting::find(name).is_some_and(|setting| !setting.is_limit()) => {
+                None if Setting::find(name).is_some_and(|setting| setting.key().0.is_none()) => {
                     format!("move the setting `{name}` above the first [table] of the file")
                 }
                 None => format!("expected one of {}", known.join(", ")),

@@ -1,4 +1,4 @@
-//! The rules in `trefoil.toml`: `read` and `write` of a list, `allow` of a text.
+//! The rules in `trefoil.toml`: `read` and `write` of a list, `allow` of a text, `see-metrics`.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
-//! Adds the rules of lists and texts to those of the schema.
+//! Adds the rules of lists, texts and metrics to those of the schema.
 
 use std::ops::Range;
 
-use trefoil_model::access::{AccessRule, ListAccess, RuleError};
+use trefoil_model::access::{AccessRule, ListAccess, PartJoin, RuleError, RulePart};
 use trefoil_model::diagnostic::line_and_column;
 use trefoil_model::{Diagnostic, Model, SourceLocation};
 
@@ -10,8 +10,17 @@ use crate::manifest::Manifest;
 use crate::manifest_reader::MANIFEST_FILE;
 use crate::manifest_rule::ManifestRule;
 
-/// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest.
-pub(crate) fn add_rules(manifest: &Manifest, text: &str, model: &mut Model) -> Vec<Diagnostic> {
+/// Where a rule is that a flag or a variable gives.
+const SEE_METRICS: &str = "--auth-see-metrics";
+
+/// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest, `see_metrics` the
+/// rule of that setting if the settings are known.
+pub(crate) fn add_rules(
+    manifest: &Manifest,
+    text: &str,
+    see_metrics: Option<&str>,
+    model: &mut Model,
+) -> Vec<Diagnostic> {
     let mut reader = RuleReader { text, model, mistakes: Vec::new() };
     for list in &manifest.plain_lists {
         let read = list.read.as_ref().and_then(|rule| reader.read(rule));
@@ -26,8 +35,20 @@ pub(crate) fn add_rules(manifest: &Manifest, text: &str, model: &mut Model) -> V
             access.texts.insert(position, rule);
         }
     }
+    let written = manifest.see_metrics.as_ref();
+    let of_file = written.filter(|rule| see_metrics.is_none_or(|setting| setting == rule.text.trim()));
+    let rule = match (of_file, see_metrics) {
+        (Some(rule), _) if rule.text.trim() != "false" => reader.read(rule),
+        (None, Some(setting)) if setting != "false" => reader.read_setting(setting),
+        (_, _) => None,
+    };
+    if let Some(access) = &mut reader.model.access {
+        access.see_metrics = rule;
+    }
     reader.mistakes
 }
+
+const NO_EFFECT: &str = "this rule protects nothing: everybody may do everything in this application";
 
 struct RuleReader<'a> {
     text: &'a str,
@@ -36,10 +57,29 @@ struct RuleReader<'a> {
 }
 
 impl RuleReader<'_> {
+    /// The rule of a setting that the manifest does not have.
+    fn read_setting(&mut self, text: &str) -> Option<AccessRule> {
+        let (code, message, help) = match self.model.access {
+            None => {
+                ("MANIFEST", NO_EFFECT.to_owned(), Some("write rules in the schema with `@allow`".to_owned()))
+            }
+            Some(_) => match self.model.read_actor_rule(text) {
+                Ok(test) => {
+                    let location = SourceLocation { file: SEE_METRICS.to_owned(), line: 1, column: 1 };
+                    return Some(AccessRule { test, location, parts: Vec::new() });
+                }
+                Err(RuleError { code, message, help, .. }) => (code, message, help),
+            },
+        };
+        let mut mistake = Diagnostic::in_file(SEE_METRICS, code, message);
+        mistake.help = help;
+        self.mistakes.push(mistake);
+        None
+    }
+
     fn read(&mut self, rule: &ManifestRule) -> Option<AccessRule> {
         if self.model.access.is_none() {
-            let message = "this rule protects nothing: everybody may do everything in this application";
-            let mistake = self.mistake("MANIFEST", message.to_owned(), rule.span.clone());
+            let mistake = self.mistake("MANIFEST", NO_EFFECT.to_owned(), rule.span.clone());
             mistake
                 .label("without effect")
                 .help("write rules in the schema with `@allow`, or remove this one");
@@ -49,7 +89,14 @@ impl RuleReader<'_> {
             Ok(test) => {
                 let (line, column) = line_and_column(self.text, rule.span.start);
                 let location = SourceLocation { file: MANIFEST_FILE.to_owned(), line, column };
-                Some(AccessRule { test, location, parts: Vec::new() })
+                let whole = RulePart {
+                    location: location.clone(),
+                    bytes: rule.part(self.text, 0..rule.text.len()),
+                    join: PartJoin::Whole,
+                    test: test.clone(),
+                    parts: Vec::new(),
+                };
+                Some(AccessRule { test, location, parts: vec![whole] })
             }
             Err(RuleError { span, code, message, label, help }) => {
                 let span = rule.part(self.text, span);
@@ -86,7 +133,7 @@ mod tests {
         let (manifest, mistakes) = Manifest::parse(toml);
         assert_eq!(mistakes, []);
         let mut model = model(schema);
-        let found = add_rules(&manifest, toml, &mut model);
+        let found = add_rules(&manifest, toml, None, &mut model);
         let shown = |mistake: &Diagnostic| {
             format!("{mistake} [{}]", toml.get(mistake.span.clone()).unwrap_or_default())
         };
@@ -139,5 +186,33 @@ mod tests {
         assert!(open[0].starts_with("trefoil.toml:3:8: this rule protects nothing"), "{open:?}");
         let (_, mistakes) = Manifest::parse(&list("5"));
         assert!(mistakes[0].message.contains("true, false or an expression in quotes"), "{mistakes:?}");
+    }
+
+    #[test]
+    fn metrics_follow_the_setting() {
+        let toml = "[auth]\nsee-metrics = \"role(EDITOR)\"\n";
+        let (manifest, mistakes) = Manifest::parse(toml);
+        assert_eq!(mistakes, []);
+        let rule = |setting: Option<&str>| {
+            let mut model = model(SCHEMA);
+            let mistakes = add_rules(&manifest, toml, setting, &mut model);
+            let shown: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();
+            let rule = model.access.unwrap().see_metrics;
+            (rule.map(|rule| format!("{}:{}", rule.location.file, rule.location.line)), shown)
+        };
+        let of_file = (Some("trefoil.toml:2".to_owned()), Vec::new());
+        assert_eq!(rule(None), of_file);
+        assert_eq!(rule(Some("role(EDITOR)")), of_file);
+        assert_eq!(rule(Some("role(ADMIN)")), (Some("--auth-see-metrics:1".to_owned()), Vec::new()));
+        assert_eq!(rule(Some("false")), (None, Vec::new()));
+        let (found, mistakes) = rule(Some("role(ADMN)"));
+        let expected = "--auth-see-metrics: there is no role `ADMN`; did you mean `ADMIN`?";
+        assert_eq!((found, mistakes), (None, vec![expected.to_owned()]));
+
+        let open = added("type A { id: ID! }", toml).1;
+        assert!(open[0].starts_with("trefoil.toml:2:15: this rule protects nothing"), "{open:?}");
+        let mut open = model("type A { id: ID! }");
+        assert_eq!(add_rules(&Manifest::default(), "", Some("false"), &mut open), []);
+        assert_eq!(add_rules(&Manifest::default(), "", Some("true"), &mut open).len(), 1);
     }
 }

@@ -27,9 +27,9 @@ const KEYS: [&str; 11] = [
 /// Headers that cannot carry a token.
 const TAKEN_HEADERS: [&str; 5] = ["authorization", "cookie", "host", "origin", "content-type"];
 
-pub(crate) fn read_token_issuers(reader: &mut ManifestReader, root: &DeTable) -> Vec<TokenIssuer> {
-    let Some(auth) = reader.table(root, "auth") else { return Vec::new() };
-    reader.refuse_unknown_keys(auth, "[auth]", &["jwt"]);
+/// The issuers of the table `[auth]`.
+pub(crate) fn read_token_issuers(reader: &mut ManifestReader, auth: &DeTable) -> Vec<TokenIssuer> {
+    reader.refuse_unknown_keys(auth, "[auth]", &["jwt", "see-metrics"]);
     let tables = reader.tables(auth, "jwt");
     tables.into_iter().filter_map(|(table, span)| read_token_issuer(reader, table, span)).collect()
 }

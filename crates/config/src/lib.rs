@@ -51,6 +51,12 @@ pub struct Config {
     pub open: bool,
     /// Reloads the schema when its files change.
     pub watch: bool,
+    /// The certificate in PEM, with those between it and the root; without it the server speaks plain HTTP.
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key in PEM.
+    pub tls_key: Option<PathBuf>,
+    /// How long browsers are told to come by HTTPS only; zero tells them nothing.
+    pub hsts: Duration,
     /// Proxies whose `Forwarded` headers are trusted.
     pub trusted_proxies: Vec<IpNetwork>,
     /// Host names that requests may use besides the server's own; empty means none, and beyond loopback any.
@@ -64,6 +70,8 @@ pub struct Config {
     pub graphiql: bool,
     /// No rate limit if `None`.
     pub rate_limit: Option<RateLimit>,
+    /// Who may read `/metrics` from other machines, if the schema has rules.
+    pub see_metrics: String,
     pub limits: ServerLimits,
     /// Time between the stop signal and the end of service, during which the readiness check fails already.
     pub shutdown_delay: Duration,
@@ -198,6 +206,13 @@ impl Default for ServerLimits {
     }
 }
 
+impl Config {
+    /// Whether clients reach the server by HTTPS.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls_cert.is_some()
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -218,7 +233,11 @@ impl Default for Config {
             introspection: true,
             graphiql: true,
             rate_limit: None,
+            see_metrics: "false".into(),
             limits: ServerLimits::default(),
+            tls_cert: None,
+            tls_key: None,
+            hsts: Duration::ZERO,
             shutdown_delay: Duration::ZERO,
             heartbeat: Duration::from_secs(15),
             keep_changes: 100_000,

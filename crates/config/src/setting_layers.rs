@@ -95,7 +95,12 @@ impl SettingLayers<'_> {
     }
 
     fn file_value(&self, file_setting: &FileSetting) -> String {
-        if file_setting.setting.name == "data" {
+        let is_path = match file_setting.setting.name {
+            "data" => true,
+            "tls-cert" | "tls-key" => file_setting.text != "off",
+            _ => false,
+        };
+        if is_path {
             return self.folder.join(&file_setting.text).display().to_string();
         }
         file_setting.text.clone()
@@ -134,6 +139,11 @@ fn contradicting_settings(config: &Config) -> Vec<String> {
     let conditions = config.limits.conditions;
     if conditions > MAX_CONDITIONS {
         mistakes.push(format!("limit-conditions is {conditions}, but must be at most {MAX_CONDITIONS}"));
+    }
+    match (&config.tls_cert, &config.tls_key) {
+        (Some(_), None) => mistakes.push("tls-cert needs tls-key, the file of its private key".to_owned()),
+        (None, Some(_)) => mistakes.push("tls-key needs tls-cert, the file of the certificate".to_owned()),
+        (Some(_), Some(_)) | (None, None) => {}
     }
     mistakes
 }

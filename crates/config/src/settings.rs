@@ -5,8 +5,9 @@ use std::fmt;
 use crate::Config;
 use crate::setting_syntax::{
     CountOrZeroSyntax, CountSyntax, DatabaseSyntax, DurationOrOffSyntax, DurationSyntax, FolderSyntax,
-    HostListSyntax, HostSyntax, LogFormatSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
-    RateLimitSyntax, SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax, TimeZoneSyntax,
+    HostListSyntax, HostSyntax, LogFormatSyntax, NetworkListSyntax, OptionalFileSyntax, OriginListSyntax,
+    PortSyntax, RateLimitSyntax, RuleSyntax, SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax,
+    TimeZoneSyntax,
 };
 
 /// One setting. Flag, variable and file key derive from its name; see [`Setting::flag`], [`Setting::variable`] and
@@ -76,6 +77,19 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!("watch", SwitchSyntax, watch, "Reload the schema when its files change"),
     setting!(
+        "tls-cert",
+        OptionalFileSyntax,
+        tls_cert,
+        "Certificate in PEM with its chain: the server speaks HTTPS, and reads the file again when it changes"
+    ),
+    setting!("tls-key", OptionalFileSyntax, tls_key, "Private key of the certificate, in PEM"),
+    setting!(
+        "hsts",
+        DurationOrOffSyntax,
+        hsts,
+        "How long browsers come by HTTPS only (Strict-Transport-Security), or off"
+    ),
+    setting!(
         "trusted-proxies",
         NetworkListSyntax,
         trusted_proxies,
@@ -127,6 +141,12 @@ pub static SETTINGS: &[Setting] = &[
         "Minimum number of changes kept for subscribers that reconnect"
     ),
     setting!("keep-changes-for", DurationSyntax, keep_changes_for, "Minimum time that changes are kept"),
+    setting!(
+        "auth-see-metrics",
+        RuleSyntax,
+        see_metrics,
+        "Who may read /metrics from other machines, as a rule: true, false or an expression about the actor"
+    ),
     setting!("limit-body", SizeSyntax, limits.body, "Maximum size of a request body"),
     setting!("limit-headers", SizeSyntax, limits.headers, "Maximum size of the request headers"),
     setting!(
@@ -241,14 +261,13 @@ impl Setting {
 
     /// The table and the key in `trefoil.toml`: `limits` and `body`.
     pub fn key(&self) -> (Option<&'static str>, &'static str) {
-        match self.name.strip_prefix("limit-") {
-            Some(key) => (Some("limits"), key),
-            None => (None, self.name),
-        }
+        let tables = [("limit-", "limits"), ("auth-", "auth")];
+        let in_table = |(prefix, table)| Some((Some(table), self.name.strip_prefix(prefix)?));
+        tables.into_iter().find_map(in_table).unwrap_or((None, self.name))
     }
 
     pub fn is_limit(&self) -> bool {
-        self.key().0.is_some()
+        self.key().0 == Some("limits")
     }
 
     /// The default value as text.
@@ -298,5 +317,9 @@ mod tests {
         assert_eq!(body.variable(), "TREFOIL_LIMIT_BODY");
         assert_eq!(body.key(), (Some("limits"), "body"));
         assert_eq!(Setting::find("cors-origins").unwrap().key(), (None, "cors-origins"));
+        let metrics = Setting::find("auth-see-metrics").unwrap();
+        assert_eq!(metrics.variable(), "TREFOIL_AUTH_SEE_METRICS");
+        assert_eq!(metrics.key(), (Some("auth"), "see-metrics"));
+        assert!(body.is_limit() && !metrics.is_limit());
     }
 }

@@ -1,5 +1,6 @@
 //! [`AccountReader`]: reads the account of an actor, as far as the rules of the schema use it.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use trefoil_engine::{
@@ -14,6 +15,8 @@ use trefoil_model::{CellValue, FieldId, RecordId, StoredValue, Value};
 pub struct AccountReader {
     engine: Engine,
     account: AccountType,
+    /// The fields that claims of tokens are compared with.
+    claimed: Vec<FieldId>,
     /// The fields that rules use.
     paths: Vec<ActorPath>,
     tree: PathTree,
@@ -33,6 +36,8 @@ pub enum AccountKey<'k> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsableAccount {
     pub facts: AccountFacts,
+    /// The values of the fields that claims of tokens are compared with.
+    pub claimed: Vec<StoredValue>,
     /// Those that its own record names.
     pub roles: Vec<String>,
 }
@@ -67,8 +72,9 @@ struct PathTree {
 }
 
 impl AccountReader {
-    /// `None` if the schema has no accounts. The engine is the operator's: rules about accounts see all data.
-    pub fn new(engine: &Engine) -> Option<AccountReader> {
+    /// `None` if the schema has no accounts. The engine is the operator's: rules about accounts see all data. `claimed` are
+    /// the fields that claims of tokens are compared with.
+    pub fn new(engine: &Engine, claimed: &[&str]) -> Option<AccountReader> {
         let access = engine.model().access.as_ref()?;
         let account = access.account.as_ref()?;
         let paths = access.actor_paths();
@@ -77,6 +83,10 @@ impl AccountReader {
         tree.add(&[], id);
         account.roles.into_iter().for_each(|roles| tree.add(&[], roles));
         paths.iter().for_each(|path| tree.add(&path.references, path.field));
+        let claimed =
+            claimed.iter().filter_map(|name| engine.model().record(account.record).find_field(name));
+        let claimed: Vec<FieldId> = claimed.collect();
+        claimed.iter().for_each(|field| tree.add(&[], *field));
         let mut is_lasting = true;
         account.usable.visit_values(&mut |value| {
             is_lasting &= !matches!(value, RuleValue::Now | RuleValue::Today);
@@ -89,6 +99,7 @@ impl AccountReader {
                 ..*account
             },
             selection: PreparedSelection::new(tree.selection()),
+            claimed,
             paths,
             tree,
             is_lasting,
@@ -130,15 +141,53 @@ impl AccountReader {
             Some(constant) => constant,
             None => self.engine.record_meets(self.account.record, &id, &self.account.usable).await?,
         };
+        Ok(self.finding(&row, id, is_usable))
+    }
+
+    /// The same of several accounts at once.
+    pub async fn find_all(&self, ids: Vec<RecordId>) -> Result<HashMap<RecordId, AccountFinding>> {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let listing = Listing::of_ids(ids.clone());
+        let (selection, record) = (self.selection.clone(), self.account.record);
+        let operation = Operation::List { record, listing, selection: selection.clone() };
+        let constant = self.account.usable.as_constant();
+        let usable = async {
+            match constant {
+                Some(_) => Ok(HashSet::new()),
+                None => self.engine.records_meeting(record, ids, &self.account.usable).await,
+            }
+        };
+        let (found, usable) = tokio::try_join!(self.engine.collect(operation, selection), usable)?;
+        let findings = found.rows.iter().filter_map(|row| {
+            let id = self.id_of(row)?;
+            let is_usable = constant.unwrap_or_else(|| usable.contains(&id));
+            Some((id.clone(), self.finding(row, id, is_usable)))
+        });
+        Ok(findings.collect())
+    }
+
+    /// Whether whoever has a value of this field keeps it alone for as long as it does not change.
+    pub fn is_claim_unique(&self, field: FieldId) -> bool {
+        let field = self.engine.model().record(self.account.record).field(field);
+        field.unique && field.unique_within.is_none() && !field.ignores_case && field.kind.is_text()
+    }
+
+    fn finding(&self, row: &OwnedRow, id: RecordId, is_usable: bool) -> AccountFinding {
         if !is_usable {
-            return Ok(AccountFinding::Unusable);
+            return AccountFinding::Unusable;
         }
         let values = self.paths.iter().filter_map(|path| {
-            let value = self.tree.value(&row, &path.references, path.field)?;
+            let value = self.tree.value(row, &path.references, path.field)?;
             Some((path.clone(), value))
         });
         let facts = AccountFacts { id, model_hash: self.engine.model().hash, values: values.collect() };
-        Ok(AccountFinding::Usable(UsableAccount { facts, roles: self.roles_of(&row) }))
+        let claimed = self
+            .claimed
+            .iter()
+            .map(|field| self.tree.cell(row, *field).cloned().unwrap_or(StoredValue::Null));
+        AccountFinding::Usable(UsableAccount { facts, claimed: claimed.collect(), roles: self.roles_of(row) })
     }
 
     async fn read(&self, key: AccountKey<'_>) -> Result<Option<OwnedRow>> {

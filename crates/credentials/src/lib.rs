@@ -12,10 +12,12 @@ pub mod jwt;
 
 // From a credential to an actor.
 mod account_reader;
+mod credential_lookup;
+mod credential_refusal;
 mod credential_verifier;
+mod identity_versions;
 
 pub use crate::account_reader::{AccountFinding, AccountKey, AccountReader, UsableAccount};
 pub use crate::api_key::{ApiKey, KEY_PREFIX};
-pub use crate::credential_verifier::{
-    CredentialRefusal, CredentialVerifier, PresentedCredential, key_identity,
-};
+pub use crate::credential_refusal::CredentialRefusal;
+pub use crate::credential_verifier::{CredentialVerifier, PresentedCredential, key_identity};

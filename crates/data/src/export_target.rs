@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use trefoil_files::AtomicReplacement;
+use trefoil_atomic_files::AtomicReplacement;
 
 use crate::spooled_pipe::SpooledPipe;
 

@@ -2,7 +2,7 @@
 
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, FilterOperator, RecordType, RecordTypeId, RootKind};
+use trefoil_model::{FieldId, FilterOperator, RecordType, RecordTypeId, RootType};
 
 use crate::changes::ChangeKind;
 use crate::operation::FilledField;
@@ -17,8 +17,8 @@ pub struct BuiltinOperation {
     pub result_shape: ResultShape,
     /// The number that an argument gives the first page, 1 or 0, if there is one.
     pub first_page: Option<i64>,
-    /// A get operation without arguments, on a type that has one record: `shop: Shop!`.
-    pub is_singleton: bool,
+    /// A get operation without arguments, of a type that has one record: `shop: Shop!`.
+    pub is_only_record: bool,
     /// Required fields that the operation fills, because no argument can set them.
     pub filled_fields: Vec<FilledField>,
 }
@@ -120,6 +120,8 @@ pub enum ResultShape {
     Payload,
     Id,
     Boolean,
+    /// Null, whatever was done: `deleteUser(id: ID!): Void`.
+    Nothing,
     /// A number of records: how many there are, or how many were changed.
     Count,
     /// A list of groups, each with its key and measures.
@@ -136,8 +138,12 @@ pub enum ArgumentRole {
     Field(FieldId),
     /// Filters by another comparison: `minPrice`, `titleContains`.
     Compare(FieldId, FilterOperator),
+    /// Filters by a relation, and a field of the records that it leads to: `employeesByDepartment(code)`. Queries only.
+    RelatedField(FieldId, FieldId),
     /// An object with what could also be separate arguments; a list of them where many records are created.
     Input,
+    /// An object with the key of the record that is written: `where: { id: 1 }`.
+    KeyObject,
     /// The unique fields by which the record to update is found.
     UniqueFields,
     ExpectedVersion,
@@ -191,11 +197,11 @@ impl OperationVerb {
         }
     }
 
-    pub fn root_kind(self) -> RootKind {
+    pub fn root_kind(self) -> RootType {
         match self.group() {
-            VerbGroup::ReadMany | VerbGroup::ReadOne => RootKind::Query,
-            VerbGroup::WriteFields | VerbGroup::Delete => RootKind::Mutation,
-            VerbGroup::Subscribe => RootKind::Subscription,
+            VerbGroup::ReadMany | VerbGroup::ReadOne => RootType::Query,
+            VerbGroup::WriteFields | VerbGroup::Delete => RootType::Mutation,
+            VerbGroup::Subscribe => RootType::Subscription,
         }
     }
 

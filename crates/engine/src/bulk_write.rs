@@ -8,7 +8,7 @@ use trefoil_model::{Model, RecordId, RecordTypeId};
 use crate::engine::{Engine, downcast_sink};
 use crate::operation::{Operation, Outcome};
 use crate::owned_records::OwnedRow;
-use crate::plan::{ImportedRecord, Plan, PlanLimits, PreparedSelection};
+use crate::plan::{ImportedRecord, Plan, PlanLimits, PreparedSelection, RequestTime};
 use crate::row::{Row, RowSink};
 use crate::store::{BulkTransaction, CancelFlag, DanglingReference, StoreJob};
 
@@ -34,6 +34,8 @@ impl Engine {
         if let Some(view) = self.access_view() {
             return Err(view.refusal(None));
         }
+        self.require_writing()?;
+        self.confirm_actor().await?;
         self.check_tables()?;
         let transaction = self.store().begin_bulk_write(self.model()).await?;
         let limits = PlanLimits { time_zone: self.limits().time_zone.clone(), ..PlanLimits::default() };
@@ -84,13 +86,13 @@ impl BulkWrite<'_> {
         steps: Vec<BulkStep>,
         selection: Arc<PreparedSelection>,
     ) -> Result<Box<BulkResults>> {
-        let now = jiff::Timestamp::now();
+        let time = RequestTime::default();
         let mut results = BulkResults { selection, rows: Vec::new(), outcomes: Vec::new() };
         let mut plans = Vec::with_capacity(steps.len());
         for (position, step) in steps.into_iter().enumerate() {
             let planned = match step {
-                BulkStep::Import(import) => Plan::prove_import(&self.model, &self.limits, import, now),
-                BulkStep::Run(operation) => Plan::prove_bulk(&self.model, &self.limits, operation, now),
+                BulkStep::Import(import) => Plan::prove_import(&self.model, &self.limits, import, &time),
+                BulkStep::Run(operation) => Plan::prove_bulk(&self.model, &self.limits, operation, &time),
             };
             match planned {
                 Ok(plan) => plans.push((position, plan)),
@@ -107,6 +109,7 @@ impl BulkWrite<'_> {
             sink: Box::new(results),
             idempotency_key: None,
             atomic: false,
+            asks_again: false,
             cancel_flag,
         };
         downcast_sink(self.transaction.run(job).await?)

@@ -9,16 +9,15 @@ use futures_util::future::BoxFuture;
 use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, RootKind, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation, RootType, Value};
 
 use crate::abstract_operation::AbstractOperation;
-use crate::access::CredentialStore;
-use crate::access::{AccessView, Actor, Authority, RuleCache};
+use crate::access::{AccessView, Actor, AskedWrites, Authority, CredentialStore, IdentityCheck, RuleCache};
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
-use crate::changes::{ChangeFeed, ImageRow, RelationTestMap};
+use crate::changes::{ChangeFeed, ImageRow, RelationTestMap, VersionProbe};
 use crate::operation::{Operation, Outcome};
 use crate::plain_list;
-use crate::plan::{MeasuredLengths, Plan, PlanLimits};
+use crate::plan::{MeasuredLengths, Plan, PlanLimits, RequestTime};
 use crate::row::RowSink;
 use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};
 
@@ -27,6 +26,10 @@ use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, St
 pub struct Engine {
     inner: Arc<EngineInner>,
     authority: Authority,
+    /// Where the actor's identity is not confirmed yet.
+    check: Option<IdentityCheck>,
+    /// Its writes are only asked about, see [`Engine::asking_again`].
+    asks_again: Option<AskedWrites>,
 }
 
 struct EngineInner {
@@ -38,6 +41,7 @@ struct EngineInner {
     limits: PlanLimits,
     measured_lengths: Arc<MeasuredLengths>,
     relation_tests: Arc<RelationTestMap>,
+    version_probe: Arc<VersionProbe>,
     /// `None` for an open application.
     rule_cache: Option<Arc<RuleCache>>,
     /// The generation of the tables that its plans are for, see [`crate::SchemaGate`].
@@ -68,10 +72,11 @@ impl Engine {
             limits,
             measured_lengths: Arc::default(),
             relation_tests: Arc::default(),
+            version_probe: Arc::default(),
             rule_cache: access.map(Arc::new),
             generation,
         });
-        Engine { inner, authority }
+        Engine { inner, authority, check: None, asks_again: None }
     }
 
     /// The engine on behalf of an actor: what the rules leave to them. A new engine is anonymous.
@@ -81,22 +86,31 @@ impl Engine {
             None => Authority::operator(),
             Some(rules) => rules.authority(self.model(), identity, zone),
         };
-        Engine { inner: self.inner.clone(), authority }
+        Engine { authority, check: actor.check.clone(), ..self.clone() }
     }
 
     /// The engine on behalf of the operator, for whom the rules of the schema do not apply.
     pub fn as_operator(&self) -> Engine {
-        Engine { inner: self.inner.clone(), authority: Authority::operator() }
+        self.with_authority(Authority::operator())
     }
 
     pub(crate) fn with_authority(&self, authority: Authority) -> Engine {
-        Engine { inner: self.inner.clone(), authority }
+        Engine { authority, ..self.clone() }
     }
 
     /// The engine for what happens now in a long request: rules may compare with the time.
     pub fn at_present(&self) -> Engine {
-        let authority = self.authority.clone().at_present(&self.limits().time_zone);
-        Engine { inner: self.inner.clone(), authority }
+        self.with_authority(self.authority.clone().at_present(&self.limits().time_zone))
+    }
+
+    /// Waits until it is known that the actor is who they were taken for. It comes before everything that is not undone by
+    /// throwing the answer away: writes, and resolvers written in Rust. Where the HTTP service made the check, the error is never
+    /// seen: it drops what it has and answers the request again. Whoever else makes a check must do so too, or gives the error.
+    pub async fn confirm_actor(&self) -> Result<()> {
+        match &self.check {
+            Some(check) if !check.holds().await => Err(Error::Unauthenticated { rule: None }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     pub fn authority(&self) -> &Authority {
@@ -133,6 +147,12 @@ impl Engine {
         self.access_view().is_none_or(|view| !view.hides_field(record, field))
     }
 
+    /// The same for a field of the records that a relation leads to.
+    pub fn shows_related_field(&self, record: RecordTypeId, relation: FieldId, field: FieldId) -> bool {
+        let target = self.model().record(record).field(relation).kind.relation().map(Relation::target);
+        self.shows_field(record, relation) && target.is_none_or(|target| self.shows_field(target, field))
+    }
+
     /// Whether there may be records of the type of which the actor may set this field.
     pub fn may_set(&self, action: AccessAction, record: RecordTypeId, field: FieldId) -> bool {
         self.access_view().is_none_or(|view| view.may_set(action, record, field))
@@ -149,7 +169,7 @@ impl Engine {
     }
 
     /// Refuses if the rule of an operation with a registered resolver does not let the actor call it.
-    pub fn check_call(&self, kind: RootKind, name: &str) -> Result<()> {
+    pub fn check_call(&self, kind: RootType, name: &str) -> Result<()> {
         let (Some(view), Some(access)) = (self.access_view(), &self.model().access) else { return Ok(()) };
         let roots = &self.model().root_fields;
         let position = roots.iter().position(|root| root.root_kind == kind && root.name == name);
@@ -174,6 +194,26 @@ impl Engine {
         }
     }
 
+    /// Refuses whom the setting `auth-see-metrics` does not let see the metrics of the server.
+    pub fn check_metrics(&self) -> Result<()> {
+        let (Some(view), Some(access)) = (self.access_view(), &self.model().access) else { return Ok(()) };
+        view.require_rule(self.model(), access.see_metrics.as_ref())
+    }
+
+    /// An engine for a request that was answered before: its writes change nothing. They are refused if the actor would not
+    /// be allowed them now; otherwise `asked` is told, and they end as rolled back.
+    pub fn asking_again(&self, asked: &AskedWrites) -> Engine {
+        Engine { asks_again: Some(asked.clone()), ..self.clone() }
+    }
+
+    /// An error for an engine whose writes are only asked about, before what would really write.
+    pub(crate) fn require_writing(&self) -> Result<()> {
+        if self.asks_again.is_some() {
+            return Err(Error::internal("a request that is asked about again begins no transaction"));
+        }
+        Ok(())
+    }
+
     /// The same engine on another store.
     pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Engine {
         let inner = &*self.inner;
@@ -186,10 +226,11 @@ impl Engine {
             limits: inner.limits.clone(),
             measured_lengths: inner.measured_lengths.clone(),
             relation_tests: inner.relation_tests.clone(),
+            version_probe: Arc::default(),
             rule_cache: inner.rule_cache.clone(),
             generation: inner.generation,
         });
-        Engine { inner, authority: self.authority.clone() }
+        Engine { inner, ..self.clone() }
     }
 
     /// Refuses if the tables no longer fit the model. Rows read since the last successful check may be wrong.
@@ -246,17 +287,25 @@ impl Engine {
         self.inner.store.data_version()
     }
 
+    /// The version of the data at some time since this was called, read once for all who ask at the same time.
+    pub async fn shared_data_version(&self) -> Option<DataVersion> {
+        self.inner.version_probe.read(&*self.inner.store).await
+    }
+
     /// The response stored under an idempotency key, see [`Store::replay`].
     pub async fn replay(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
         match self.access_view() {
-            Some(_) => self.inner.store.replay(&self.actor_key(key.clone())).await,
+            Some(_) => {
+                self.confirm_actor().await?;
+                self.inner.store.replay(&self.actor_key(key.clone())).await
+            }
             None => self.inner.store.replay(key).await,
         }
     }
 
     /// The violations of an operation that can be found without the store.
     pub fn violations(&self, operation: Operation) -> Vec<Violation> {
-        match Plan::prove(self.model(), self.limits(), &self.authority, operation, jiff::Timestamp::now()) {
+        match Plan::prove(self.model(), self.limits(), &self.authority, operation, &RequestTime::default()) {
             Err(Error::Invalid(violations)) => violations,
             Ok(_) | Err(_) => Vec::new(),
         }
@@ -266,7 +315,7 @@ impl Engine {
     /// the others.
     pub async fn run(&self, operations: Vec<Result<Operation>>, request: EngineRequest) -> Result<JobResult> {
         let EngineRequest { mut sink, idempotency_key, atomic } = request;
-        let now = jiff::Timestamp::now();
+        let time = RequestTime::default();
         let mut plans = Vec::with_capacity(operations.len());
         let mut refused = Vec::new();
         for (position, operation) in operations.into_iter().enumerate() {
@@ -275,7 +324,7 @@ impl Engine {
                 continue;
             }
             match operation.and_then(|operation| {
-                Plan::prove(self.model(), self.limits(), &self.authority, operation, now)
+                Plan::prove(self.model(), self.limits(), &self.authority, operation, &time)
             }) {
                 Ok(plan) => plans.push((position, plan)),
                 Err(error) => refused.push((position, error)),
@@ -298,13 +347,21 @@ impl Engine {
             sink.finish_plan(*position, Ok(Outcome::Found));
             return Ok(JobResult::Completed(sink));
         }
+        if self.check.is_some() && plans.iter().any(|(_, plan)| plan.is_write()) {
+            self.confirm_actor().await?;
+        }
         self.check_tables()?;
         let cancel_flag = CancelFlag::default();
         let _cancel_when_dropped = cancel_flag.cancel_on_drop();
         let idempotency_key = idempotency_key.map(|key| self.actor_key(key));
-        let job =
-            StoreJob { model: self.inner.model.clone(), plans, sink, idempotency_key, atomic, cancel_flag };
-        self.inner.store.run(job).await
+        let model = self.inner.model.clone();
+        let asked = self.asks_again.as_ref().filter(|_| plans.iter().any(|(_, plan)| plan.is_write()));
+        let asks_again = asked.is_some();
+        let job = StoreJob { model, plans, sink, idempotency_key, atomic, asks_again, cancel_flag };
+        let result = self.inner.store.run(job).await?;
+        let Some(asked) = asked else { return Ok(result) };
+        asked.allow();
+        Err(Error::RolledBack)
     }
 }
 

@@ -13,7 +13,7 @@ pub mod plain_list;
 mod access;
 
 // What of the schema is not told to an actor.
-mod closed_parts;
+mod closed_schema;
 
 // Validation: an operation becomes a plan.
 pub mod cursor;
@@ -29,7 +29,7 @@ mod owned_records;
 mod transaction;
 
 // What lists cost.
-mod measured_relations;
+mod measure_relation_lengths;
 
 // Root fields of the schema and their arguments.
 mod abstract_operation;
@@ -41,7 +41,7 @@ pub mod list_window;
 mod record_merge;
 
 // Operations written as GraphQL documents.
-pub mod abstract_document;
+pub mod abstract_query_text;
 pub mod graphql_document;
 
 // The change log, for subscriptions.
@@ -53,15 +53,16 @@ mod schema_swap_gate;
 pub use crate::abstract_operation::{AbstractOperation, AbstractRequest};
 pub use crate::access::{
     AccessExplanation, AccessQuestion, AccessView, AccountFacts, Actor, ActorIdentity, ActorPath, ActorRules,
-    AllowedRecords, ApiKeyRecord, Authority, CredentialStore, FieldView, FoldedRule, KeyAccount,
-    PartExplanation, RuleExplainer, RuleExplanation, TypeView, rule_values,
+    AllowedRecords, ApiKeyRecord, AskedWrites, Authority, CredentialStore, FieldView, FoldedRule,
+    IdentityChanges, IdentityCheck, KeyAccount, PartExplanation, PresumedIdentity, RuleExplainer,
+    RuleExplanation, TypeView, rule_values,
 };
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
     ChangeBatch, ChangeFeed, ChangeFilter, ChangeKind, ChangeLog, LogEpoch, RecordChange, RecordImage,
 };
-pub use crate::closed_parts::ClosedParts;
+pub use crate::closed_schema::ClosedNames;
 pub use crate::engine::{
     Engine, EngineRequest, ResolverBinding, ResolverCall, ResolverFn, ResolverRegistry, ResolverResult,
     downcast_sink,
@@ -74,7 +75,7 @@ pub use crate::operation::{
 };
 pub use crate::owned_records::OwnedRow;
 pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};
-pub use crate::plan::{ImportedRecord, Plan, PlanLimits, PreparedSelection, RelationLengths};
+pub use crate::plan::{ImportedRecord, Plan, PlanLimits, PreparedSelection, RelationLengths, RequestTime};
 pub use crate::record_merge::{MergedCells, MergedOrder, RecordMerge};
 pub use crate::row::{Row, RowSink};
 pub use crate::schema_swap_gate::{ClosedGate, SchemaGate, SchemaLease};

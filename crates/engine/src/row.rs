@@ -38,4 +38,9 @@ pub trait Row {
 
     /// Visits the records of the selected child at this position, in order.
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row));
+
+    /// True of a record that its actor wrote and may not read: it has an id, and nothing else.
+    fn is_unreadable(&self) -> bool {
+        false
+    }
 }

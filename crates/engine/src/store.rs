@@ -137,6 +137,8 @@ pub struct StoreJob {
     pub idempotency_key: Option<IdempotencyKey>,
     /// All or nothing: the first failure undoes the others.
     pub atomic: bool,
+    /// Nothing is written: the job is refused if its actor would not be allowed its writes now, else [`JobResult::Replayed`].
+    pub asks_again: bool,
     pub cancel_flag: CancelFlag,
 }
 

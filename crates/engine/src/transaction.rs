@@ -38,6 +38,8 @@ impl Engine {
         key: Option<IdempotencyKey>,
         work: impl AsyncFnOnce(Engine) -> TransactionEnd<T>,
     ) -> Result<TransactionResult<T>> {
+        self.require_writing()?;
+        self.confirm_actor().await?;
         self.check_tables()?;
         let key = key.map(|key| self.actor_key(key));
         let mut transaction = match self.store().begin_transaction(key).await? {
@@ -84,6 +86,10 @@ fn unsupported<T>() -> Result<T> {
 impl Store for TransactionStore {
     fn run(&self, job: StoreJob) -> BoxFuture<'_, Result<JobResult>> {
         Box::pin(async move {
+            // The transaction would run it like any other.
+            if job.asks_again {
+                return Err(Error::internal("a transaction runs no job that is asked about again"));
+            }
             let ended = || Error::internal("the transaction has ended");
             let (reply, result) = oneshot::channel();
             self.jobs.send((job, reply)).await.map_err(|_| ended())?;

@@ -6,7 +6,7 @@ use trefoil_engine::Engine;
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_http::monitoring::refusals::RequestRefusals;
 use trefoil_model::SourceLocation;
-use trefoil_model::error::{Cause, Error, PathSegment, Violation};
+use trefoil_model::error::{Error, ErrorSource, PathSegment, Violation};
 use trefoil_model::values::json_text;
 
 use crate::document::suggest::UnknownName;
@@ -29,7 +29,7 @@ pub struct ResponseError {
     pub violations: Box<[Violation]>,
     pub subject: Option<Box<ErrorSubject>>,
     /// For the log only: see [`ErrorNotes`].
-    pub cause: Option<Cause>,
+    pub cause: Option<ErrorSource>,
     /// The rule that refused, for the log only.
     pub refused_by: Option<Box<SourceLocation>>,
     /// Refused by an estimate, which may be less once the lengths of lists are measured again.
@@ -130,7 +130,7 @@ impl ResponseError {
 /// What the log is told of the errors of a response.
 #[derive(Debug, Default)]
 pub struct ErrorNotes {
-    pub causes: Vec<Cause>,
+    pub causes: Vec<ErrorSource>,
     pub refusals: RequestRefusals,
 }
 

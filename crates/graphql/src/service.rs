@@ -7,7 +7,7 @@ use apollo_compiler::executable::OperationType;
 use arc_swap::ArcSwap;
 
 use trefoil_config::Config;
-use trefoil_engine::{Engine, SchemaGate};
+use trefoil_engine::{Actor, Engine, IdempotencyKey, SchemaGate};
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::response_cache::ResponseCache;
 use trefoil_http::shutdown::Shutdown;
@@ -89,8 +89,9 @@ impl GraphqlState {
                 return GraphqlReply::Rejected(self.suggest_names(&engine, errors.clone()));
             }
         };
-        let engine = context.engine.clone().unwrap_or_else(|| self.engine.for_actor(&context.actor));
-        match self.execute_document(document, request, context, &engine).await {
+        let RequestContext { actor, engine, key, safe } = context;
+        let engine = engine.unwrap_or_else(|| self.engine.for_actor(&actor));
+        match self.execute_document(document, request, (actor, key, safe), &engine).await {
             Ok(reply) => reply,
             Err(ExecutionError::Request(errors)) => {
                 GraphqlReply::Rejected(self.suggest_names(&engine, errors))
@@ -145,17 +146,16 @@ impl GraphqlState {
         &self,
         document: &ParsedDocument,
         request: GraphqlRequest<'_>,
-        context: RequestContext,
+        (actor, key, safe): (Actor, Option<IdempotencyKey>, bool),
         engine: &Engine,
     ) -> Result<GraphqlReply, ExecutionError> {
         let prepared = document.operation(request.operation_name.as_deref())?;
         match prepared.operation_type() {
             OperationType::Query => {}
-            OperationType::Mutation if context.safe => return Ok(GraphqlReply::PostRequired),
+            OperationType::Mutation if safe => return Ok(GraphqlReply::PostRequired),
             OperationType::Mutation => {}
             OperationType::Subscription => return Err(needs_stream_transport().into()),
         }
-        let RequestContext { actor, key, .. } = context;
         let variables = variables::coerce(engine, &prepared.declared_variables, request.variables)
             .map_err(ExecutionError::Request)?;
         let on_planned = |plan: &OperationPlan| self.document_cache.record_plan(&request.query, plan);

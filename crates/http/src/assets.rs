@@ -1,12 +1,15 @@
 //! Static files of the built-in pages: compressed in advance, named by content hash, cacheable for ever.
 
+use std::io::Read;
+
 use axum::response::{IntoResponse, Response};
+use flate2::read::GzDecoder;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::compression::AcceptedEncodings;
 use crate::errors::problem::{Problem, not_found};
-use crate::negotiation::accept::parse_encodings;
 
 pub const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 pub const ICON_TYPE: &str = "image/svg+xml";
@@ -18,12 +21,8 @@ pub struct StaticAsset {
     pub stem: &'static str,
     pub extension: &'static str,
     pub media_type: &'static str,
-    pub content: AssetContent,
-}
-
-pub enum AssetContent {
-    Plain(&'static [u8]),
-    Compressed { brotli: &'static [u8], gzip: &'static [u8] },
+    pub brotli: &'static [u8],
+    pub gzip: &'static [u8],
 }
 
 /// The folders of the files that the server brings along, the same for everybody.
@@ -34,40 +33,23 @@ pub fn is_asset_path(path: &str) -> bool {
     ASSET_FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
-/// A file compressed by `e2e/vendor.mjs`, from the `assets/` folder beside the source file that uses the macro.
+/// A file of the `assets/` folder beside the source file that uses the macro, as `e2e/pack.mjs` and `e2e/vendor.mjs`
+/// compress it.
 #[macro_export]
-macro_rules! compressed_asset {
+macro_rules! embedded_asset {
     ($placeholder:literal, $stem:literal, $extension:literal, $media:expr) => {
         $crate::assets::StaticAsset {
             placeholder: $placeholder,
             stem: $stem,
             extension: $extension,
             media_type: $media,
-            content: $crate::assets::AssetContent::Compressed {
-                brotli: include_bytes!(concat!("assets/", $stem, ".", $extension, ".br")),
-                gzip: include_bytes!(concat!("assets/", $stem, ".", $extension, ".gz")),
-            },
+            brotli: include_bytes!(concat!("assets/", $stem, ".", $extension, ".br")),
+            gzip: include_bytes!(concat!("assets/", $stem, ".", $extension, ".gz")),
         }
     };
 }
 
-/// An uncompressed file, from the `assets/` folder beside the source file that uses the macro.
-#[macro_export]
-macro_rules! plain_asset {
-    ($placeholder:literal, $stem:literal, $extension:literal, $media:expr) => {
-        $crate::assets::StaticAsset {
-            placeholder: $placeholder,
-            stem: $stem,
-            extension: $extension,
-            media_type: $media,
-            content: $crate::assets::AssetContent::Plain(include_bytes!(concat!(
-                "assets/", $stem, ".", $extension
-            ))),
-        }
-    };
-}
-
-pub use {compressed_asset, plain_asset};
+pub use embedded_asset;
 
 /// The files of one page under their hashed names.
 pub struct AssetFolder {
@@ -90,7 +72,7 @@ impl AssetFolder {
 
     pub fn respond(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         let found = self.named_assets.iter().find(|(known, _)| *known == name);
-        found.ok_or_else(not_found)?.1.respond(headers)
+        found.map(|(_, asset)| asset.respond(headers)).ok_or_else(not_found)
     }
 
     pub fn count(&self) -> usize {
@@ -101,40 +83,29 @@ impl AssetFolder {
 impl StaticAsset {
     /// Such as `graphiql.0123456789abcdef.js`.
     fn file_name(&self) -> String {
-        let bytes = match self.content {
-            AssetContent::Plain(bytes) => bytes,
-            AssetContent::Compressed { brotli, .. } => brotli,
-        };
-        format!("{}.{:016x}.{}", self.stem, xxh3_64(bytes), self.extension)
+        format!("{}.{:016x}.{}", self.stem, xxh3_64(self.brotli), self.extension)
     }
 
-    fn respond(&self, headers: &HeaderMap) -> Result<Response, Problem> {
+    fn respond(&self, headers: &HeaderMap) -> Response {
         let common_headers = [
             (CONTENT_TYPE, HeaderValue::from_static(self.media_type)),
             (CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
-            (VARY, HeaderValue::from_static("Accept-Encoding")),
+            (VARY, ACCEPT_ENCODING.into()),
         ];
-        match self.content {
-            AssetContent::Plain(bytes) => Ok((common_headers, bytes).into_response()),
-            AssetContent::Compressed { brotli, .. } if accepts_encoding(headers, "br") => {
-                Ok((common_headers, [(CONTENT_ENCODING, "br")], brotli).into_response())
-            }
-            // Without the header any coding is acceptable, and practically every client reads gzip.
-            AssetContent::Compressed { gzip, .. }
-                if accepts_encoding(headers, "gzip") || !headers.contains_key(ACCEPT_ENCODING) =>
-            {
-                Ok((common_headers, [(CONTENT_ENCODING, "gzip")], gzip).into_response())
-            }
-            AssetContent::Compressed { .. } => {
-                let detail = "this file is only available compressed; accept br or gzip";
-                Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail))
-            }
+        let accepted = AcceptedEncodings::from_headers(headers);
+        if accepted.accepts(&["br"]) {
+            (common_headers, [(CONTENT_ENCODING, "br")], self.brotli).into_response()
+        } else if accepted.accepts(&["gzip", "x-gzip"]) {
+            (common_headers, [(CONTENT_ENCODING, "gzip")], self.gzip).into_response()
+        } else {
+            (common_headers, inflate(self.gzip)).into_response()
         }
     }
 }
 
-/// Whether `Accept-Encoding` names this coding without `q=0`.
-fn accepts_encoding(headers: &HeaderMap, coding: &str) -> bool {
-    let mut named = parse_encodings(headers.get_all(ACCEPT_ENCODING));
-    named.any(|(name, quality)| name.eq_ignore_ascii_case(coding) && quality > 0)
+/// For the few clients that accept no compression.
+fn inflate(gzip: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(gzip).read_to_end(&mut bytes).expect("the embedded file is gzip");
+    bytes
 }

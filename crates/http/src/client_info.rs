@@ -4,10 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::header::FORWARDED;
-use http::{Extensions, HeaderMap, HeaderValue};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
 use trefoil_config::IpNetwork;
-use trefoil_engine::{Actor, ActorIdentity};
+use trefoil_engine::{Actor, ActorIdentity, DataVersion, IdentityCheck};
 
 use crate::response_headers::RequestId;
 
@@ -18,23 +18,38 @@ pub struct ClientInfo {
     pub address: Option<IpAddr>,
     /// What the request's credential proves; `None` if it is anonymous.
     pub identity: Option<Arc<ActorIdentity>>,
-    /// The client spoke HTTPS to a proxy.
+    /// Where the identity is what the credential proved before: whether it still does.
+    pub check: Option<IdentityCheck>,
+    /// The version of the data at some time since the request arrived, if it was read to identify the client.
+    pub data_version: Option<DataVersion>,
+    /// The client spoke HTTPS, to a proxy if there is one.
     pub secure: bool,
     /// The id of the current request, for the log; `None` where `address` is.
     pub request: Option<RequestId>,
     /// The host that the client named to a proxy.
     host: Option<String>,
+    /// The connection comes from this machine.
+    has_local_peer: bool,
+    /// A trusted proxy named the address.
+    has_named_address: bool,
 }
 
 impl ClientInfo {
     /// Who makes the request.
     pub fn actor(&self) -> Actor {
-        Actor { address: self.address, identity: self.identity.clone() }
+        Actor { address: self.address, identity: self.identity.clone(), check: self.check.clone() }
     }
 
-    pub fn from_request(peer: Option<IpAddr>, headers: &HeaderMap, trusted: &[IpNetwork]) -> Self {
+    /// `secure` tells whether the connection is encrypted; a trusted proxy says so of its own.
+    pub fn from_request(
+        peer: Option<IpAddr>,
+        secure: bool,
+        headers: &HeaderMap,
+        trusted: &[IpNetwork],
+    ) -> Self {
         let peer = peer.map(|address| address.to_canonical());
-        let direct = ClientInfo { address: peer, ..ClientInfo::default() };
+        let has_local_peer = peer.is_some_and(|address| address.is_loopback());
+        let direct = ClientInfo { address: peer, secure, has_local_peer, ..ClientInfo::default() };
         if !peer.is_some_and(|address| is_trusted(trusted, address)) {
             return direct;
         }
@@ -42,11 +57,20 @@ impl ClientInfo {
         // so if they disagree neither is trusted.
         match (from_forwarded(headers, trusted), from_x_forwarded(headers, trusted)) {
             (Some(one), Some(other)) if one.address != other.address => direct,
-            (Some(client), _) | (None, Some(client)) => {
-                ClientInfo { address: client.address.or(peer), ..client }
-            }
+            (Some(client), _) | (None, Some(client)) => ClientInfo {
+                address: client.address.or(peer),
+                has_local_peer,
+                has_named_address: client.address.is_some(),
+                ..client
+            },
             (None, None) => direct,
         }
+    }
+
+    /// Whether the client is on this machine. One whose address only an unknown proxy could tell is not.
+    pub fn is_local(&self, headers: &HeaderMap) -> bool {
+        let is_known = self.has_named_address || !headers.keys().any(is_proxy_header);
+        self.has_local_peer && is_known && self.address.is_some_and(|address| address.is_loopback())
     }
 
     /// The client of the request with these extensions.
@@ -57,6 +81,11 @@ impl ClientInfo {
     /// The id of the request with these extensions.
     pub fn request_of(extensions: &Extensions) -> Option<&RequestId> {
         extensions.get::<ClientInfo>().and_then(|client| client.request.as_ref())
+    }
+
+    /// The host that the client named to a trusted proxy, as a `Host` header.
+    pub fn forwarded_host(&self) -> Option<HeaderValue> {
+        self.host.as_deref().and_then(|host| HeaderValue::from_str(host).ok())
     }
 
     /// The forwarded scheme and host that [`ClientInfo::origin`] depends on.
@@ -72,6 +101,14 @@ impl ClientInfo {
         format!("{scheme}://{}", self.host.as_deref().or(named).unwrap_or("localhost"))
     }
 }
+
+/// What proxies add to requests, whether or not it names the client.
+fn is_proxy_header(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("x-forwarded-") || PROXY_HEADERS.contains(&name)
+}
+
+const PROXY_HEADERS: [&str; 5] = ["forwarded", "via", "x-real-ip", "true-client-ip", "cf-connecting-ip"];
 
 fn is_trusted(networks: &[IpNetwork], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(address))
@@ -141,7 +178,6 @@ fn valid_host(host: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderName;
     use http::header::HOST;
 
     fn client_and_origin(peer: &str, lines: &[(&'static str, &'static str)]) -> (String, String) {
@@ -152,7 +188,8 @@ mod tests {
         for (name, value) in lines {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let client = ClientInfo::from_request(Some(peer.parse().expect("address")), &headers, &trusted);
+        let client =
+            ClientInfo::from_request(Some(peer.parse().expect("address")), false, &headers, &trusted);
         (client.address.expect("a peer").to_string(), client.origin(headers.get(HOST)))
     }
 
@@ -186,5 +223,47 @@ mod tests {
             let expected = ((*address).to_owned(), (*origin).to_owned());
             assert_eq!(client_and_origin(peer, lines), expected, "{peer} {lines:?}");
         }
+    }
+
+    #[test]
+    fn clients_are_local_only_if_their_address_is_known() {
+        let trusted = [("127.0.0.2", 32), ("10.0.0.0", 8)]
+            .map(|(address, prefix)| IpNetwork { address: address.parse().expect("address"), prefix });
+        for (peer, lines, is_local) in [
+            ("127.0.0.1", &[][..], true),
+            ("::1", &[], true),
+            ("::ffff:127.0.0.1", &[], true),
+            ("9.9.9.9", &[], false),
+            // A proxy that is not in `trusted-proxies`.
+            ("127.0.0.1", &[("x-forwarded-for", "9.9.9.9")], false),
+            ("127.0.0.1", &[("x-forwarded-proto", "https")], false),
+            ("127.0.0.1", &[("x-forwarded-for", "127.0.0.1")], false),
+            ("127.0.0.1", &[("forwarded", "for=127.0.0.1")], false),
+            ("127.0.0.1", &[("via", "1.1 shop")], false),
+            ("127.0.0.1", &[("x-real-ip", "127.0.0.1")], false),
+            ("127.0.0.1", &[("true-client-ip", "9.9.9.9")], false),
+            ("127.0.0.1", &[("cf-connecting-ip", "9.9.9.9")], false),
+            // One that is.
+            ("127.0.0.2", &[], true),
+            ("127.0.0.2", &[("x-forwarded-for", "9.9.9.9")], false),
+            ("127.0.0.2", &[("x-forwarded-for", "127.0.0.1, 9.9.9.9")], false),
+            ("127.0.0.2", &[("x-forwarded-for", "9.9.9.9, 127.0.0.1")], true),
+            ("127.0.0.2", &[("x-forwarded-for", "127.0.0.1"), ("via", "1.1 shop")], true),
+            ("127.0.0.2", &[("x-real-ip", "127.0.0.1")], false),
+            ("127.0.0.2", &[("x-forwarded-proto", "https")], false),
+            ("127.0.0.2", &[("forwarded", "for=unknown")], false),
+            ("127.0.0.2", &[("forwarded", "for=127.0.0.1"), ("x-forwarded-for", "9.9.9.9")], false),
+            // The loopback of another machine.
+            ("10.0.0.1", &[("x-forwarded-for", "127.0.0.1")], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in lines {
+                headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            }
+            let peer_address = Some(peer.parse().expect("address"));
+            let client = ClientInfo::from_request(peer_address, false, &headers, &trusted);
+            assert_eq!(client.is_local(&headers), is_local, "{peer} {lines:?}");
+        }
+        assert!(!ClientInfo::default().is_local(&HeaderMap::new()));
     }
 }

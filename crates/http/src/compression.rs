@@ -23,16 +23,20 @@ impl AcceptedEncodings {
         AcceptedEncodings(headers.get_all(ACCEPT_ENCODING).iter().cloned().collect())
     }
 
-    /// True if gzip (or `*`) has a quality above 0 and at least that of identity.
     pub fn accepts_gzip(&self) -> bool {
+        self.accepts(&["gzip", "x-gzip"])
+    }
+
+    /// True if one of these names of a coding (or `*`) has a quality above 0 and at least that of identity.
+    pub fn accepts(&self, coding: &[&str]) -> bool {
         let quality = |names: &[&str]| {
             let named = |(name, _): &(&str, _)| names.iter().any(|own| own.eq_ignore_ascii_case(name));
             parse_encodings(&self.0)
                 .find(named)
                 .or_else(|| parse_encodings(&self.0).find(|(name, _)| *name == "*"))
         };
-        let gzip = quality(&["gzip", "x-gzip"]).map_or(0, |(_, quality)| quality);
-        gzip > 0 && quality(&["identity"]).is_none_or(|(_, identity)| gzip >= identity)
+        let coded = quality(coding).map_or(0, |(_, quality)| quality);
+        coded > 0 && quality(&["identity"]).is_none_or(|(_, identity)| coded >= identity)
     }
 }
 
@@ -60,7 +64,11 @@ pub async fn compress_response(mut response: Response, accepted: AcceptedEncodin
         return response;
     }
     if !accepted.accepts_gzip() {
-        response.headers_mut().append(VARY, ACCEPT_ENCODING.into());
+        let is_told =
+            response.headers().get_all(VARY).iter().any(|names| *names == *ACCEPT_ENCODING.as_str());
+        if !is_told {
+            response.headers_mut().append(VARY, ACCEPT_ENCODING.into());
+        }
         return response;
     }
     let mut request = Request::new(Body::empty());

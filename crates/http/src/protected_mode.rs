@@ -6,7 +6,13 @@ use arc_swap::ArcSwapOption;
 use http::header::{CACHE_CONTROL, HeaderName, VARY, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use trefoil_engine::Engine;
+
+use crate::response_headers;
+
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+const VARIES_BY_ACTOR: &str = "Authorization, Cookie";
 
 /// Set by whoever loads the application. Without rules it adds nothing.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +36,28 @@ impl ProtectedMode {
     }
 }
 
+/// [`response_headers::with_defaults`] for the application of an engine.
+pub fn defaults_for(engine: &Engine, own: HeaderMap) -> HeaderMap {
+    if engine.access_view().is_some() { with_protection(own) } else { response_headers::with_defaults(own) }
+}
+
+/// [`response_headers::with_defaults`] with what all responses of a protected application have: a clone has no room for more.
+pub fn with_protection(own: HeaderMap) -> HeaderMap {
+    let mut headers = response_headers::with_defaults(own);
+    protect(&mut headers);
+    headers.clone()
+}
+
+fn protect(headers: &mut HeaderMap) {
+    if headers.get_all(VARY).iter().any(|value| value == VARIES_BY_ACTOR) {
+        return;
+    }
+    headers.append(VARY, HeaderValue::from_static(VARIES_BY_ACTOR));
+    if !headers.contains_key(CROSS_ORIGIN_RESOURCE_POLICY) {
+        headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    }
+}
+
 /// How a client proves who it is. Never `Basic`, for which browsers ask people themselves.
 pub(crate) fn challenge(name: &str) -> HeaderValue {
     let is_plain =
@@ -39,18 +67,19 @@ pub(crate) fn challenge(name: &str) -> HeaderValue {
 }
 
 fn add_headers(headers: &mut HeaderMap, status: StatusCode, is_anonymous: bool, challenge: &HeaderValue) {
-    headers.append(VARY, HeaderValue::from_static("Authorization, Cookie"));
-    if !headers.contains_key(CROSS_ORIGIN_RESOURCE_POLICY) {
-        headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
-    }
+    protect(headers);
     if status == StatusCode::UNAUTHORIZED && !headers.contains_key(WWW_AUTHENTICATE) {
         headers.insert(WWW_AUTHENTICATE, challenge.clone());
     }
-    let caching = headers.get(CACHE_CONTROL).map(HeaderValue::as_bytes).unwrap_or_default();
-    // Files of the server itself are the same for everybody.
-    let is_settled = caching == b"no-store" || caching.ends_with(b"immutable");
-    if !is_anonymous && !is_settled {
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if is_anonymous {
+        return;
+    }
+    let private = HeaderValue::from_static("private, no-cache");
+    match headers.get_mut(CACHE_CONTROL) {
+        // Files of the server itself are the same for everybody.
+        Some(caching) if caching == "no-store" || caching.as_bytes().ends_with(b"immutable") => {}
+        Some(caching) => *caching = private,
+        None => drop(headers.insert(CACHE_CONTROL, private)),
     }
 }
 
@@ -87,6 +116,20 @@ mod tests {
             assert_eq!(headers[CROSS_ORIGIN_RESOURCE_POLICY], "same-origin");
             assert!(!headers.contains_key(WWW_AUTHENTICATE));
         }
+    }
+
+    #[test]
+    fn prepared_headers_are_those_that_are_completed() {
+        let mode = ProtectedMode::default();
+        mode.set(Some("Shop"));
+        let own = HeaderMap::from_iter([(VARY, HeaderValue::from_static("accept"))]);
+        let [mut prepared, mut completed] =
+            [with_protection(own.clone()), response_headers::with_defaults(own)];
+        for headers in [&mut prepared, &mut completed] {
+            mode.complete_headers(headers, StatusCode::OK, false);
+        }
+        assert_eq!(prepared, completed);
+        assert_eq!(prepared.get_all(VARY).iter().count(), 2);
     }
 
     #[test]

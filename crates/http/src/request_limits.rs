@@ -27,6 +27,8 @@ use crate::streaming::deadline::RequestTimer;
 pub struct ConnectionInfo {
     /// The other end of the TCP connection.
     pub peer: SocketAddr,
+    /// TLS ends in this server.
+    pub is_encrypted: bool,
     /// When the first byte of the request arrived.
     pub received_at: Instant,
     /// The timer of the connection.
@@ -118,6 +120,13 @@ impl BodyProgress {
     fn set(&self, state: u8) {
         self.0.store(state, Ordering::Relaxed);
     }
+
+    /// Nothing more comes. A body that was too large or broke off is not whole because it has ended.
+    fn end(&self) {
+        if self.get() == BodyProgress::COMING {
+            self.set(BodyProgress::WHOLE);
+        }
+    }
 }
 
 fn meter_body(body: Body, limit: usize, progress: &Arc<BodyProgress>) -> Body {
@@ -142,7 +151,7 @@ impl MeteredBody {
             axum::Error::new("the body is over the limit")
         })?;
         if self.body_has_ended() {
-            self.progress.set(BodyProgress::WHOLE);
+            self.progress.end();
         }
         Ok(())
     }
@@ -168,7 +177,7 @@ impl http_body::Body for MeteredBody {
                 Some(Err(error))
             }
             None => {
-                self.progress.set(BodyProgress::WHOLE);
+                self.progress.end();
                 None
             }
         })
@@ -180,5 +189,29 @@ impl http_body::Body for MeteredBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Body as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn bodies_that_broke_off_stay_broken() {
+        for (parts, expected) in [
+            (vec![Ok("one "), Ok("two")], BodyProgress::WHOLE),
+            (vec![Ok("one "), Err("gone")], BodyProgress::BROKEN),
+            (vec![Ok("one "), Ok("two three four")], BodyProgress::TOO_LARGE),
+            (vec![Ok("one two three"), Ok("four")], BodyProgress::TOO_LARGE),
+        ] {
+            let parts = parts.into_iter().map(|part| part.map(Bytes::from).map_err(axum::Error::new));
+            let body = Body::from_stream(futures_util::stream::iter(parts));
+            let progress = Arc::new(BodyProgress::for_body(&body));
+            let mut body = meter_body(body, 10, &progress);
+            while std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.is_some() {}
+            assert_eq!(progress.get(), expected);
+        }
     }
 }

@@ -6,13 +6,12 @@
 //! process writes. Invariant: a stored response depends only on the data, the schema and its [`CacheKey`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::header::IF_MATCH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use quick_cache::unsync::Cache;
 use quick_cache::{Equivalent, Weighter};
@@ -20,7 +19,7 @@ use quick_cache::{Equivalent, Weighter};
 use trefoil_engine::{DataVersion, Engine};
 
 use crate::monitoring::metrics::Metrics;
-use crate::{etags, response_headers};
+use crate::{etags, protected_mode};
 
 /// Longer requests are not cached.
 const MAX_KEY_BYTES: usize = 16 << 10;
@@ -114,9 +113,8 @@ struct CachedResponse {
 
 impl CachedResponse {
     /// Copies the body, because the buffer it was written into may be many times as large.
-    fn new(headers: &HeaderMap, body: &[u8]) -> CachedResponse {
-        let headers = Arc::new(response_headers::with_defaults(headers.clone()));
-        CachedResponse { headers, body: Bytes::copy_from_slice(body) }
+    fn new(prepared: HeaderMap, body: &[u8]) -> CachedResponse {
+        CachedResponse { headers: Arc::new(prepared), body: Bytes::copy_from_slice(body) }
     }
 
     /// The response, or 304 if the client already has it.
@@ -140,14 +138,6 @@ pub struct ResponseCache {
     capacity: usize,
     hits: Counter,
     generation: RwLock<CacheGeneration>,
-    version_probe: VersionProbe,
-}
-
-/// Lets concurrent requests share one lookup of the data version, if it started after they arrived.
-#[derive(Default)]
-struct VersionProbe {
-    started: AtomicU64,
-    last: Mutex<(u64, Option<DataVersion>)>,
 }
 
 /// The responses of one data version; worthless once the version changes.
@@ -177,7 +167,6 @@ impl ResponseCache {
             capacity,
             hits: metrics.repeated_responses.clone(),
             generation: RwLock::new(CacheGeneration::new(capacity, None)),
-            version_probe: VersionProbe::default(),
         }
     }
 
@@ -186,21 +175,20 @@ impl ResponseCache {
         if self.capacity == 0 { None } else { self.engine.data_version() }
     }
 
-    async fn shared_data_version(&self) -> Option<DataVersion> {
-        let before = self.version_probe.started.load(Ordering::SeqCst);
-        tokio::task::yield_now().await;
-        let mut last = self.version_probe.last.lock();
-        if last.0 <= before {
-            let number = self.version_probe.started.fetch_add(1, Ordering::SeqCst) + 1;
-            *last = (number, self.data_version());
-        }
-        last.1
-    }
-
-    /// The stored response to the same request, if the data has not changed since.
-    pub async fn find(&self, key: &CacheKey<'_>, request_headers: &HeaderMap) -> Option<Response> {
+    /// The stored response to the same request, if the data has not changed since. `known` is the version of the data at
+    /// some time since the request arrived, if that was read already.
+    pub async fn find(
+        &self,
+        key: &CacheKey<'_>,
+        request_headers: &HeaderMap,
+        known: Option<DataVersion>,
+    ) -> Option<Response> {
         let (cached, version) = self.generation.read().get(key)?;
-        if self.shared_data_version().await != Some(version) {
+        let current = match known {
+            Some(known) => Some(known),
+            None => self.engine.shared_data_version().await,
+        };
+        if current != Some(version) {
             return None;
         }
         self.hits.inc();
@@ -221,7 +209,8 @@ impl ResponseCache {
         if body.len() > self.capacity / MAX_ENTRY_DIVISOR {
             return Response::from_parts(head, Body::from(body));
         }
-        let cached = CachedResponse::new(&head.headers, &body);
+        let headers = protected_mode::defaults_for(&self.engine, head.headers.clone());
+        let cached = CachedResponse::new(headers, &body);
         let mut generation = self.generation.write();
         let outdated = generation.insert(key, cached, before);
         // Dropping many responses takes a while, so the lock is released first.
@@ -269,6 +258,7 @@ mod tests {
     use std::hash::BuildHasher;
 
     use super::*;
+    use crate::response_headers;
 
     fn cache_key<'a>(text: &'a str, headers: &'a HeaderMap) -> Option<CacheKey<'a>> {
         CacheKey::new(None, &[b"test", text.as_bytes()], headers, &[http::header::ACCEPT])
@@ -276,7 +266,8 @@ mod tests {
 
     fn put(generation: &mut CacheGeneration, text: &str, bytes: usize, version: i64) {
         let headers = HeaderMap::new();
-        let cached = CachedResponse::new(&headers, &vec![b'x'; bytes]);
+        let cached =
+            CachedResponse::new(response_headers::with_defaults(headers.clone()), &vec![b'x'; bytes]);
         generation.insert(&cache_key(text, &headers).expect("short"), cached, DataVersion([1, version]));
     }
 
@@ -304,10 +295,11 @@ mod tests {
         let mut roomy = Vec::with_capacity(1 << 20);
         roomy.extend_from_slice(b"short");
         let body = Bytes::from(roomy);
-        let cached = CachedResponse::new(&HeaderMap::new(), &body);
+        let prepared = response_headers::with_defaults;
+        let cached = CachedResponse::new(prepared(HeaderMap::new()), &body);
         drop(body);
         let links = HeaderMap::from_iter([(http::header::LINK, HeaderValue::from_static("</users>"))]);
-        let more = CachedResponse::new(&links, b"short").byte_size() - cached.byte_size();
+        let more = CachedResponse::new(prepared(links), b"short").byte_size() - cached.byte_size();
         assert_eq!(more, "link".len() + "</users>".len() + HEADER_OVERHEAD_BYTES);
         assert!(Vec::from(cached.body).capacity() < ENTRY_OVERHEAD_BYTES);
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,16 +11,22 @@ use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
-use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE, ORIGIN};
+use http::header::{
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, STRICT_TRANSPORT_SECURITY,
+};
 use http::{HeaderValue, Method, StatusCode};
 use http_body::Body as _;
+use parking_lot::Mutex;
 use tower::{Layer, ServiceExt, service_fn};
 use tower_http::cors::CorsLayer;
 
 use trefoil_config::Config;
+use trefoil_engine::{ActorIdentity, IdentityCheck};
 
 use crate::assets::is_asset_path;
-use crate::authentication::{ClientAuthenticator, LoggedActor, RequestAuthenticator, WatchedBody};
+use crate::authentication::{
+    ClientAuthenticator, CredentialWatch, KeptRequest, RequestAuthenticator, WatchedBody,
+};
 use crate::client_info::ClientInfo;
 use crate::cross_origin::LoggedOrigins;
 use crate::errors::error_log::LogScope;
@@ -99,8 +106,15 @@ struct ServiceState {
     authenticator: RequestAuthenticator,
     cors: Option<CorsLayer>,
     logged_origins: LoggedOrigins,
+    /// `Strict-Transport-Security`, if it is asked for.
+    hsts: Option<HeaderValue>,
     /// Wrapped in the CSRF check.
     router: Router,
+}
+
+fn hsts_header(max_age: Duration) -> Option<HeaderValue> {
+    let header = format!("max-age={}", max_age.as_secs());
+    (!max_age.is_zero()).then(|| HeaderValue::from_str(&header).expect("digits"))
 }
 
 /// The complete HTTP service; a cheap clone.
@@ -129,6 +143,7 @@ pub fn build_service(
         handlers,
         cors: cross_origin::cors_layer(&config.cors_origins),
         logged_origins: LoggedOrigins::default(),
+        hsts: hsts_header(config.hsts),
         router: cross_origin::refuse_forged_writes(router, &config.cors_origins, checked_in_handler),
     }))
 }
@@ -151,8 +166,10 @@ impl HttpService {
         let state = &self.0;
         let id = RequestId::from_headers(request.headers());
         let trusted = &state.config.trusted_proxies;
-        let mut client = ClientInfo::from_request(Some(connection.peer.ip()), request.headers(), trusted);
+        let peer = Some(connection.peer.ip());
+        let mut client = ClientInfo::from_request(peer, connection.is_encrypted, request.headers(), trusted);
         client.request = Some(id.clone());
+        let hsts = state.hsts.clone().filter(|_| client.secure);
         let mut error_context = ErrorContext::from_request(&request, &client);
         let encodings = compression::AcceptedEncodings::from_headers(request.headers());
         let dispatch = state.dispatch(&request);
@@ -169,14 +186,22 @@ impl HttpService {
         };
         let mut access_log =
             AccessLog::new(&request, connection.received_at, route, &id, &client, &state.metrics);
-        let mut response = state.apply_cors(request, client, connection, dispatch).await;
-        access_log.actor = response.extensions_mut().remove::<LoggedActor>().map(|LoggedActor(actor)| actor);
+        let actor = Mutex::default();
+        let route = RequestRoute { dispatch, actor: &actor };
+        let response = state.apply_cors(request, client, connection, route).await;
+        access_log.actor = actor.into_inner();
+        if access_log.actor.is_some() {
+            error_context.set_identity(access_log.actor.clone());
+        }
         let response = compression::compress_response(response, encodings).await;
         let mut response = state.render_problem(response, &error_context, &id);
         access_log.refusals = response.extensions_mut().remove::<RequestRefusals>();
         let status = response.status();
         etags::mark_encoded_tag(response.headers_mut());
         response_headers::complete_headers(response.headers_mut(), status, &id);
+        if let Some(hsts) = hsts {
+            response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts);
+        }
         let is_anonymous = access_log.actor.is_none();
         state.handlers.protected_mode.complete_headers(response.headers_mut(), status, is_anonymous);
         if state.shutdown.is_draining() {
@@ -191,6 +216,13 @@ enum Dispatch<'f> {
     Resource(RouteInfo),
     Direct(&'f DirectRoute),
     Router(MatchedRoute),
+}
+
+/// Where a request goes.
+struct RequestRoute<'f> {
+    dispatch: Dispatch<'f>,
+    /// Is told who asked, for the log.
+    actor: &'f Mutex<Option<Arc<ActorIdentity>>>,
 }
 
 fn has_no_body(response: &Response) -> bool {
@@ -234,7 +266,7 @@ impl ServiceState {
         request: Request,
         client: ClientInfo,
         connection: ConnectionInfo,
-        dispatch: Dispatch<'_>,
+        route: RequestRoute<'_>,
     ) -> Response {
         // A malformed request has no host to check.
         let request_id = client.request.as_ref();
@@ -250,12 +282,12 @@ impl ServiceState {
         let is_plain = request.method() == Method::OPTIONS
             && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         let Some(cors) = self.cors.as_ref().filter(|_| !is_plain) else {
-            return self.apply_limits(request, client, connection, dispatch).await;
+            return self.apply_limits(request, client, connection, route).await;
         };
-        let mut guarded = Some((client, connection, dispatch));
+        let mut guarded = Some((client, connection, route));
         let service = service_fn(|request| {
-            let (client, connection, dispatch) = guarded.take().expect("a request is answered once");
-            async move { Ok::<_, Infallible>(self.apply_limits(request, client, connection, dispatch).await) }
+            let (client, connection, route) = guarded.take().expect("a request is answered once");
+            async move { Ok::<_, Infallible>(self.apply_limits(request, client, connection, route).await) }
         });
         // Boxed, like all rare branches: the future of a connection is as large as its largest branch.
         match Box::pin(cors.layer(service).oneshot(request)).await {
@@ -269,10 +301,14 @@ impl ServiceState {
         mut request: Request,
         client: ClientInfo,
         mut connection: ConnectionInfo,
-        dispatch: Dispatch<'_>,
+        route: RequestRoute<'_>,
     ) -> Response {
         if let Some(problem) = connection.refusal.take() {
             return problem.into_response();
+        }
+        // What follows compares it with `Origin`, which names the proxy's host.
+        if let Some(host) = client.forwarded_host() {
+            request.headers_mut().insert(HOST, host);
         }
         let is_probe = is_probe(request.uri().path());
         if self.shutdown.is_draining() && !is_probe {
@@ -282,13 +318,7 @@ impl ServiceState {
         let (allowance, verdict) = taken.unzip();
         let mut response = match verdict.unwrap_or(Ok(())) {
             Ok(()) => {
-                // Boxed: an open application does not come here, and a request with a credential has more to do.
-                let run = |request| async move {
-                    if self.needs_no_credential(&request, &dispatch) {
-                        return self.run_handler(request, client, dispatch).await;
-                    }
-                    Box::pin(self.run_authenticated(request, client, dispatch)).await
-                };
+                let run = |request| self.run_for_client(request, client, &route);
                 request_limits::run_limited(&self.config.limits, &connection, request, run).await
             }
             Err(problem) => problem.into_response(),
@@ -299,9 +329,9 @@ impl ServiceState {
         response
     }
 
-    /// Whether nobody asks who makes the request: all may have what it asks for.
+    /// Whether nobody asks who makes the request: it does not say, or all may have what it asks for.
     fn needs_no_credential(&self, request: &Request, dispatch: &Dispatch<'_>) -> bool {
-        if !self.authenticator.is_protected() {
+        if !self.authenticator.is_protected() || !self.authenticator.is_concerned(request.headers()) {
             return true;
         }
         let path = request.uri().path();
@@ -312,11 +342,62 @@ impl ServiceState {
         }
     }
 
+    /// Answers for whom the credential proves, if there is one that counts.
+    async fn run_for_client(
+        &self,
+        request: Request,
+        mut client: ClientInfo,
+        route: &RequestRoute<'_>,
+    ) -> Response {
+        let mut watch = None;
+        if !self.needs_no_credential(&request, &route.dispatch) {
+            if !self.authenticator.may_presume(request.headers()) {
+                return Box::pin(self.run_authenticated(request, client, route)).await;
+            }
+            let (method, headers) = (request.method(), request.headers());
+            watch = match self.authenticator.presume(method, headers, &mut client).await {
+                Ok(watch) => watch,
+                Err(problem) => return problem.into_response(),
+            };
+            // Boxed, unlike what is ready to be answered: it needs much more memory.
+            if let Some(check) = client.check.clone() {
+                return Box::pin(self.run_presumed(request, client, route, (watch, check))).await;
+            }
+        }
+        self.run_identified(request, client, route, watch).await
+    }
+
+    /// Answers for whom the credential proved before, while the store is asked whether it still does. What was read meanwhile
+    /// is only given to them if so, and nothing is written before: else the reading ends at once, and the request is answered
+    /// anew.
+    async fn run_presumed(
+        &self,
+        request: Request,
+        client: ClientInfo,
+        route: &RequestRoute<'_>,
+        (watch, check): (Option<CredentialWatch>, IdentityCheck),
+    ) -> Response {
+        let kept = match KeptRequest::new(request) {
+            Ok(kept) => kept,
+            Err(request) => return self.run_authenticated(*request, client, route).await,
+        };
+        let answering = self.run_identified(kept.request(), client.clone(), route, watch);
+        // Pinned in this statement only: what answers the wrong one is gone, with what it holds, before the next begins.
+        let confirmed = check.confirmed(pin!(answering)).await;
+        match confirmed {
+            Some(response) => response,
+            None => {
+                *route.actor.lock() = None;
+                self.run_authenticated(kept.into_request(), client, route).await
+            }
+        }
+    }
+
     async fn run_authenticated(
         &self,
         request: Request,
         mut client: ClientInfo,
-        dispatch: Dispatch<'_>,
+        route: &RequestRoute<'_>,
     ) -> Response {
         let (mut head, body) = request.into_parts();
         let authenticated =
@@ -325,10 +406,20 @@ impl ServiceState {
             Ok(watch) => watch,
             Err(problem) => return problem.into_response(),
         };
-        let actor = client.identity.clone().map(LoggedActor);
-        let mut response = self.run_handler(Request::from_parts(head, body), client, dispatch).await;
-        if let Some(actor) = actor {
-            response.extensions_mut().insert(actor);
+        self.run_identified(Request::from_parts(head, body), client, route, watch).await
+    }
+
+    async fn run_identified(
+        &self,
+        request: Request,
+        client: ClientInfo,
+        route: &RequestRoute<'_>,
+        watch: Option<CredentialWatch>,
+    ) -> Response {
+        let actor = client.identity.clone();
+        let response = self.run_handler(request, client, &route.dispatch).await;
+        if actor.is_some() {
+            *route.actor.lock() = actor;
         }
         match watch {
             Some(watch) => WatchedBody::of_response(response, watch),
@@ -341,7 +432,7 @@ impl ServiceState {
         &self,
         mut request: Request,
         client: ClientInfo,
-        dispatch: Dispatch<'_>,
+        dispatch: &Dispatch<'_>,
     ) -> Response {
         match dispatch {
             Dispatch::Resource(_) if cross_origin::needs_no_csrf_check(&request) => {

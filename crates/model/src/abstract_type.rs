@@ -2,7 +2,7 @@
 
 use apollo_compiler::schema::ExtendedType;
 
-use crate::{Argument, Model, RecordTypeId, RootKind};
+use crate::{Argument, Model, RecordTypeId, RootType};
 
 impl Model {
     /// True for an interface or a union.
@@ -51,7 +51,7 @@ impl Model {
         let id_type = self.schema.get_interface("Node").and_then(|node| node.fields.get("id"));
         let has_id = id_type.is_some_and(|field| field.ty.to_string() == "ID!");
         let is_id = |argument: &Argument| argument.name == "id" && argument.ty.to_string() == "ID!";
-        let root = self.find_root_field(RootKind::Query, "node");
+        let root = self.find_root_field(RootType::Query, "node");
         let has_query = root.is_some_and(|root| {
             root.ty.inner_name() == "Node" && !root.ty.is_list() && root.arguments.iter().any(is_id)
         });

@@ -47,6 +47,32 @@ impl Model {
             && object.fields.values().all(|field| fits(field))
     }
 
+    /// What a document selects of a type of groups to have these measures, such as `sum(total)`, and those of them that
+    /// the type has no field for.
+    pub fn group_selection<'m>(&self, type_name: &str, measures: &[&'m str]) -> (String, Vec<&'m str>) {
+        let object = self.schema.get_object(type_name);
+        let has = |name: &str| object.is_some_and(|object| object.fields.contains_key(name));
+        let (mut parts, mut missing) = (Vec::<(&str, Vec<&str>)>::new(), Vec::new());
+        for measure in measures.iter().filter(|measure| **measure != "count") {
+            let call = measure.split_once('(').and_then(|(name, rest)| Some((name, rest.strip_suffix(')')?)));
+            let known = call.filter(|(name, field)| {
+                let part = object.and_then(|object| object.fields.get(*name));
+                let inner = part.and_then(|part| self.schema.get_object(part.ty.inner_named_type()));
+                inner.is_some_and(|inner| inner.fields.contains_key(*field))
+            });
+            match known {
+                None => missing.push(*measure),
+                Some((name, field)) => match parts.iter_mut().find(|(part, _)| *part == name) {
+                    Some((_, fields)) => fields.push(field),
+                    None => parts.push((name, vec![field])),
+                },
+            }
+        }
+        let plain = ["key", "count"].into_iter().filter(|name| has(name)).map(str::to_owned);
+        let parts = parts.into_iter().map(|(name, fields)| format!("{name} {{ {} }}", fields.join(" ")));
+        (format!("{{ {} }}", plain.chain(parts).collect::<Vec<_>>().join(" ")), missing)
+    }
+
     /// What a field that is not stored says about related records of its own record.
     pub fn relation_summary(&self, owner: &RecordType, name: &str) -> Option<RelationSummary> {
         let field = self.schema.get_object(&owner.name)?.fields.get(name)?;

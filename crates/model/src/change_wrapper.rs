@@ -4,7 +4,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::schema::ObjectType;
 
 use crate::sdl::root_fields::root_types;
-use crate::{Model, RecordTypeId, RootKind};
+use crate::{Model, RecordTypeId, RootType};
 
 /// What a field of a change holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Model {
     /// True if a subscription tells which fields of a record were changed.
     pub fn tells_changed_fields(&self, record: RecordTypeId) -> bool {
         let mut subscriptions =
-            self.root_fields.iter().filter(|root| root.root_kind == RootKind::Subscription);
+            self.root_fields.iter().filter(|root| root.root_kind == RootType::Subscription);
         subscriptions.any(|root| {
             let ty = root.ty.inner_name();
             self.change_record(ty) == Some(record) && self.change_part(ty, "changed").is_some()
@@ -67,7 +67,7 @@ pub(crate) fn changed_type<'s>(schema: &'s Schema, object: &'s ObjectType) -> Op
 }
 
 fn is_subscribed(schema: &Schema, type_name: &str) -> bool {
-    let subscriptions = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Subscription);
+    let subscriptions = root_types(schema).into_iter().filter(|(root, _)| *root == RootType::Subscription);
     let mut fields = subscriptions
         .filter_map(|(_, name)| schema.get_object(name))
         .flat_map(|subscription| subscription.fields.values());

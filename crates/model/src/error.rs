@@ -50,7 +50,7 @@ pub enum Error {
     /// Undone, or not begun, because another operation of the same transaction failed.
     RolledBack,
     /// A bug or failure of the server. The cause is logged once and never shown to a caller.
-    Internal { cause: Cause },
+    Internal { cause: ErrorSource },
     /// An error of a registered resolver, with its own code.
     Resolver { message: String, code: String },
     /// Changes after an event id are not available: no longer kept, or the id was never issued.
@@ -79,24 +79,24 @@ impl fmt::Display for MissingItem {
 /// chain of sources in one line, for the log only. The inner box keeps `Error` one pointer smaller than a fat `Arc`
 /// would.
 #[derive(Debug, Clone)]
-pub struct Cause(Arc<Box<dyn std::error::Error + Send + Sync>>);
+pub struct ErrorSource(Arc<Box<dyn std::error::Error + Send + Sync>>);
 
-impl Cause {
-    pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Cause {
-        Cause(Arc::new(cause.into()))
+impl ErrorSource {
+    pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ErrorSource {
+        ErrorSource(Arc::new(cause.into()))
     }
 }
 
 /// Equal only if it is the same error instance, not one with the same text.
-impl PartialEq for Cause {
-    fn eq(&self, other: &Cause) -> bool {
+impl PartialEq for ErrorSource {
+    fn eq(&self, other: &ErrorSource) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Cause {}
+impl Eq for ErrorSource {}
 
-impl fmt::Display for Cause {
+impl fmt::Display for ErrorSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&error_chain(&**self.0))
     }
@@ -155,7 +155,7 @@ impl Violation {
 impl Error {
     /// An internal error, from an error or a text.
     pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Error::Internal { cause: Cause::new(cause) }
+        Error::Internal { cause: ErrorSource::new(cause) }
     }
 
     /// A missing thing, described in words.
@@ -165,10 +165,10 @@ impl Error {
 
     /// For the log and the command line: the cause where there is one. Never for a client.
     pub fn full_text(&self) -> String {
-        self.cause().map_or_else(|| self.to_string(), Cause::to_string)
+        self.cause().map_or_else(|| self.to_string(), ErrorSource::to_string)
     }
 
-    pub fn cause(&self) -> Option<&Cause> {
+    pub fn cause(&self) -> Option<&ErrorSource> {
         match self {
             Error::Internal { cause } => Some(cause),
             Error::NotFound { .. }

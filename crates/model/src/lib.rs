@@ -220,28 +220,28 @@ pub struct EmbeddedType {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RootKind {
+pub enum RootType {
     Query,
     Mutation,
     Subscription,
 }
 
-impl RootKind {
+impl RootType {
     /// The name of the root type, unless the schema says another.
     pub fn default_name(self) -> &'static str {
         match self {
-            RootKind::Query => "Query",
-            RootKind::Mutation => "Mutation",
-            RootKind::Subscription => "Subscription",
+            RootType::Query => "Query",
+            RootType::Mutation => "Mutation",
+            RootType::Subscription => "Subscription",
         }
     }
 
     /// The word that begins an operation of a document.
     pub fn keyword(self) -> &'static str {
         match self {
-            RootKind::Query => "query",
-            RootKind::Mutation => "mutation",
-            RootKind::Subscription => "subscription",
+            RootType::Query => "query",
+            RootType::Mutation => "mutation",
+            RootType::Subscription => "subscription",
         }
     }
 }
@@ -249,7 +249,7 @@ impl RootKind {
 /// A field of Query, Mutation or Subscription.
 #[derive(Debug)]
 pub struct RootField {
-    pub root_kind: RootKind,
+    pub root_kind: RootType,
     pub name: String,
     pub arguments: Vec<Argument>,
     pub ty: TypeRef,
@@ -331,7 +331,7 @@ impl Model {
         self.records.iter().position(|record| record.name == name).map(RecordTypeId)
     }
 
-    pub fn find_root_field(&self, root: RootKind, name: &str) -> Option<&RootField> {
+    pub fn find_root_field(&self, root: RootType, name: &str) -> Option<&RootField> {
         self.root_fields.iter().find(|field| field.root_kind == root && field.name == name)
     }
 

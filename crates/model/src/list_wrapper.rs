@@ -52,8 +52,16 @@ pub enum PagePart {
 }
 
 /// Names of the number of all records.
-const TOTAL_NAMES: [&str; 6] =
-    ["total_count", "total", "count", "total_elements", "total_items", "total_records"];
+const TOTAL_NAMES: [&str; 8] = [
+    "total_count",
+    "total",
+    "count",
+    "elements",
+    "total_elements",
+    "total_items",
+    "total_records",
+    "total_results",
+];
 
 impl Model {
     /// The record type whose records the type wraps, or `None` if it is neither a connection nor a page.
@@ -146,7 +154,7 @@ impl Model {
     /// The one list of records of a type that holds no other record. One of several types counts if there is no other.
     fn page_list(&self, type_name: &str) -> Option<(&str, &str)> {
         let ExtendedType::Object(object) = self.schema.types.get(type_name)? else { return None };
-        if self.find_record(type_name).is_some() {
+        if self.find_record(type_name).is_some() || self.is_graph(type_name) {
             return None;
         }
         let only = |is_kind: &dyn Fn(&str) -> bool| {
@@ -160,6 +168,13 @@ impl Model {
         };
         let of_records = only(&|name| self.find_record(name).is_some());
         of_records.or_else(|| only(&|name| self.abstract_records(name).is_some())).flatten()
+    }
+
+    /// True for `{ nodes edges }` whose edges lead from one node to another: they are no edges of a connection.
+    fn is_graph(&self, type_name: &str) -> bool {
+        let edges = self.field_type(type_name, "edges").filter(|ty| ty.is_list());
+        let edge = edges.and_then(|ty| self.schema.get_object(ty.inner_named_type()));
+        edge.is_some_and(|edge| !edge.fields.contains_key("node") && self.find_record(&edge.name).is_none())
     }
 
     /// True for numbers, and for scalars that we do not know.

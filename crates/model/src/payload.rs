@@ -123,6 +123,7 @@ impl Model {
 
     fn value_object(&self, type_name: &str) -> Option<&ObjectType> {
         match self.schema.types.get(type_name)? {
+            ExtendedType::Object(object) if is_bare_result(object) => Some(object),
             ExtendedType::Object(object) if self.find_record(type_name).is_none() => Some(object),
             ExtendedType::Object(_)
             | ExtendedType::Scalar(_)
@@ -151,9 +152,7 @@ impl Model {
             }
             ("String", "message" | "msg" | "status") => Some(PayloadPart::Message),
             ("Int", "code" | "status" | "status_code") => Some(PayloadPart::Code),
-            ("Int", words) if words.ends_with("count") || words == "affected_rows" => {
-                Some(PayloadPart::Count)
-            }
+            ("Int", words) if counts_written(words) => Some(PayloadPart::Count),
             // One that may be null is that of an error.
             ("String", "code" | "status_code") if field.ty.is_non_null() => {
                 says_result(object).then_some(PayloadPart::CodeText)
@@ -172,6 +171,14 @@ impl Model {
     }
 }
 
+/// `count`, `deletedCount`, `affectedRows`: how many records were written. `itemCount` is how many there are.
+fn counts_written(words: &str) -> bool {
+    let verb = words.strip_suffix("_count").or_else(|| words.strip_suffix("_rows"));
+    let is_verb = |word: &str| matches!(word, "create" | "delete" | "insert" | "remove" | "update");
+    let is_deed = |words: &str| words.ends_with("ed") || is_verb(words);
+    words == "count" || verb.is_some_and(is_deed)
+}
+
 /// True if the noun is that of the written record: `book` or `deleted_book` in `DeleteBookPayload`.
 fn is_noun_of_payload(type_name: &str, noun: &str) -> bool {
     let noun =
@@ -184,6 +191,13 @@ fn says_result(object: &ObjectType) -> bool {
     let is_result =
         |name: &str| matches!(snake_words(name).as_str(), "success" | "ok" | "message" | "errors");
     is_payload_name(&object.name) || object.fields.keys().any(|name| is_result(name))
+}
+
+/// `BookDeleteResult { id }` tells of a book, though such a type could be one of records.
+fn is_bare_result(object: &ObjectType) -> bool {
+    let is_id = object.fields.len() == 1 && object.fields.contains_key("id");
+    let says_deed = |word: &str| matches!(word, "delete" | "deleted" | "remove" | "removed");
+    is_id && is_payload_name(&object.name) && snake_words(&object.name).split('_').any(says_deed)
 }
 
 /// `DeleteBookPayload`, `MemberCreationMessage`: a type that is the result of an operation by its name.

@@ -97,8 +97,8 @@ impl Scalar {
             "decimal" | "bigdecimal" | "numeric" => Some(Scalar::Decimal),
             "date" | "localdate" | "isodate" | "graphqldate" | "awsdate" => Some(Scalar::Date),
             "datetime" | "time" | "instant" | "localdatetime" | "offsetdatetime" | "zoneddatetime"
-            | "timestamp" | "timestamptz" | "isodatetime" | "iso8601datetime" | "graphqldatetime"
-            | "awsdatetime" => Some(Scalar::DateTime),
+            | "timestamp" | "timestamptz" | "isodatetime" | "datetimeiso" | "iso8601datetime"
+            | "graphqldatetime" | "awsdatetime" => Some(Scalar::DateTime),
             "uuid" | "guid" => Some(Scalar::Uuid),
             "url" | "uri" | "awsurl" => Some(Scalar::Url),
             "email" | "emailaddress" | "awsemail" => Some(Scalar::Email),

@@ -6,13 +6,13 @@ use axum::extract::Path;
 use axum::response::IntoResponse;
 use http::HeaderMap;
 
-use trefoil_http::assets::{AssetFolder, ICON_TYPE, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, plain_asset};
+use trefoil_http::assets::{AssetFolder, ICON_TYPE, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, embedded_asset};
 use trefoil_http::routing::RouteTable;
 
 static ASSET_FILES: [StaticAsset; 3] = [
-    plain_asset!("{{css}}", "app", "css", STYLE_TYPE),
-    plain_asset!("{{js}}", "live", "js", SCRIPT_TYPE),
-    plain_asset!("{{icon}}", "icon", "svg", ICON_TYPE),
+    embedded_asset!("{{css}}", "app", "css", STYLE_TYPE),
+    embedded_asset!("{{js}}", "live", "js", SCRIPT_TYPE),
+    embedded_asset!("{{icon}}", "icon", "svg", ICON_TYPE),
 ];
 
 pub(crate) static ASSETS: LazyLock<AssetFolder> =

@@ -13,14 +13,14 @@ use trefoil_engine::{
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::access::AccessAction;
-use trefoil_model::{RecordTypeId, RootKind};
+use trefoil_model::{RecordTypeId, RootType};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::Collection;
 
 use crate::Pages;
 use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
-use crate::multi_read::read_snapshot;
 use crate::phrases::{MAX_COUNT, bounded_count};
+use crate::snapshot_reads::read_snapshot;
 use crate::template_data::{HomeView, PageHead, ResourceCard, ShellExample};
 
 /// The page is shown without counts if the store does not respond within this time.
@@ -114,7 +114,7 @@ fn example_query(resources: &ServedResources) -> Option<String> {
     let model = resources.engine.model();
     model.root_fields.iter().zip(resources.engine.bindings()).find_map(|(root, binding)| match binding {
         ResolverBinding::Builtin(builtin)
-            if root.root_kind == RootKind::Query
+            if root.root_kind == RootType::Query
                 && builtin.verb == OperationVerb::List
                 && resources.engine.may_run(builtin.verb, builtin.record)
                 && builtin.result_shape == ResultShape::List

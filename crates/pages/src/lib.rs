@@ -18,7 +18,7 @@ mod labels;
 mod phrases;
 
 // The results of several operations from one snapshot.
-mod multi_read;
+mod snapshot_reads;
 
 // The selection behind some fields of a record, and their display.
 mod record_reading;

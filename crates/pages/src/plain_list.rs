@@ -24,10 +24,10 @@ use crate::flash::{self, FlashKind};
 use crate::form::errors::capitalize;
 use crate::form::keys;
 use crate::labels::path_heading;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::phrases::{counted_noun, cut_text, group_thousands};
+use crate::snapshot_reads::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::template_data::{
-    ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListView,
+    ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListPage,
 };
 
 /// Characters of a value that are shown.
@@ -115,7 +115,7 @@ impl Pages {
         let base_url =
             if is_default_size { format!("{}?", list.path) } else { format!("{}?size={size}&", list.path) };
         let last = length.unsigned_abs().div_ceil(size.unsigned_abs().max(1)) as i64;
-        let content = PlainListView {
+        let content = PlainListPage {
             heading: path_heading(&list.name),
             caption: values_caption(index, values.len(), length),
             empty: empty_view(&base_url, page, last),

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::etags;
-use trefoil_model::error::Cause;
+use trefoil_model::error::ErrorSource;
 
 use crate::template_data::{PageHead, PageLink};
 use crate::templates::{TemplateError, ViewTemplates};
@@ -90,5 +90,5 @@ impl PageHead {
 pub fn template_problem(broken: TemplateError) -> Problem {
     let detail = format!("cannot render the template: {broken}");
     let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail.as_str());
-    Problem { cause: Some(Cause::new(detail)), ..problem.with_format(ErrorFormat::Html) }
+    Problem { cause: Some(ErrorSource::new(detail)), ..problem.with_format(ErrorFormat::Html) }
 }

@@ -437,7 +437,7 @@ pub struct ResourceCard {
 
 /// `plain.html`: a plain list; `plain` in the template.
 #[derive(Debug, Serialize)]
-pub struct PlainListView {
+pub struct PlainListPage {
     pub heading: String,
     pub caption: String,
     pub values: Vec<IndexedValue>,

@@ -53,7 +53,7 @@ fn matching_conditions(request: &ResourceRequest<'_>) -> Result<Vec<Condition>, 
     let ListQuery { listing, all_records, .. } =
         request.parse_query(request.collection.record, ParamSet::Conditions)?;
     let refuse = |message: &str| Err(query_problem(Error::invalid("all", "REQUIRED", message)));
-    match (listing.conditions.is_empty(), all_records) {
+    match (listing.conditions.iter().all(Condition::says_nothing), all_records) {
         (true, false) => refuse("this would reach all records: add a condition, or `all=true`"),
         (false, true) => refuse("`all=true` is for a request without conditions"),
         (true, true) | (false, false) => Ok(listing.conditions),

@@ -213,7 +213,7 @@ impl ChangeStream {
 
     async fn encode_changes(&mut self, batch: &ChangeBatch) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        let seen = self.engine.seen_changes(self.record, batch).await?;
+        let seen = self.engine.visible_changes(self.record, batch).await?;
         for change in seen.iter().filter(|change| self.is_relevant(change)) {
             let head = format!(
                 "event: {}\nid: {}\ndata: ",

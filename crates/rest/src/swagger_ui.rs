@@ -8,19 +8,17 @@ use http::header::{ACCEPT, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue};
 use xxhash_rust::xxh3::xxh3_128;
 
-use trefoil_http::assets::{
-    AssetFolder, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, compressed_asset, plain_asset,
-};
+use trefoil_http::assets::{AssetFolder, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, embedded_asset};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::etags;
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
 use trefoil_http::routing::RouteTable;
 
 static FILES: [StaticAsset; 4] = [
-    compressed_asset!("{{swagger-js}}", "swagger-ui", "js", SCRIPT_TYPE),
-    compressed_asset!("{{swagger-css}}", "swagger-ui", "css", STYLE_TYPE),
-    plain_asset!("{{init-js}}", "docs-init", "js", SCRIPT_TYPE),
-    plain_asset!("{{page-css}}", "docs-page", "css", STYLE_TYPE),
+    embedded_asset!("{{swagger-js}}", "swagger-ui", "js", SCRIPT_TYPE),
+    embedded_asset!("{{swagger-css}}", "swagger-ui", "css", STYLE_TYPE),
+    embedded_asset!("{{init-js}}", "docs-init", "js", SCRIPT_TYPE),
+    embedded_asset!("{{page-css}}", "docs-page", "css", STYLE_TYPE),
 ];
 
 static ASSETS: LazyLock<AssetFolder> = LazyLock::new(|| AssetFolder::new("/_/docs/", &FILES));

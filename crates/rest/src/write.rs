@@ -170,7 +170,11 @@ pub fn checked_operation(
 ) -> Result<Operation> {
     let model = request.resources.engine.model();
     let (input, mut violations) = field_values::resolve_object(model, request.record(), object, mode);
-    let operation = operation(input.fields).with_related(input.related);
+    let operation = operation(input.fields);
+    if !operation.takes_related() {
+        violations.extend(input.related.iter().map(|related| related.unsupported(request.record())));
+    }
+    let operation = operation.with_related(input.related);
     if violations.is_empty() {
         return Ok(operation);
     }

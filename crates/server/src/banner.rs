@@ -26,7 +26,7 @@ pub async fn show_banner(
     addresses: &[SocketAddr],
     unreadable: &UnreadableTables,
 ) {
-    let url = listen::server_url(addresses);
+    let url = listen::server_url(addresses, config.is_encrypted());
     let access = access_text(engine);
     if let Some(address) = addresses.iter().find(|address| listen::is_reachable(&[**address]))
         && access.is_none()

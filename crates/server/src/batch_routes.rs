@@ -2,11 +2,11 @@
 
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 
-use trefoil_engine::{TransactionEnd, TransactionResult};
+use trefoil_engine::{AskedWrites, Engine, TransactionEnd, TransactionResult};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::idempotency::{self, IDEMPOTENCY_KEY};
@@ -15,7 +15,7 @@ use trefoil_resources::ServedResources;
 use trefoil_resources::collection::SubPath;
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::mark_replayed;
-use trefoil_rest::batch::{BATCH_PATH, BatchRequest, BatchResult, ResultBudget, results_json};
+use trefoil_rest::batch::{BATCH_PATH, BatchRequest, BatchResult, ResultBudget, at_index, results_json};
 use trefoil_rest::plain_lists;
 
 use crate::resource_router::{MatchedResource, ResourceState};
@@ -47,8 +47,48 @@ impl ResourceState {
         };
         match catalog.engine.run_in_transaction(key, work).await? {
             TransactionResult::Ended(answer) => Ok(json_response(answer?, false)),
-            TransactionResult::Replayed(answer) => Ok(json_response(answer, true)),
+            TransactionResult::Replayed(answer) => {
+                if catalog.engine.access_view().is_some() {
+                    self.ask_again(catalog, &batch, &answer, client).await?;
+                }
+                Ok(json_response(answer, true))
+            }
         }
+    }
+
+    /// Refuses a batch that was answered before, if its actor could not do now what it asks for, or if that cannot be told.
+    /// What it expected of versions was so when it was answered.
+    async fn ask_again(
+        &self,
+        catalog: &ServedResources,
+        batch: &BatchRequest,
+        answer: &[u8],
+        client: &ClientInfo,
+    ) -> Result<(), Problem> {
+        let results = BatchResult::stored(answer)?;
+        let asked = AskedWrites::default();
+        let asking = |engine: Engine| catalog.with_engine(engine.asking_again(&asked));
+        let (resources, all) = (asking(catalog.engine.clone()), asking(catalog.engine.as_operator()));
+        for (index, item) in batch.items.iter().enumerate() {
+            // What it refers to is in the answer.
+            let (mut head, body) =
+                item.resolve(index, &results).map_err(|problem| problem.at_index(index))?;
+            [IF_MATCH, IF_NONE_MATCH].iter().for_each(|name| drop(head.headers.remove(name)));
+            let ended = async |resources: &ServedResources| {
+                let reply = self.run_item(resources, head.clone(), body.clone(), client).await;
+                AskedEnd::new(&reply, &asked)
+            };
+            match ended(&resources).await {
+                AskedEnd::Allowed => {}
+                AskedEnd::Refused(problem) => return Err(at_index(problem, index)),
+                AskedEnd::Missing(problem) => match ended(&all).await {
+                    // A record that is gone has no rules.
+                    AskedEnd::Missing(_) => {}
+                    AskedEnd::Allowed | AskedEnd::Refused(_) => return Err(at_index(problem, index)),
+                },
+            }
+        }
+        Ok(())
     }
 
     /// The results of all requests, or the problem of the first that failed.
@@ -123,6 +163,28 @@ impl ResourceState {
                 Problem::new(StatusCode::NOT_FOUND, "NOT_FOUND", detail).into_response()
             }
         }
+    }
+}
+
+/// How a request of a batch ended that was asked about again.
+enum AskedEnd {
+    /// It was answered, or its write would be allowed.
+    Allowed,
+    /// There is no such record in sight.
+    Missing(Problem),
+    Refused(Problem),
+}
+
+impl AskedEnd {
+    fn new(reply: &Response, asked: &AskedWrites) -> AskedEnd {
+        let status = reply.status();
+        let is_failure = status.is_client_error() || status.is_server_error();
+        if asked.take_allowed() || !is_failure {
+            return AskedEnd::Allowed;
+        }
+        let problem = reply.extensions().get::<Problem>().cloned();
+        let problem = problem.unwrap_or_else(|| Problem::from_status(status));
+        if status == StatusCode::NOT_FOUND { AskedEnd::Missing(problem) } else { AskedEnd::Refused(problem) }
     }
 }
 

@@ -1,6 +1,7 @@
-//! Notices changes in the application folder by polling it every half second.
+//! Notices changes in the application folder, or of single files, by polling them every half second.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -8,22 +9,25 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Path, time and size of every relevant file. Polled, because notification services miss changes on network and
 /// container mounts, and a folder of schema files is small.
 #[derive(Debug, PartialEq, Eq, Default)]
-struct FolderSnapshot(Vec<(PathBuf, Option<SystemTime>, u64)>);
+struct FileSnapshot(Vec<(PathBuf, Option<SystemTime>, u64)>);
 
-impl FolderSnapshot {
-    fn take(folder: &Path) -> FolderSnapshot {
-        let mut snapshot = FolderSnapshot::default();
-        snapshot.add_folder(&folder.join("graphql"), 0);
-        snapshot.add_folder(&folder.join("views"), 0);
-        snapshot.add_file(folder.join("trefoil.toml"));
+impl FileSnapshot {
+    fn take(watched: &[WatchedPath]) -> FileSnapshot {
+        let mut snapshot = FileSnapshot::default();
+        for path in watched {
+            match path {
+                WatchedPath::Folder(folder) => snapshot.add_folder(folder, 0),
+                WatchedPath::File(file) => snapshot.add_file(file.clone()),
+            }
+        }
         snapshot.0.sort();
         snapshot
     }
 
     /// Takes a snapshot on a thread that may block.
-    async fn take_blocking(folder: &Path) -> FolderSnapshot {
-        let folder = folder.to_owned();
-        tokio::task::spawn_blocking(move || FolderSnapshot::take(&folder)).await.unwrap_or_default()
+    async fn take_blocking(watched: &Arc<[WatchedPath]>) -> FileSnapshot {
+        let watched = watched.clone();
+        tokio::task::spawn_blocking(move || FileSnapshot::take(&watched)).await.unwrap_or_default()
     }
 
     fn add_folder(&mut self, folder: &Path, depth: usize) {
@@ -49,27 +53,43 @@ impl FolderSnapshot {
 }
 
 /// Waits for changes, one after the other.
-pub struct FolderWatcher {
-    folder: PathBuf,
-    last_snapshot: FolderSnapshot,
+pub struct FileWatcher {
+    watched: Arc<[WatchedPath]>,
+    last_snapshot: FileSnapshot,
 }
 
-impl FolderWatcher {
-    pub fn new(folder: &Path) -> FolderWatcher {
-        FolderWatcher { folder: folder.to_owned(), last_snapshot: FolderSnapshot::take(folder) }
+enum WatchedPath {
+    /// With all that is in it.
+    Folder(PathBuf),
+    File(PathBuf),
+}
+
+impl FileWatcher {
+    /// Watches what the server reads in an application folder.
+    pub fn of_application(folder: &Path) -> FileWatcher {
+        FileWatcher::new([
+            WatchedPath::Folder(folder.join("graphql")),
+            WatchedPath::Folder(folder.join("views")),
+            WatchedPath::File(folder.join("trefoil.toml")),
+        ])
     }
 
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn of_files(files: [PathBuf; 2]) -> FileWatcher {
+        FileWatcher::new(files.map(WatchedPath::File))
+    }
+
+    fn new<const COUNT: usize>(watched: [WatchedPath; COUNT]) -> FileWatcher {
+        let watched: Arc<[WatchedPath]> = Arc::new(watched);
+        FileWatcher { last_snapshot: FileSnapshot::take(&watched), watched }
     }
 
     /// Returns when something changed and then stayed the same for one interval, so that half-written files are not
     /// read.
     pub async fn wait_for_change(&mut self) {
-        let mut last = FolderSnapshot::take_blocking(&self.folder).await;
+        let mut last = FileSnapshot::take_blocking(&self.watched).await;
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
-            let now = FolderSnapshot::take_blocking(&self.folder).await;
+            let now = FileSnapshot::take_blocking(&self.watched).await;
             if now != self.last_snapshot && now == last {
                 self.last_snapshot = now;
                 return;

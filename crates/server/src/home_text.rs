@@ -7,12 +7,14 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use trefoil_http::etags;
 
-/// `declared` lists the paths of the application and what is there.
+/// `declared` lists the paths of the application and what is there. `shows_metrics` to who may see them.
 pub fn home_text<'a>(
     request_headers: &HeaderMap,
     name: &str,
+    shows_metrics: bool,
     declared: impl Iterator<Item = &'a (String, &'static str)>,
 ) -> Response {
+    let metrics = if shows_metrics { "/metrics                   metrics for Prometheus\n" } else { "" };
     let server_paths = format!(
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
@@ -21,7 +23,7 @@ pub fn home_text<'a>(
          /docs                      the REST API as a page to try out\n\
          /health/live               liveness\n\
          /health/ready              readiness\n\
-         /metrics                   metrics for Prometheus\n"
+         {metrics}"
     );
     let lines = declared.map(|(path, what)| format!("{path:<26} {what}\n"));
     let text = server_paths + &lines.collect::<String>();

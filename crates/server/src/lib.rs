@@ -3,7 +3,7 @@
 //! The command line uses it, and programs that embed Trefoil.
 
 // Starting: the builder, the steps of a start and its errors.
-pub mod embed;
+pub mod server_builder;
 
 pub mod lifecycle;
 
@@ -14,7 +14,7 @@ mod open_store;
 mod start_error;
 mod unreadable_tables;
 
-// Serving: listeners, HTTP/1 connections, and the routes of REST and pages.
+// Serving: listeners, TLS, HTTP/1 connections, and the routes of REST and pages.
 pub mod listen;
 
 pub mod http1;
@@ -22,9 +22,9 @@ pub mod http1;
 // Who asks.
 mod authentication;
 
-mod batch_routes;
 #[cfg(test)]
-mod face_tests;
+mod access_tests;
+mod batch_routes;
 mod home_text;
 mod record_routes;
 mod resource_router;

@@ -21,8 +21,9 @@ use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
 use trefoil_sql::{DataLock, SqlStore, SqliteOptions, transfer};
 
 use crate::authentication::{ApplicationCredentials, ServerAuthenticator};
-use crate::file_watch::FolderWatcher;
+use crate::file_watch::FileWatcher;
 use crate::http1::connection;
+use crate::listen::tls::TlsTerminator;
 use crate::load_application::{LoadedApplication, load_application};
 use crate::resource_router::{ResourceRouter, ResourceState};
 use crate::signals::TerminationSignals;
@@ -40,6 +41,7 @@ const RELOAD_GRACE: Duration = Duration::from_secs(5);
 /// A server that is listening.
 pub struct Running {
     pub addresses: Vec<SocketAddr>,
+    is_encrypted: bool,
     pub engine: Engine,
     fixed_routes: Vec<ServedRoute>,
     resource_router: ResourceRouter,
@@ -53,7 +55,7 @@ pub struct Running {
 impl Running {
     /// The URL of the first address.
     pub fn url(&self) -> String {
-        listen::server_url(&self.addresses)
+        listen::server_url(&self.addresses, self.is_encrypted)
     }
 
     /// Every path that is answered now, with its methods; a reload can change those of the application.
@@ -92,11 +94,14 @@ struct ReloadContext {
 }
 
 /// Starts a server and returns once it listens.
-pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Result<Running, StartError> {
+pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> Result<Running, StartError> {
+    app.see_metrics = Some(config.see_metrics.clone());
     let config = Arc::new(config);
     // The first snapshot is taken before anything is read, so that no change is missed.
     let watch = match &app.origin {
-        AppOrigin::Folder(folder) if config.watch => Some(FolderWatcher::new(folder)),
+        AppOrigin::Folder(folder) if config.watch => {
+            Some((folder.clone(), FileWatcher::of_application(folder)))
+        }
         AppOrigin::Folder(_) | AppOrigin::Sample => None,
     };
     let application = load_application(&app, &registry)
@@ -105,6 +110,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     let listeners = listen::bind_listeners(&config, application.model.access.is_some())
         .await
         .map_err(StartError::Listen)?;
+    let tls = TlsTerminator::from_config(&config).map_err(StartError::Settings)?;
     let (lock, store) = open_store(&config).await?;
     let store = Arc::new(store);
     let report = migrate_store(&store, &application, &app, MigrationMode::Start).await?;
@@ -155,7 +161,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
     let service = trefoil_http::service::build_service(router, handlers, &config, &metrics, &shutdown);
     let serving = tokio::spawn({
         let (config, shutdown) = (config.clone(), shutdown.clone());
-        async move { connection::serve_connections(listeners, service, &config, &metrics, shutdown).await }
+        async move { connection::serve_connections(listeners, tls, service, &config, &metrics, shutdown).await }
     });
     // Counting the records may take a while, and the start does not wait for it.
     tokio::spawn({
@@ -168,7 +174,7 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
             }
         }
     });
-    if let Some(watch) = watch {
+    if let Some((folder, watch)) = watch {
         let context = ReloadContext {
             config: config.clone(),
             registry,
@@ -182,10 +188,11 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
             protected_mode,
             is_reachable: listen::is_reachable(&addresses),
         };
-        tokio::spawn(context.watch_and_reload(watch, shutdown.clone()));
+        tokio::spawn(context.watch_and_reload(folder, watch, shutdown.clone()));
     }
     Ok(Running {
         addresses,
+        is_encrypted: config.is_encrypted(),
         engine,
         fixed_routes,
         resource_router,
@@ -347,7 +354,7 @@ fn fixed_routes(
     shutdown: &Shutdown,
 ) -> RouteTable {
     health::health_routes(ready, shutdown)
-        .merge(trefoil_http::monitoring::metrics::metrics_routes(metrics))
+        .merge(trefoil_http::monitoring::metrics::metrics_routes(metrics, resource_router.metrics_check()))
         .merge(graphql.routes())
         .merge(resource_router.fixed_routes())
 }
@@ -365,10 +372,12 @@ fn log_warnings(application: &LoadedApplication, app: &App) {
 /// Reads an application folder, on a thread that may block.
 async fn read_application(
     folder: PathBuf,
+    see_metrics: String,
     registry: ResolverRegistry,
 ) -> Result<(App, LoadedApplication), StartError> {
     let read = move || {
-        let app = App::load(&folder).map_err(StartError::Application)?;
+        let mut app = App::load(&folder).map_err(StartError::Application)?;
+        app.see_metrics = Some(see_metrics);
         let application = load_application(&app, &registry)
             .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
         Ok((app, application))
@@ -379,13 +388,13 @@ async fn read_application(
 
 impl ReloadContext {
     /// Swaps in a changed schema while requests go on; an invalid one leaves the old one in place.
-    async fn watch_and_reload(self, mut watch: FolderWatcher, shutdown: Shutdown) {
+    async fn watch_and_reload(self, folder: PathBuf, mut watch: FileWatcher, shutdown: Shutdown) {
         loop {
             tokio::select! {
                 () = watch.wait_for_change() => {}
                 () = shutdown.wait_for_drain() => return,
             }
-            match self.reload(watch.folder()).await {
+            match self.reload(&folder).await {
                 Ok(types) => tracing::info!(types, "reloaded the schema"),
                 Err(error) => {
                     tracing::error!("cannot reload the schema, still serving the previous one:\n{error}");
@@ -396,7 +405,8 @@ impl ReloadContext {
 
     /// Requests see the reload as one step: they wait at the gate until the tables and all interfaces are replaced.
     async fn reload(&self, folder: &Path) -> Result<usize, StartError> {
-        let (app, application) = read_application(folder.to_owned(), self.registry.clone()).await?;
+        let (folder, see_metrics) = (folder.to_owned(), self.config.see_metrics.clone());
+        let (app, application) = read_application(folder, see_metrics, self.registry.clone()).await?;
         if self.protected_mode.is_on() && self.is_reachable && !self.config.open {
             application.require_rules()?;
         }

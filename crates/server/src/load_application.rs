@@ -8,7 +8,7 @@ use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
 use trefoil_model::access::AccessRule;
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::sdl::schema_warning::SchemaWarning;
-use trefoil_model::{Model, ReservedPath, RootKind, parse_schema};
+use trefoil_model::{Model, ReservedPath, RootType, parse_schema};
 
 use crate::start_error::StartError;
 
@@ -65,9 +65,9 @@ fn unknown_resolvers(model: &Model, registry: &ResolverRegistry) -> Vec<Diagnost
     let is_known = |name: &str| {
         let Some((type_name, field)) = name.split_once('.') else { return false };
         match type_name {
-            "Query" => model.find_root_field(RootKind::Query, field).is_some(),
-            "Mutation" => model.find_root_field(RootKind::Mutation, field).is_some(),
-            "Subscription" => model.find_root_field(RootKind::Subscription, field).is_some(),
+            "Query" => model.find_root_field(RootType::Query, field).is_some(),
+            "Mutation" => model.find_root_field(RootType::Mutation, field).is_some(),
+            "Subscription" => model.find_root_field(RootType::Subscription, field).is_some(),
             _ => model.schema.type_field(type_name, field).is_ok(),
         }
     };

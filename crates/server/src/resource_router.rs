@@ -18,6 +18,7 @@ use trefoil_engine::{Engine, SchemaGate};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, not_found};
 use trefoil_http::errors::render::{ErrorContext, FormatPolicy};
+use trefoil_http::monitoring::metrics::MetricsCheck;
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{FormatChoice, ResponseFormat};
 use trefoil_http::response_cache::{CacheKey, ResponseCache};
@@ -202,7 +203,7 @@ impl ResourceState {
         let class = resources.engine.access_class();
         if !has_body
             && let Some(key) = self.cache_key(class, &head, &client)
-            && let Some(cached) = response_cache.find(&key, &head.headers).await
+            && let Some(cached) = response_cache.find(&key, &head.headers, client.data_version).await
         {
             return cached;
         }
@@ -368,6 +369,19 @@ impl ResourceRouter {
             .merge(trefoil_pages::asset_routes())
     }
 
+    /// With rules, the metrics are for this machine and for whom the setting allows.
+    pub fn metrics_check(&self) -> MetricsCheck {
+        let router = self.clone();
+        Arc::new(move |extensions, headers| {
+            let client = ClientInfo::of(extensions);
+            if client.is_local(headers) {
+                return Ok(());
+            }
+            let state = router.0.current.load();
+            state.catalog.for_actor(|| client.actor()).engine.check_metrics()
+        })
+    }
+
     /// The paths of the application as it is now.
     pub fn resource_routes(&self) -> Vec<ServedRoute> {
         let state = self.0.current.load();
@@ -431,7 +445,8 @@ async fn serve_home(State(router): State<ResourceRouter>, request: Request) -> R
             .unwrap_or_else(IntoResponse::into_response);
     }
     let addresses = state.addresses.iter().filter(|(path, _)| resources.is_offered(path));
-    home_text::home_text(&head.headers, state.pages.name(), addresses)
+    let shows_metrics = client.is_local(&head.headers) || resources.engine.check_metrics().is_ok();
+    home_text::home_text(&head.headers, state.pages.name(), shows_metrics, addresses)
 }
 
 async fn serve_openapi(State(router): State<ResourceRouter>, request: Request) -> Response {

@@ -10,7 +10,7 @@ pub const KEY_LIFETIME_SECONDS: i64 = 24 * 60 * 60;
 
 /// The state of a key in the store.
 #[derive(Debug, PartialEq, Eq)]
-pub enum KeyStatus {
+pub enum IdempotencyKeyStatus {
     /// Not seen before, or expired.
     New,
     /// The same request was completed with this response.
@@ -19,13 +19,13 @@ pub enum KeyStatus {
     UsedByOther,
 }
 
-impl KeyStatus {
+impl IdempotencyKeyStatus {
     /// The stored response to send again, if there is one.
     pub fn into_replay(self) -> Result<Option<Vec<u8>>> {
         match self {
-            KeyStatus::New => Ok(None),
-            KeyStatus::Answered(bytes) => Ok(Some(bytes)),
-            KeyStatus::UsedByOther => Err(Error::KeyReused),
+            IdempotencyKeyStatus::New => Ok(None),
+            IdempotencyKeyStatus::Answered(bytes) => Ok(Some(bytes)),
+            IdempotencyKeyStatus::UsedByOther => Err(Error::KeyReused),
         }
     }
 }

@@ -13,9 +13,9 @@ mod change_log;
 mod idempotency_key;
 mod job_completion;
 mod link_side;
+mod move_record;
 mod options;
 mod plain_list;
-mod store_move;
 
 // The two stores, and the enum of both that the server uses.
 pub mod postgres;

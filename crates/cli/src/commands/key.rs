@@ -217,7 +217,7 @@ pub(crate) async fn find_account(
     login: &str,
     engine: &Engine,
 ) -> Result<(AccountReader, RecordId), CommandError> {
-    let reader = AccountReader::new(engine).ok_or_else(|| {
+    let reader = AccountReader::new(engine, &[]).ok_or_else(|| {
         CommandError::usage("--as: no type of the schema has @account, so there are no accounts")
     })?;
     let id = reader.find_login(login).await.map_err(CommandError::failed)?;

@@ -6,8 +6,8 @@ use std::{fs, io};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use trefoil_application::{App, AppOrigin};
+use trefoil_atomic_files::AtomicReplacement;
 use trefoil_engine::ResolverRegistry;
-use trefoil_files::AtomicReplacement;
 use trefoil_server::StartError;
 use trefoil_server::load_application::{LoadedApplication, load_application};
 

@@ -5,8 +5,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_engine::ResolverRegistry;
-use trefoil_server::embed::Trefoil;
 use trefoil_server::logging;
+use trefoil_server::server_builder::Trefoil;
 
 use crate::application_argument::{AppSource, folder_argument};
 use crate::command_error::CommandError;

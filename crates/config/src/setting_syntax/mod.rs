@@ -1,4 +1,4 @@
-//! Reads and shows the values of settings: the trait, and switches, folders, databases and log formats.
+//! Reads and shows the values of settings: the trait, and switches, folders, databases, log formats and rules.
 
 // Counts, sizes, times and rates.
 pub(crate) mod quantities;
@@ -65,6 +65,25 @@ impl SettingSyntax for FolderSyntax {
 
     fn show(value: &PathBuf) -> String {
         value.display().to_string()
+    }
+}
+
+pub struct OptionalFileSyntax;
+
+impl SettingSyntax for OptionalFileSyntax {
+    type Value = Option<PathBuf>;
+    const HINT: &'static str = "FILE";
+
+    fn read(text: &str) -> Result<Option<PathBuf>, String> {
+        match text {
+            "" => Err("the file name is empty; write off to use none".into()),
+            "off" => Ok(None),
+            _ => Ok(Some(PathBuf::from(text))),
+        }
+    }
+
+    fn show(value: &Option<PathBuf>) -> String {
+        value.as_ref().map_or_else(|| "off".into(), |path| path.display().to_string())
     }
 }
 
@@ -137,6 +156,25 @@ impl SettingSyntax for TimeZoneSyntax {
     }
 }
 
+/// A rule about the actor alone, as it is written: what it names depends on the schema.
+pub struct RuleSyntax;
+
+impl SettingSyntax for RuleSyntax {
+    type Value = String;
+    const HINT: &'static str = "RULE";
+
+    fn read(text: &str) -> Result<String, String> {
+        match text.trim() {
+            "" => Err("the rule is empty; write true, false or an expression such as role(ADMIN)".into()),
+            rule => Ok(rule.to_owned()),
+        }
+    }
+
+    fn show(value: &String) -> String {
+        value.clone()
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -169,5 +207,7 @@ pub(crate) mod tests {
         assert_refuses::<FolderSyntax>("", "is empty");
         assert_reads::<TimeZoneSyntax>("Europe/Berlin", "Europe/Berlin");
         assert_refuses::<TimeZoneSyntax>("Berlin", "is not a time zone");
+        assert_reads::<RuleSyntax>(" role(OPS) ", "role(OPS)");
+        assert_refuses::<RuleSyntax>(" ", "the rule is empty");
     }
 }

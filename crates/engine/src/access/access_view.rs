@@ -38,6 +38,8 @@ pub struct ActorRules {
     pub shape: u128,
     /// A hash of all that the rules used of the actor.
     class: u128,
+    /// There are fields or records that the actor never sees.
+    hides_fields: bool,
     /// What is allowed changes by itself.
     depends_on_time: bool,
     /// The time of a request matters: to what is allowed, or to what the server fills in.
@@ -132,7 +134,12 @@ impl ActorRules {
         types.iter().flat_map(TypeView::tests).chain(own).for_each(|test| rule_values(test, &mut values));
         let depends_on_time = values.iter().any(|value| matches!(value, RuleValue::Now | RuleValue::Today));
         let class = class_of(&types, own);
-        ActorRules { types, shape, class, depends_on_time, needs_time: depends_on_time }
+        let is_never = |rule: &FoldedRule| rule.verdict() == AccessVerdict::No;
+        let mut readings = types.iter().flat_map(|of_type| {
+            std::iter::once(&of_type.read).chain(of_type.fields.iter().map(|field| &field.read))
+        });
+        let hides_fields = readings.any(is_never);
+        ActorRules { types, shape, class, hides_fields, depends_on_time, needs_time: depends_on_time }
     }
 }
 
@@ -176,6 +183,11 @@ impl AccessView {
             (AccessVerdict::Yes, AccessVerdict::Yes) => AccessVerdict::Yes,
             (AccessVerdict::Some, _) | (_, AccessVerdict::Some) => AccessVerdict::Some,
         }
+    }
+
+    /// False if there is no field that the actor never sees, of any type.
+    pub fn hides_fields(&self) -> bool {
+        self.rules.hides_fields
     }
 
     /// Whether the actor never sees the field.

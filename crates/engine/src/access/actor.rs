@@ -10,6 +10,8 @@ use trefoil_model::access::{ActorFact, ActorFacts, ActorPath, ClaimValue, RuleVa
 use trefoil_model::values::coerce::coerce_claim;
 use trefoil_model::{Model, RecordId, StoredValue, Value};
 
+use crate::access::identity_check::IdentityCheck;
+
 /// The caller of an operation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Actor {
@@ -17,6 +19,8 @@ pub struct Actor {
     pub address: Option<IpAddr>,
     /// `None` if the actor is anonymous.
     pub identity: Option<Arc<ActorIdentity>>,
+    /// Where the identity is what the credential proved before: whether it still does.
+    pub check: Option<IdentityCheck>,
 }
 
 /// What a credential proves of an actor.
@@ -45,7 +49,12 @@ pub struct AccountFacts {
 impl Actor {
     /// The actor of work that no client asked for, such as a start.
     pub fn anonymous(address: Option<IpAddr>) -> Actor {
-        Actor { address, identity: None }
+        Actor { address, ..Actor::default() }
+    }
+
+    /// Whoever a credential proves, wherever they are.
+    pub fn of_identity(identity: ActorIdentity) -> Actor {
+        Actor { identity: Some(Arc::new(identity)), ..Actor::default() }
     }
 
     /// The id of the actor's record among the accounts.
@@ -64,6 +73,11 @@ impl Actor {
 }
 
 impl ActorIdentity {
+    /// True if what proved it has ended by itself.
+    pub fn is_over(&self) -> bool {
+        self.expires.is_some_and(|expires| expires <= Timestamp::now())
+    }
+
     /// How long the credential can still be good, if it ends by itself; zero once it has ended.
     pub fn time_left(&self) -> Option<Duration> {
         let left = self.expires?.duration_since(Timestamp::now());

@@ -30,6 +30,17 @@ pub struct KeyAccount {
     pub id: RecordId,
 }
 
+/// What the change log says of credentials and accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdentityChanges {
+    /// The last change of all.
+    pub until: i64,
+    /// Changes whenever a program changes tables: keys may go with theirs, which no log tells.
+    pub schema: i64,
+    /// Whether one of those asked about is among them, or may have been.
+    pub has_changes: bool,
+}
+
 /// The part of a store that keeps credentials, in tables of its own that no schema can name.
 pub trait CredentialStore: Send + Sync {
     /// Adds a key under its hash; false if another key has its name. It is on disk before this returns.
@@ -43,6 +54,13 @@ pub trait CredentialStore: Send + Sync {
 
     /// The key with this hash, as every acknowledged change left it.
     fn find_api_key<'s>(&'s self, hash: &'s str) -> BoxFuture<'s, Result<Option<ApiKeyRecord>>>;
+
+    /// Those of these hashes that have a key, each with its key, as every acknowledged change left them.
+    fn find_api_keys(&self, hashes: Vec<String>) -> BoxFuture<'_, Result<Vec<(String, ApiKeyRecord)>>>;
+
+    /// Whether the log has changes of these types after this number, as every acknowledged change left it. Does not wait.
+    /// `None` if the store cannot tell: there the credential itself is asked for.
+    fn identity_changes(&self, after: i64, types: &[String]) -> Option<IdentityChanges>;
 
     /// Records the day of a key's last use.
     fn mark_api_key_used<'s>(&'s self, hash: &'s str, day: Date) -> BoxFuture<'s, Result<()>>;

@@ -3,9 +3,12 @@
 mod access_view;
 mod actor;
 mod allowed_records;
+mod asked_writes;
 mod authority;
 mod credential_store;
 mod filled_value;
+mod identity_check;
+mod presumed_identity;
 mod record_test;
 mod rule_cache;
 mod rule_explainer;
@@ -13,8 +16,11 @@ mod rule_explainer;
 pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};
 pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity};
 pub use crate::access::allowed_records::AllowedRecords;
+pub use crate::access::asked_writes::AskedWrites;
 pub use crate::access::authority::Authority;
-pub use crate::access::credential_store::{ApiKeyRecord, CredentialStore, KeyAccount};
+pub use crate::access::credential_store::{ApiKeyRecord, CredentialStore, IdentityChanges, KeyAccount};
+pub use crate::access::identity_check::IdentityCheck;
+pub use crate::access::presumed_identity::PresumedIdentity;
 pub(crate) use crate::access::rule_cache::RuleCache;
 pub use crate::access::rule_explainer::{
     AccessExplanation, AccessQuestion, PartExplanation, RuleExplainer, RuleExplanation,

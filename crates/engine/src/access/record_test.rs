@@ -1,5 +1,6 @@
 //! Whether a record meets a test, whoever asks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,23 +13,44 @@ use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, 
 use crate::access::actor::ActorFactsView;
 use crate::access::authority::Authority;
 use crate::engine::Engine;
-use crate::operation::{Operation, Selection};
+use crate::operation::{Listing, Operation, Selection};
 use crate::plan::PreparedSelection;
 
 impl Engine {
     /// Whether there is a record with this id that meets a test about it. No other rule counts. It is asked of the store like
     /// any rule, so that a test means the same wherever it is written.
     pub async fn record_meets(&self, record: RecordTypeId, id: &RecordId, test: &RuleTest) -> Result<bool> {
-        let test = test.folded(&ActorFactsView { identity: None, model: self.model() });
-        if test.as_constant() == Some(false) {
-            return Ok(false);
-        }
-        let rules = ActorRules::of_types(types_of_test(self.model(), record, test), &[]);
-        let view = AccessView::new(None, Arc::new(rules), Timestamp::now(), &self.limits().time_zone);
-        let engine = self.with_authority(Authority::of_actor(Arc::new(view)));
+        let Some(engine) = self.seeing(record, test) else { return Ok(false) };
         let selection = PreparedSelection::new(Selection::default());
         let operation = Operation::Get { record, id: id.clone(), selection: selection.clone() };
         Ok(!engine.collect(operation, selection).await?.rows.is_empty())
+    }
+
+    /// Which of these records meet a test about them, in one statement.
+    pub async fn records_meeting(
+        &self,
+        record: RecordTypeId,
+        ids: Vec<RecordId>,
+        test: &RuleTest,
+    ) -> Result<HashSet<RecordId>> {
+        let Some(engine) = self.seeing(record, test) else { return Ok(HashSet::new()) };
+        let id_field = self.model().record(record).id_field();
+        let selection = PreparedSelection::new(Selection::new(vec![id_field], Vec::new()));
+        let operation =
+            Operation::List { record, listing: Listing::of_ids(ids), selection: selection.clone() };
+        let found = engine.collect(operation, selection).await?;
+        Ok(found.rows.iter().filter_map(|row| RecordId::from_cell(row.cells[0].as_cell())).collect())
+    }
+
+    /// An engine for which only those records of a type exist that meet a test; `None` if none can.
+    fn seeing(&self, record: RecordTypeId, test: &RuleTest) -> Option<Engine> {
+        let test = test.folded(&ActorFactsView { identity: None, model: self.model() });
+        if test.as_constant() == Some(false) {
+            return None;
+        }
+        let rules = ActorRules::of_types(types_of_test(self.model(), record, test), &[]);
+        let view = AccessView::new(None, Arc::new(rules), Timestamp::now(), &self.limits().time_zone);
+        Some(self.with_authority(Authority::of_actor(Arc::new(view))))
     }
 }
 

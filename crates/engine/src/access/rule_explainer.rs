@@ -18,7 +18,7 @@ use crate::access::actor::{ActorFactsView, ActorIdentity, KnownActor};
 use crate::access::authority::Authority;
 use crate::engine::Engine;
 use crate::operation::{Operation, Selection};
-use crate::plan::{Plan, PlanLimits, PreparedSelection};
+use crate::plan::{Plan, PlanLimits, PreparedSelection, RequestTime};
 
 /// Explains the rules of a schema for one actor, with the folding and the statements that decide about requests.
 pub struct RuleExplainer<'e> {
@@ -51,7 +51,7 @@ pub struct AccessExplanation {
 /// One rule that an action needs.
 #[derive(Debug, Clone)]
 pub struct RuleExplanation {
-    /// `None` for the rule of an operation with a registered resolver.
+    /// `None` for the rule of an operation with a registered resolver, and of a path.
     pub asked: Option<AccessQuestion>,
     pub verdict: AccessVerdict,
     /// What the rule says of the actor alone.
@@ -108,12 +108,15 @@ impl<'e> RuleExplainer<'e> {
 
     /// The rule of the operation at this position of [`Model::root_fields`]; without one everybody may call it.
     pub fn explain_call(&self, position: usize) -> AccessExplanation {
-        let Some(rule) = self.access.calls.get(&position) else {
-            return AccessExplanation {
-                verdict: AccessVerdict::Yes,
-                rules: Vec::new(),
-                refusals: Vec::new(),
-            };
+        self.explain_actor_rule(self.access.calls.get(&position), true)
+    }
+
+    /// A rule about the actor alone; `is_open` if everybody is allowed where there is none.
+    pub fn explain_actor_rule(&self, rule: Option<&AccessRule>, is_open: bool) -> AccessExplanation {
+        let Some(rule) = rule else {
+            let refusals = if is_open { Vec::new() } else { vec!["no rule allows it".to_owned()] };
+            let verdict = if is_open { AccessVerdict::Yes } else { AccessVerdict::No };
+            return AccessExplanation { verdict, rules: Vec::new(), refusals };
         };
         let AccessView { identity, now, today, .. } = &*self.view;
         let facts = ActorFactsView { identity: identity.as_deref(), model: self.model };
@@ -269,7 +272,7 @@ impl<'e> RuleExplainer<'e> {
         };
         let authority = Authority::of_actor(self.view.clone());
         let limits = PlanLimits::default();
-        let proved = Plan::prove(self.model, &limits, &authority, operation, Timestamp::now());
+        let proved = Plan::prove(self.model, &limits, &authority, operation, &RequestTime::default());
         let Err(Error::Forbidden { violations, .. }) = proved else { return Vec::new() };
         let is_refused = |name: &String| {
             violations.iter().any(|violation| {

@@ -1,5 +1,7 @@
 //! Groups, measures, their conditions and their order, as requests spell them: `month(issuedOn)`, `sum(total)`.
 
+use std::collections::HashSet;
+
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{ComparisonOp, Field, FieldId, FilterOperator, Model, RecordTypeId, TimePeriod, Value};
@@ -142,7 +144,12 @@ impl AggregateParser<'_> {
 
     /// The groups of the argument `argument`, a list of texts.
     pub(super) fn group_keys(self, argument: &str, value: Value) -> Result<Vec<GroupKey>, Vec<Violation>> {
-        self.each_text(argument, value, |reader, text| reader.group_key(text))
+        let mut keys: Vec<GroupKey> =
+            self.each_text(argument, value, |reader, text| reader.group_key(text))?;
+        // A key that is named twice is one member of the answer.
+        let mut known = HashSet::new();
+        keys.retain(|key| known.insert(key.text.clone()));
+        Ok(keys)
     }
 
     pub(super) fn add_orders(

@@ -4,7 +4,7 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names;
 use trefoil_model::{Argument, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Value};
 
-use crate::arguments::digit_texts::number_for_field;
+use crate::arguments::numeric_strings::number_for_field;
 use crate::arguments::operator_members::OperatorMember;
 use crate::arguments::roles;
 use crate::operation::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};

@@ -7,12 +7,12 @@ pub mod warnings;
 // From the values of a request to an operation.
 pub mod aggregates;
 pub(crate) mod conditions;
-mod digit_texts;
+mod global_id_arguments;
+mod numeric_strings;
 mod operator_conditions;
 pub(crate) mod operator_members;
 mod parse;
 mod parsed_arguments;
-mod plain_keys;
 pub mod related_records;
 pub mod sort_keys;
 pub mod unique_fields;

@@ -4,7 +4,7 @@ use trefoil_model::error::Violation;
 use trefoil_model::{ComparisonOp, FieldId, FilterOperator, TextPart, Value};
 
 use crate::arguments::conditions::{ConditionOwner, ConditionParser};
-use crate::arguments::digit_texts::number_for_field;
+use crate::arguments::numeric_strings::number_for_field;
 use crate::arguments::operator_members::{OperatorMember, any_case_operator, ignores_case};
 use crate::operation::{Condition, FieldComparison};
 

@@ -8,7 +8,7 @@ use trefoil_model::{FieldId, Model, RecordId, RecordType, RecordTypeId, Value};
 use crate::arguments::parsed_arguments::ParsedArguments;
 use crate::arguments::roles::{is_client_mutation_id, member_role};
 use crate::arguments::unknown_names::unknown_argument_message;
-use crate::arguments::values::expect_object;
+use crate::arguments::values::{expect_id, expect_object, is_impossible_key};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::operation::{
     AggregateQuery, Condition, CountMode, GroupMeasure, ListSlice, Listing, MissingFields, NestedWrite,
@@ -17,6 +17,25 @@ use crate::operation::{
 use crate::plan::{PlanLimits, PreparedSelection};
 
 impl BuiltinOperation {
+    /// The operation for its only argument, if that is the key of a look-up: the most frequent request needs no more.
+    /// `None` for any other, and for what [`BuiltinOperation::build_operation`] refuses.
+    pub fn build_look_up(
+        &self,
+        model: &Model,
+        position: usize,
+        value: &Value,
+        selection: &Arc<PreparedSelection>,
+    ) -> Option<Operation> {
+        let (name, role) = &self.argument_roles[position];
+        let record = model.record(self.record);
+        let is_look_up = self.verb == OperationVerb::Get && *role == ArgumentRole::Id;
+        if !is_look_up || value.is_null() || is_impossible_key(record, value) {
+            return None;
+        }
+        let id = expect_id(record, name, value).ok()?;
+        Some(Operation::Get { record: self.record, id, selection: selection.clone() })
+    }
+
     /// Builds the operation for these arguments, given by position; absent arguments are not in the list.
     pub fn build_operation(
         &self,
@@ -148,7 +167,11 @@ impl BuiltinOperation {
         let mut parsed = ParsedArguments::default();
         let mut violations = Vec::new();
         let record = model.record(self.record);
-        for (position, value) in arguments {
+        // An object with nothing but the key is compared with what the others say.
+        let is_key_object =
+            |(position, _): &(usize, Value)| self.argument_roles[*position].1 == ArgumentRole::KeyObject;
+        let (keys, others): (Vec<_>, Vec<_>) = arguments.into_iter().partition(is_key_object);
+        for (position, value) in others.into_iter().chain(keys) {
             let (name, role) = &self.argument_roles[position];
             if let Err(violation) = parsed.accept(model, record, self.verb, name, role, value) {
                 violations.extend(violation);

@@ -1,19 +1,21 @@
 //! The arguments of a request by role, and what lists, aggregates and records take from them.
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, RecordTypeId, RootKind, Value};
+use trefoil_model::{
+    Field, FieldId, Model, RecordId, RecordType, RecordTypeId, Relation, RootType, Value, ValueType,
+};
 
 use crate::arguments::aggregates::AggregateParser;
 use crate::arguments::conditions::parse_conditions;
-use crate::arguments::digit_texts::number_for_role;
-use crate::arguments::plain_keys;
+use crate::arguments::global_id_arguments;
+use crate::arguments::numeric_strings::{number_for_field, number_for_role};
 use crate::arguments::related_records::{
     InputPurpose, RecordReader, RelatedValue, describes_records, read_related,
 };
 use crate::arguments::roles::{inverse_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
-use crate::arguments::unknown_names::unknown_name_message;
+use crate::arguments::unknown_names::{not_identified_message, unknown_name_message};
 use crate::arguments::values::{expect_id, expect_integer, expect_object, expect_text, is_impossible_key};
 use crate::binding::missing_fields;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, VerbGroup};
@@ -60,8 +62,9 @@ impl ParsedArguments {
         let lists =
             std::iter::once(&mut self.fields).chain(self.items.iter_mut().map(|item| &mut item.fields));
         let fields = lists.flatten().map(|(field, value)| (*field, value));
-        plain_keys::replace_in_fields(model, record, fields).map_err(Error::Invalid)?;
-        plain_keys::replace_in_conditions(model, record, &mut self.conditions).map_err(Error::Invalid)
+        global_id_arguments::replace_in_fields(model, record, fields).map_err(Error::Invalid)?;
+        global_id_arguments::replace_in_conditions(model, record, &mut self.conditions)
+            .map_err(Error::Invalid)
     }
 
     pub(super) fn accept(
@@ -84,19 +87,40 @@ impl ParsedArguments {
             ArgumentRole::Id if verb == OperationVerb::Get && is_impossible_key(record, &value) => {
                 self.conditions.push(Condition::one_of(record.id_field(), Value::List(Vec::new())));
             }
-            ArgumentRole::Id => self.id = Some(expect_id(record, name, &value)?),
+            ArgumentRole::Id => {
+                let id = expect_id(record, name, &value)?;
+                // `updateUser(id: 1, input: { id: 2 })` would write another record than the one that is named.
+                if self.id.as_ref().is_some_and(|other| *other != id) {
+                    let message = format!("`{name}` is given twice, with different values");
+                    return Err(vec![Violation::new(name, "READ_ONLY", message)]);
+                }
+                self.id = Some(id);
+            }
             ArgumentRole::Ids => {
                 self.conditions.push(Condition::one_of(record.id_field(), value));
             }
             ArgumentRole::Field(field) => match verb.root_kind() {
-                RootKind::Query | RootKind::Subscription => {
+                // `users(role: [Role!])` means any of these.
+                RootType::Query | RootType::Subscription if is_choice(record.field(*field), &value) => {
+                    self.conditions.push(Condition::one_of(*field, value));
+                }
+                RootType::Query | RootType::Subscription => {
                     self.conditions.push(Condition::equals(*field, value));
                 }
-                RootKind::Mutation => self.accept_written(model, record, verb, *field, value)?,
+                RootType::Mutation => self.accept_written(model, record, verb, *field, value)?,
             },
             ArgumentRole::Compare(field, operator) => {
                 self.conditions.push(Condition::compare(*field, *operator, value));
             }
+            ArgumentRole::RelatedField(relation, field) => {
+                let Some(target) = record.field(*relation).kind.relation().map(Relation::target) else {
+                    return Ok(());
+                };
+                let value = number_for_field(model.record(target).field(*field), value);
+                let condition = Condition::equals(*field, value);
+                self.conditions.push(Condition::some_related(*relation, vec![condition]));
+            }
+            ArgumentRole::KeyObject => self.accept_key_object(record, verb, name, value)?,
             ArgumentRole::UniqueFields => self.unique_fields = parse_unique_fields(record, name, value)?,
             ArgumentRole::Input if verb == OperationVerb::CreateMany => {
                 self.items = parse_items(model, record, name, value)?;
@@ -173,11 +197,7 @@ impl ParsedArguments {
         }
         let purpose = match verb {
             OperationVerb::UpdateMany | OperationVerb::Upsert => {
-                let name = &record.field(field).name;
-                let message = format!(
-                    "`{name}`: related records can be written only with one record that is created or updated"
-                );
-                return Err(vec![Violation::new(name, "UNSUPPORTED", message)]);
+                return Err(vec![RelatedInput::new(field).unsupported(record)]);
             }
             OperationVerb::Update => InputPurpose::Update,
             // Without a key a new record is saved.
@@ -223,7 +243,7 @@ impl ParsedArguments {
 
     /// The conditions of a write to many records: an empty `where`, such as a forgotten variable, does not mean all.
     pub(super) fn required_conditions(self, limits: &PlanLimits) -> Result<Vec<Condition>> {
-        if self.conditions.is_empty() {
+        if self.conditions.iter().all(Condition::says_nothing) {
             let message =
                 "`where` has no condition; add one; to reach all records, use one that is always true";
             return Err(Error::invalid("where", "REQUIRED", message));
@@ -238,7 +258,7 @@ impl ParsedArguments {
             let field = model.record(operation.record).id_field();
             conditions.push(Condition::equals(field, id.to_value()));
         }
-        if conditions.is_empty() && !operation.is_singleton {
+        if conditions.is_empty() && !operation.is_only_record {
             return Err(operation.missing_key_error(model.record(operation.record)));
         }
         Ok(Listing { conditions, slice: ListSlice::First { first: 1, after: None }, ..Listing::default() })
@@ -281,6 +301,38 @@ impl ParsedArguments {
         Ok(query)
     }
 
+    /// Takes the key of `where: { id: 1 }`. Another key in the values would be that of another record.
+    fn accept_key_object(
+        &mut self,
+        record: &RecordType,
+        verb: OperationVerb,
+        name: &str,
+        value: Value,
+    ) -> Result<(), Vec<Violation>> {
+        let refuse = |path: String, code, message: String| Err(vec![Violation::new(&path, code, message)]);
+        let mut key = None;
+        for (member, value) in expect_object(name, value)?.into_iter().filter(|(_, value)| !value.is_null()) {
+            let path = format!("{name}.{member}");
+            if member_role(record, verb, &member) != ArgumentRole::Id {
+                let message = not_identified_message(record, &path);
+                return refuse(path, "UNKNOWN", message);
+            }
+            key = Some(expect_id(record, &path, &value)?);
+        }
+        let key_name = &record.field(record.id_field()).input_name;
+        match (key, self.id.take()) {
+            (None, _) => refuse(name.to_owned(), "REQUIRED", format!("`{name}` needs `{key_name}`")),
+            (Some(key), Some(other)) if key != other => {
+                let message = format!("`{key_name}` in the values is not that in `{name}`");
+                refuse(key_name.clone(), "READ_ONLY", message)
+            }
+            (Some(key), _) => {
+                self.id = Some(key);
+                Ok(())
+            }
+        }
+    }
+
     fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {
         let paged = self.page.is_some() || self.size.is_some();
         let is_backward = self.last.is_some() || self.before.is_some();
@@ -310,6 +362,13 @@ impl ParsedArguments {
             (false, false) => Ok(ListSlice::All),
         }
     }
+}
+
+/// True for a list of values of which a field holds one.
+fn is_choice(field: &Field, value: &Value) -> bool {
+    let is_single = field.kind.own_value().is_some_and(|own| !matches!(own, ValueType::List(_)));
+    let holds_one = field.kind.is_id() || field.kind.is_reference() || is_single;
+    holds_one && matches!(value, Value::List(_))
 }
 
 /// `ASC` or `DESC`, in any case, short or in full.
@@ -347,7 +406,7 @@ impl RecordReader for ArgumentReader<'_> {
         parsed.accept_named(self.0, target, verb, members)?;
         if self.0.global_ids {
             let fields = parsed.fields.iter_mut().map(|(field, value)| (*field, value));
-            plain_keys::replace_in_fields(self.0, target, fields)?;
+            global_id_arguments::replace_in_fields(self.0, target, fields)?;
         }
         // An input type may lack a field that is filled.
         let filled_fields = match purpose {

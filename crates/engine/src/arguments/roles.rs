@@ -1,8 +1,8 @@
 //! The role of each argument of a built-in operation, by its name.
 
 use trefoil_model::naming::names;
-use trefoil_model::naming::operation_verbs::TypeNoun;
-use trefoil_model::{Argument, ComparisonOp, FieldId, FilterOperator, RecordType, ValueSource};
+use trefoil_model::naming::operation_verbs::{TypeNoun, singular_words};
+use trefoil_model::{Argument, ComparisonOp, FieldId, FilterOperator, KeyForm, RecordType, ValueSource};
 
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
 
@@ -19,12 +19,25 @@ pub fn argument_roles(
     let has_key =
         arguments.iter().any(|argument| named_role(record, verb, &argument.name) == ArgumentRole::Id);
     let role = |argument: &Argument| {
+        if is_key_object(record, verb, argument) {
+            return ArgumentRole::KeyObject;
+        }
+        if is_write_condition(record, verb, argument) {
+            return ArgumentRole::Unknown;
+        }
         let role = typed_role(named_role(record, verb, &argument.name), verb, argument);
+        // `deleteUser(id: [ID!]!)` would delete several.
+        if role == ArgumentRole::Id && argument.ty.is_list() {
+            return ArgumentRole::Unknown;
+        }
         // `author: ID!` for the field `authorId`.
         let is_value = role == ArgumentRole::Unknown && argument.fields.is_empty();
         let role = if is_value { named_role(record, verb, &format!("{}_id", argument.name)) } else { role };
         let may_be_key = !has_key && matches!(role, ArgumentRole::Unknown | ArgumentRole::Field(_));
-        if may_be_key && is_key_alias(record, verb, &argument.name) {
+        let is_alias = is_key_alias(record, verb, &argument.name)
+            && !argument.ty.is_list()
+            && !is_text_beside_key(record, argument);
+        if may_be_key && is_alias {
             ArgumentRole::Id
         } else if role == ArgumentRole::Page && argument.is_zero_by_default {
             ArgumentRole::PageFromZero
@@ -40,10 +53,51 @@ pub fn argument_roles(
     };
     let mut roles: Vec<(String, ArgumentRole)> =
         arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect();
-    if verb.names_record() && !roles.iter().any(|(_, role)| *role == ArgumentRole::Id) {
+    if verb.writes_one() {
+        leave_related_inputs(record, &mut roles);
+    }
+    let names_record =
+        |(_, role): &(String, ArgumentRole)| matches!(role, ArgumentRole::Id | ArgumentRole::KeyObject);
+    if verb.names_record() && !roles.iter().any(names_record) {
         accept_key_part(record, &mut roles);
     }
     roles
+}
+
+/// `createDoctor(input: DoctorInput!, userInput: UserInput!)`: beside the values of the doctor, those are of its user.
+fn leave_related_inputs(record: &RecordType, roles: &mut [(String, ArgumentRole)]) {
+    let is_related = |name: &str| {
+        let words = names::snake_words(name);
+        let owner = INPUT_ENDINGS.iter().find_map(|ending| words.strip_suffix(ending)?.strip_suffix('_'));
+        let mut relations = record.fields.iter().filter(|field| field.kind.relation().is_some());
+        owner.is_some_and(|owner| {
+            relations.any(|field| singular_words(&names::snake_words(&field.name)) == owner)
+        })
+    };
+    let is_input = |(_, role): &&mut (String, ArgumentRole)| *role == ArgumentRole::Input;
+    let has_own = roles.iter().any(|(name, role)| *role == ArgumentRole::Input && !is_related(name));
+    for (_, role) in roles.iter_mut().filter(is_input).filter(|(name, _)| has_own && is_related(name)) {
+        *role = ArgumentRole::Unknown;
+    }
+}
+
+/// Endings of the names of input objects.
+pub(crate) const INPUT_ENDINGS: [&str; 7] = ["input", "dto", "request", "req", "data", "params", "args"];
+
+/// True for `where: { id: 1 }` of a write of one record, as Prisma has it. What else it has is not set.
+fn is_key_object(record: &RecordType, verb: OperationVerb, argument: &Argument) -> bool {
+    let is_write = matches!(verb, OperationVerb::Update | OperationVerb::Delete);
+    let has_key =
+        || argument.fields.iter().any(|member| member_role(record, verb, &member.name) == ArgumentRole::Id);
+    is_write && is_write_condition(record, verb, argument) && !argument.ty.is_list() && has_key()
+}
+
+/// True for an object that says which record is written, such as `where: { email: "x" }`: it holds no values to write.
+pub(crate) fn is_write_condition(record: &RecordType, verb: OperationVerb, argument: &Argument) -> bool {
+    matches!(argument.name.as_str(), "where" | "filter" | "condition")
+        && verb.writes_one()
+        && !argument.fields.is_empty()
+        && named_role(record, verb, &argument.name) == ArgumentRole::Unknown
 }
 
 /// The role that the name says, unless the argument is an object and that role takes none: `page: PageRequest`. A
@@ -169,6 +223,15 @@ fn is_key_alias(record: &RecordType, verb: OperationVerb, name: &str) -> bool {
     verb.names_record() && !(is_written && is_field) && names::is_key_name(&record.name, name)
 }
 
+/// True for `movieId: String!` of a Movie whose key is a number, and which has a text of this name, too.
+fn is_text_beside_key(record: &RecordType, argument: &Argument) -> bool {
+    let field = record.find_input_field(&argument.name).map(|id| &record.field(id).kind);
+    let is_number = matches!(record.key_form(), KeyForm::Number | KeyForm::Digits);
+    is_number
+        && argument.ty.inner_name() == "String"
+        && field.is_some_and(|kind| kind.own_value().is_some() && kind.is_text())
+}
+
 /// True for an input object that holds what could also be separate arguments. That of a read must hold nothing else.
 fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument) -> bool {
     let is_known = |inner: &Argument| member_role(record, verb, &inner.name) != ArgumentRole::Unknown;
@@ -266,10 +329,14 @@ pub(crate) fn any_case_field(
     let by_words = || {
         let words = names::snake_words(name);
         let reversed = words.strip_prefix("id_").map(|rest| format!("{rest}_id"));
-        let is_same = |known: &String| *known == words || reversed.as_ref() == Some(known);
-        let stored = record.fields.iter().filter(|field| !field.kind.is_unstored());
-        let mut fields = stored.filter(|field| field.name_words().iter().any(is_same));
-        let field = fields.next().filter(|_| fields.next().is_none())?;
+        let only = |words: &String| {
+            let stored = record.fields.iter().filter(|field| !field.kind.is_unstored());
+            let mut fields = stored.filter(|field| field.name_words().contains(words));
+            let field = fields.next()?;
+            Some(fields.next().is_none().then_some(field))
+        };
+        // A field of this very name is meant, whatever another one is called.
+        let field = only(&words).or_else(|| only(reversed.as_ref()?))??;
         find(record, &field.name)
     };
     find(record, name).or_else(by_words)

@@ -19,16 +19,13 @@ pub(crate) fn unknown_name_message(
     may_offer: impl Fn(&Field) -> bool,
 ) -> String {
     let owner = &record.name;
-    let key = &record.field(record.id_field()).input_name;
     let text = match verb.group() {
         VerbGroup::WriteFields => format!("{owner} has no field `{name}` that can be set"),
         VerbGroup::ReadMany | VerbGroup::Subscribe => format!("{owner} has no field `{name}` to filter by"),
         VerbGroup::Delete if verb == OperationVerb::DeleteMany => {
             return format!("`{name}` is not known; use `where`");
         }
-        VerbGroup::ReadOne | VerbGroup::Delete => {
-            return format!("`{name}` does not identify a {owner}; use `{key}`");
-        }
+        VerbGroup::ReadOne | VerbGroup::Delete => return not_identified_message(record, name),
     };
     // A field that the operation does take, by the name that clients use.
     let known = record.fields.iter().filter(|field| may_offer(field));
@@ -38,6 +35,12 @@ pub(crate) fn unknown_name_message(
         Some(nearest) => format!("{text}; did you mean `{nearest}`?"),
         None => text,
     }
+}
+
+/// The message for a name that is not that of the key.
+pub(crate) fn not_identified_message(record: &RecordType, name: &str) -> String {
+    let key = &record.field(record.id_field()).input_name;
+    format!("`{name}` does not identify a {}; use `{key}`", record.name)
 }
 
 /// The message for an unknown member of an input object, `None` if it is known. `id` is allowed, because operations

@@ -4,9 +4,11 @@ use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 
 use crate::arguments::conditions;
-use crate::arguments::roles::argument_roles;
-use crate::arguments::unknown_names::{unknown_argument_message, unknown_member_message};
-use crate::binding::impossible_fields;
+use crate::arguments::roles::{argument_roles, member_role};
+use crate::arguments::unknown_names::{
+    not_identified_message, unknown_argument_message, unknown_member_message,
+};
+use crate::binding::{impossible_fields, sets_nothing};
 use crate::builtin_operation::VerbGroup;
 use crate::{ArgumentRole, BuiltinOperation, OperationVerb, ResolverBinding};
 
@@ -21,6 +23,7 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
             let roles = &builtin.argument_roles;
             checked.check_arguments(record, builtin.verb, &root.arguments, roles, &mut warnings);
             warnings.extend(checked.impossible_create_warning(record, builtin, root));
+            warnings.extend(checked.empty_write_warning(record, builtin, root));
         }
         if let ResolverBinding::Abstract(operation) = binding
             && let Some(member) = operation.members.first()
@@ -89,11 +92,16 @@ impl CheckedField<'_> {
                 ArgumentRole::Input => {
                     nested(&|member| unknown_member_message(self.model, record, verb, member))
                 }
+                ArgumentRole::KeyObject => nested(&|member| {
+                    let is_key = member_role(record, verb, &member.name) == ArgumentRole::Id;
+                    (!is_key).then(|| not_identified_message(record, &member.name))
+                }),
                 ArgumentRole::Id
                 | ArgumentRole::Ids
                 | ArgumentRole::UniqueFields
                 | ArgumentRole::Field(_)
                 | ArgumentRole::Compare(..)
+                | ArgumentRole::RelatedField(..)
                 | ArgumentRole::ExpectedVersion
                 | ArgumentRole::ClientMutationId
                 | ArgumentRole::Page
@@ -163,6 +171,21 @@ impl CheckedField<'_> {
             RETURNS_ERROR,
             "add an argument for it, make the field nullable, or add `@default`",
         ))
+    }
+
+    /// A warning if a write that succeeds stores nothing of what it is given.
+    fn empty_write_warning(
+        &self,
+        record: &RecordType,
+        builtin: &BuiltinOperation,
+        root: &RootField,
+    ) -> Option<SchemaWarning> {
+        let is_empty = sets_nothing(record, builtin.verb, &root.arguments, &builtin.argument_roles);
+        let does =
+            if builtin.verb == OperationVerb::Create { "creates an empty record" } else { "changes nothing" };
+        let message = || format!("`{}` {does}: no argument sets a field of {}", self.field, record.name);
+        let help = "give an argument the name of a field, or write a resolver for it";
+        is_empty.then(|| self.schema_warning(None, message(), "sets no field", help))
     }
 }
 

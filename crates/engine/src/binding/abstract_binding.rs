@@ -10,7 +10,7 @@ use trefoil_model::naming::names::{self, snake_words};
 use trefoil_model::naming::operation_verbs::{
     NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name,
 };
-use trefoil_model::{KeySource, Model, RecordTypeId, RootField, RootKind};
+use trefoil_model::{KeySource, Model, RecordTypeId, RootField, RootType};
 
 use crate::abstract_operation::AbstractOperation;
 use crate::arguments::roles::first_page;
@@ -26,7 +26,7 @@ pub(super) fn bind_abstract(
     words: &WordBinder<'_>,
     root: &RootField,
 ) -> Option<ResolverBinding> {
-    if root.root_kind != RootKind::Query {
+    if root.root_kind != RootType::Query {
         return None;
     }
     let mut best: Option<(NounFit, AbstractBinding)> = None;
@@ -69,7 +69,7 @@ fn readings<'m>(
             found.push((type_name, plain_reading(NamedVerb::List), NounFit::Exact));
         }
         let noun = TypeNoun::new(type_name, |_| false);
-        for reading in read_operation_name(RootKind::Query, &root.name) {
+        for reading in read_operation_name(RootType::Query, &root.name) {
             let fit = noun.fit(&reading.noun).filter(|fit| match fit {
                 NounFit::Exact | NounFit::Stripped => true,
                 NounFit::Qualified => false,
@@ -168,14 +168,14 @@ impl AbstractBinder<'_> {
             first_page: first_page(self.model.record(record), verb, &self.root.arguments, &arguments.roles),
             argument_roles: arguments.roles,
             result_shape,
-            is_singleton: false,
+            is_only_record: false,
             filled_fields: Vec::new(),
         })
     }
 
     /// How ids become unique over several types.
     fn unique_ids_hint(&self) -> &'static str {
-        let has_node = self.model.find_root_field(RootKind::Query, "node").is_some();
+        let has_node = self.model.find_root_field(RootType::Query, "node").is_some();
         match self.type_name {
             "Node" if has_node => "`global-ids = true` in trefoil.toml makes them unique",
             _ => "`id: ID! @key(kind: UUID)` in each of its types makes them unique",

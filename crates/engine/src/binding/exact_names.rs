@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trefoil_model::naming::names;
-use trefoil_model::{Model, RecordTypeId, RootField, RootKind};
+use trefoil_model::{Model, RecordTypeId, RootField, RootType};
 
 use crate::arguments::roles::{UNIQUE_FIELDS_ARGUMENT, first_page};
 use crate::binding::abstract_binding::bind_abstract;
 use crate::binding::explanation::{explain_arguments, explain_missing, explain_wrong_type};
 use crate::binding::filled_fields::filled_fields;
 use crate::binding::named_arguments::NamedArguments;
+use crate::binding::only_record::is_only_record;
 use crate::binding::resolver_names::VERB_NAMES;
-use crate::binding::result_type::{find_result_shape, is_listed};
+use crate::binding::result_type::find_result_shape;
 use crate::binding::word_binding::{BindingCandidate, WordBinder, WordMatch};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 use crate::changes::ChangeKind;
@@ -25,12 +26,13 @@ pub fn bind_root_fields(model: &Model, registry: &ResolverRegistry) -> Vec<Resol
     model.root_fields.iter().map(|root| bind_root_field(model, registry, &names, &words, root)).collect()
 }
 
-/// The kinds of changes that the change log is to have: those with a subscription, and the ends and changes of what says who
-/// an actor is, which streams look at before they deliver.
+/// The kinds of changes that the change log is to have: those with a subscription, and all of what says who an actor is, which
+/// streams look at before they deliver, and requests before they use an identity that is known. New ones count: another
+/// program may replace an account by one, or add a second with the same value in the field that a token names.
 pub fn logged_changes(model: &Model, bindings: &[ResolverBinding]) -> Vec<(RecordTypeId, ChangeKind)> {
     let mut pairs = subscribed_changes(bindings);
     for record in model.actor_types() {
-        for pair in [ChangeKind::Updated, ChangeKind::Deleted].map(|kind| (record, kind)) {
+        for pair in ChangeKind::ALL.map(|kind| (record, kind)) {
             if !pairs.contains(&pair) {
                 pairs.push(pair);
             }
@@ -68,8 +70,10 @@ fn bind_root_field(
     // Without `by`, the same name is an older one for "update if there is an id, else create".
     let has_unique_fields = root.arguments.iter().any(|argument| argument.name == UNIQUE_FIELDS_ARGUMENT);
     candidates.retain(|(_, verb)| *verb != OperationVerb::Upsert || has_unique_fields);
+    // `@resolver` means the type that it names.
+    candidates.retain(|(record, _)| root.resolver.is_some() || !words.stands_aside(*record));
     // A type of groups says what is asked for, whatever the field is called.
-    if root.resolver.is_none() && root.root_kind == RootKind::Query {
+    if root.resolver.is_none() && root.root_kind == RootType::Query {
         let groups = model.aggregate_record(root.ty.inner_name());
         candidates.extend(groups.map(|record| (record, OperationVerb::Aggregate)));
     }
@@ -79,7 +83,7 @@ fn bind_root_field(
         .find_map(|(record, verb)| Some((*record, *verb, find_result_shape(model, root, *record, *verb)?)));
     if let Some((record, verb, result_shape)) = fitting {
         let arguments = NamedArguments::new(model, record, verb, &root.arguments);
-        if arguments.can_work(false) || is_singleton(model, root, record, verb) {
+        if arguments.can_work(false) || is_only_record(model, root, record, verb) {
             return builtin_binding(model, root, record, verb, result_shape, arguments.roles);
         }
     }
@@ -119,22 +123,16 @@ fn builtin_binding(
         first_page: first_page(record_type, verb, &root.arguments, &argument_roles),
         argument_roles,
         result_shape,
-        is_singleton: is_singleton(model, root, record, verb),
+        is_only_record: is_only_record(model, root, record, verb),
     }))
 }
 
-/// True for `shop: Shop!` where no query lists shops.
-fn is_singleton(model: &Model, root: &RootField, record: RecordTypeId, verb: OperationVerb) -> bool {
-    let is_current_user = matches!(root.name.as_str(), "me" | "viewer" | "currentUser");
-    verb == OperationVerb::Get && root.arguments.is_empty() && !is_current_user && !is_listed(model, record)
-}
-
 /// The operations that each root field name may stand for.
-struct ExactNames(BTreeMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>>);
+struct ExactNames(BTreeMap<(RootType, String), Vec<(RecordTypeId, OperationVerb)>>);
 
 impl ExactNames {
     fn from_model(model: &Model) -> ExactNames {
-        let mut known: BTreeMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>> = BTreeMap::new();
+        let mut known: BTreeMap<(RootType, String), Vec<(RecordTypeId, OperationVerb)>> = BTreeMap::new();
         for (position, record) in model.records.iter().enumerate() {
             let operations = names::operation_names(&record.name);
             let [list_long, list_short] = operations.list;
@@ -163,7 +161,7 @@ impl ExactNames {
             for field in record.fields.iter().filter(|field| field.unique) {
                 let name = names::unique_get_name(&record.name, &field.input_name);
                 let operation = (RecordTypeId(position), OperationVerb::Get);
-                known.entry((RootKind::Query, name)).or_default().push(operation);
+                known.entry((RootType::Query, name)).or_default().push(operation);
             }
             for (verb, name) in VERB_NAMES {
                 let key = (verb.root_kind(), format!("{}.{name}", record.name));
@@ -178,7 +176,7 @@ impl ExactNames {
         self.0.get(&(root.root_kind, name.clone())).map(Vec::as_slice).unwrap_or_default()
     }
 
-    fn known(&self, kind: RootKind) -> impl Iterator<Item = (&str, &[(RecordTypeId, OperationVerb)])> {
+    fn known(&self, kind: RootType) -> impl Iterator<Item = (&str, &[(RecordTypeId, OperationVerb)])> {
         let of_kind = self.0.iter().filter(move |((root, _), _)| *root == kind);
         of_kind.map(|((_, name), operations)| (name.as_str(), operations.as_slice()))
     }

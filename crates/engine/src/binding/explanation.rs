@@ -4,7 +4,7 @@ use trefoil_model::naming::names;
 use trefoil_model::naming::operation_verbs::{NameReading, NamedVerb, read_operation_name};
 use trefoil_model::{Argument, Model, RecordTypeId, RootField};
 
-use crate::arguments::roles::argument_roles;
+use crate::binding::foreign_inputs::describes_other;
 use crate::binding::named_arguments::NamedArguments;
 use crate::binding::resolver_names::VERB_NAMES;
 use crate::binding::result_type::{declared_record, find_result_shape};
@@ -24,10 +24,13 @@ pub(super) fn explain_arguments(
     record: RecordTypeId,
     verb: OperationVerb,
 ) -> String {
+    let roles = NamedArguments::new(model, record, verb, &root.arguments).roles;
     let record = model.record(record);
-    let roles = argument_roles(record, verb, &root.arguments);
     let is_unknown = |(argument, (_, role)): &(&Argument, &(String, ArgumentRole))| {
         argument.ty.is_required() && *role == ArgumentRole::Unknown
+    };
+    let is_of_other = |argument: &&Argument| {
+        record.find_input_field(&argument.name).is_none() && describes_other(model, record, argument, true)
     };
     match root.arguments.iter().zip(&roles).find(is_unknown) {
         Some((argument, _)) if record.find_input_field(&argument.name).is_some() => format!(
@@ -41,7 +44,16 @@ pub(super) fn explain_arguments(
             "`{}` requires the argument `{}`, which is not a field of {}",
             root.name, argument.name, record.name
         ),
-        None => format!("`{}` has no argument that identifies the {}", root.name, record.name),
+        None => match root.arguments.iter().find(is_of_other).filter(|_| verb.writes_one()) {
+            Some(argument) => {
+                let (root, argument) = (&root.name, &argument.name);
+                format!(
+                    "`{root}` takes `{argument}`, which describes another record than the {}",
+                    record.name
+                )
+            }
+            None => format!("`{}` has no argument that identifies the {}", root.name, record.name),
+        },
     }
 }
 

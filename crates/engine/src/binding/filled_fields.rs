@@ -3,7 +3,7 @@
 use trefoil_model::naming::names::snake_words;
 use trefoil_model::{Argument, Field, FieldId, RecordType, Scalar, ValueSource, ValueType};
 
-use crate::arguments::roles::member_role;
+use crate::arguments::roles::{inverse_field, member_role};
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 use crate::operation::{FillValue, FilledField};
 
@@ -52,7 +52,58 @@ pub(crate) fn impossible_fields<'r>(
     unset.filter(|field| fill_value(field).is_none()).collect()
 }
 
+/// True for an update, or a create with arguments, that sets no field at all.
+pub(crate) fn sets_nothing(
+    record: &RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
+) -> bool {
+    let is_write = match verb {
+        OperationVerb::Update | OperationVerb::UpdateMany => true,
+        OperationVerb::Create => !arguments.is_empty(),
+        OperationVerb::List
+        | OperationVerb::Get
+        | OperationVerb::Count
+        | OperationVerb::Exists
+        | OperationVerb::Aggregate
+        | OperationVerb::CreateMany
+        | OperationVerb::Save
+        | OperationVerb::Upsert
+        | OperationVerb::Delete
+        | OperationVerb::DeleteMany
+        | OperationVerb::Subscribe(_)
+        | OperationVerb::SubscribeAll => false,
+    };
+    let gives_key = verb.may_create() && roles.iter().any(|(_, role)| *role == ArgumentRole::Id);
+    let names = arguments.iter().flat_map(|argument| argument.fields.iter().chain([argument]));
+    let writes_related = names.into_iter().any(|argument| inverse_field(record, &argument.name).is_some());
+    is_write && !gives_key && !writes_related && settable_fields(record, verb, arguments, roles).is_empty()
+}
+
 fn unset_fields(
+    record: &RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+    roles: &[(String, ArgumentRole)],
+) -> Vec<FieldId> {
+    let settable = settable_fields(record, verb, arguments, roles);
+    let fields = record.fields.iter().enumerate().map(|(position, field)| (FieldId(position), field));
+    fields
+        .filter(|(id, field)| {
+            field.required
+                && field.is_stored()
+                && !field.kind.is_id()
+                && field.value_source == ValueSource::Client
+                && !field.has_default()
+                && !settable.contains(id)
+        })
+        .map(|(id, _)| id)
+        .collect()
+}
+
+/// The fields that the arguments, and the members of input objects, can set.
+fn settable_fields(
     record: &RecordType,
     verb: OperationVerb,
     arguments: &[Argument],
@@ -68,18 +119,7 @@ fn unset_fields(
             }
         }
     }
-    let fields = record.fields.iter().enumerate().map(|(position, field)| (FieldId(position), field));
-    fields
-        .filter(|(id, field)| {
-            field.required
-                && field.is_stored()
-                && !field.kind.is_id()
-                && field.value_source == ValueSource::Client
-                && !field.has_default()
-                && !settable.contains(id)
-        })
-        .map(|(id, _)| id)
-        .collect()
+    settable
 }
 
 /// The value for a field, if one is safe to assume. A field with rules is never filled.

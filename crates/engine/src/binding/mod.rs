@@ -2,10 +2,13 @@
 
 // By the exact names, and the entry point.
 mod exact_names;
+mod only_record;
 mod resolver_names;
 
 // By the words of a name and the declared type.
+mod foreign_inputs;
 mod named_arguments;
+mod related_arguments;
 mod result_type;
 mod word_binding;
 
@@ -22,5 +25,5 @@ mod explanation;
 mod page_warnings;
 
 pub use exact_names::{bind_root_fields, logged_changes, subscribed_changes};
-pub(crate) use filled_fields::{impossible_fields, missing_fields};
+pub(crate) use filled_fields::{impossible_fields, missing_fields, sets_nothing};
 pub use page_warnings::page_warnings;

@@ -1,17 +1,22 @@
 //! The arguments of a root field for one reading of its name: the role of each, and whether they say enough.
 
-use trefoil_model::naming::names::{is_key_name, snake_words};
-use trefoil_model::naming::operation_verbs::{NameReading, NamedVerb, TypeNoun};
-use trefoil_model::{Argument, Field, FieldId, FilterOperator, Model, RecordType, RecordTypeId, RootKind};
+use trefoil_model::naming::names::{is_key_name, names_later_deed, snake_words};
+use trefoil_model::naming::operation_verbs::{
+    NameReading, NamedVerb, NounFit, TypeNoun, singular_words, type_words,
+};
+use trefoil_model::{
+    Argument, Field, FieldId, FilterOperator, KeyForm, Model, RecordType, RecordTypeId, RootType,
+};
 
-use crate::arguments::roles::{argument_roles, member_role};
+use crate::arguments::roles::{any_case_field, argument_roles, is_write_condition, member_role};
+use crate::binding::foreign_inputs::describes_other;
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 
 pub(super) struct NamedArguments<'a> {
-    model: &'a Model,
-    record: &'a RecordType,
-    verb: OperationVerb,
-    arguments: &'a [Argument],
+    pub(super) model: &'a Model,
+    pub(super) record: &'a RecordType,
+    pub(super) verb: OperationVerb,
+    pub(super) arguments: &'a [Argument],
     pub roles: Vec<(String, ArgumentRole)>,
 }
 
@@ -25,20 +30,79 @@ impl<'a> NamedArguments<'a> {
         let record = model.record(record);
         let roles = argument_roles(record, verb, arguments);
         let mut named = NamedArguments { model, record, verb, arguments, roles };
+        named.accept_named_key();
+        named.leave_inputs_of_others();
         // In an update it could be the id of the one who asks.
-        if verb.root_kind() == RootKind::Query || verb == OperationVerb::Create {
+        if verb.root_kind() == RootType::Query || verb == OperationVerb::Create {
             named.accept_references();
+        }
+        if named.may_ask_related() {
+            named.accept_related_ids();
         }
         named
     }
 
-    /// `posts(userId: ID!)`, where the user of a post is called `author`.
+    /// `removeDebt(debt: ID!)`, `removeDebt(debtDTO: ID!)`: an ID that is called like the type is the key, and one that
+    /// is the only argument of `getDebt(key: ID!)` or `deleteDebt(input: Int!)`.
+    fn accept_named_key(&mut self) {
+        let names_record =
+            |(_, role): &(String, ArgumentRole)| matches!(role, ArgumentRole::Id | ArgumentRole::KeyObject);
+        if !self.verb.names_record() || self.roles.iter().any(names_record) {
+            return;
+        }
+        let is_only =
+            matches!(self.verb, OperationVerb::Get | OperationVerb::Delete) && self.arguments.len() == 1;
+        let is_number = matches!(self.record.key_form(), KeyForm::Number | KeyForm::Digits);
+        let is_own = |name: &str| {
+            let words = snake_words(name);
+            (is_only && matches!(name, "input" | "key" | "pk"))
+                || self.is_own_name(words.strip_suffix("_dto").unwrap_or(&words))
+        };
+        let keys =
+            self.arguments.iter().zip(&self.roles).enumerate().filter(|(_, (argument, (name, role)))| {
+                let ty = argument.ty.inner_name();
+                let is_id = ty == "ID" || (is_only && is_number && ty == "Int");
+                *role == ArgumentRole::Unknown && is_id && !argument.ty.is_list() && is_own(name)
+            });
+        let positions: Vec<usize> = keys.map(|(position, _)| position).collect();
+        if let [position] = positions.as_slice() {
+            self.roles[*position].1 = ArgumentRole::Id;
+        }
+    }
+
+    /// True if the words are the name of the record type. Without an ending they are not where they name another type
+    /// or a field: `patient` for PatientRecord.
+    fn is_own_name(&self, words: &str) -> bool {
+        let is_field = |name: &str| any_case_field(self.record, name, RecordType::find_input_field).is_some();
+        let is_type = || self.model.schema.types.keys().any(|name| type_words(name) == words);
+        match TypeNoun::new(&self.record.name, |_| false).fit(words) {
+            Some(NounFit::Exact) => true,
+            Some(NounFit::Stripped) => !is_field(words) && !is_field(&format!("{words}_id")) && !is_type(),
+            Some(NounFit::Qualified | NounFit::Empty | NounFit::Part) | None => false,
+        }
+    }
+
+    /// `createUser(user: UserInput!, company: CompanyInput!)`: the values of another record are none of this one.
+    fn leave_inputs_of_others(&mut self) {
+        let inputs = self.roles.iter().filter(|(_, role)| *role == ArgumentRole::Input).count();
+        for (argument, (_, role)) in self.arguments.iter().zip(&mut self.roles) {
+            let is_input = *role == ArgumentRole::Input && self.verb.writes_one();
+            if is_input && describes_other(self.model, self.record, argument, inputs > 1) {
+                *role = ArgumentRole::Unknown;
+            }
+        }
+    }
+
+    /// `posts(userId: ID!)`, where the user of a post is called `author`. A reference to a record of the same type is
+    /// called by its name only: the `categoryId` of a category is not that of its parent.
     fn accept_references(&mut self) {
         for position in 0..self.roles.len() {
             let words = snake_words(&self.arguments[position].name);
             if self.roles[position].1 == ArgumentRole::Unknown
                 && let Some(target) = words.strip_suffix("_id")
                 && let Some(field) = self.find_reference(target)
+                && !self.is_own_name(target)
+                && !names_later_deed(&self.record.field(field).name)
                 && !self.roles.iter().any(|(_, role)| *role == ArgumentRole::Field(field))
             {
                 self.roles[position].1 = ArgumentRole::Field(field);
@@ -47,7 +111,7 @@ impl<'a> NamedArguments<'a> {
     }
 
     /// The only reference to records of a type.
-    fn find_reference(&self, type_words: &str) -> Option<FieldId> {
+    pub(super) fn find_reference(&self, type_words: &str) -> Option<FieldId> {
         let leads_to_type = |field: &Field| {
             let target =
                 field.kind.relation().filter(|_| field.kind.is_reference()).map(|relation| relation.target());
@@ -86,7 +150,7 @@ impl<'a> NamedArguments<'a> {
     /// True if an argument, or a member of an input object, names the record.
     pub fn takes_id(&self) -> bool {
         self.roles.iter().zip(self.arguments).any(|((_, role), argument)| {
-            *role == ArgumentRole::Id
+            matches!(role, ArgumentRole::Id | ArgumentRole::KeyObject)
                 || (*role == ArgumentRole::Input
                     && argument
                         .fields
@@ -105,7 +169,11 @@ impl<'a> NamedArguments<'a> {
             })
         };
         let is_understood = |argument: &Argument, role: &ArgumentRole| {
-            let is_known = *role != ArgumentRole::Unknown || !argument.ty.is_required();
+            let is_condition = is_write_condition(self.record, self.verb, argument);
+            let describes_other =
+                || self.verb.writes_one() && describes_other(self.model, self.record, argument, true);
+            let is_needed = argument.ty.is_required() || is_condition || describes_other();
+            let is_known = *role != ArgumentRole::Unknown || !is_needed;
             is_known && (*role != ArgumentRole::Input || !is_loose || has_known_members(argument))
         };
         let mut unclear = self
@@ -143,7 +211,13 @@ impl<'a> NamedArguments<'a> {
         let is_of_relation = |field: &Field| {
             field.kind.relation().is_some() && words.starts_with(&format!("{}_", snake_words(&field.name)))
         };
-        let is_id = argument.ty.inner_name() == "ID" || words.ends_with("_id");
+        let names_key = |record: &RecordType| {
+            record.name != self.record.name && record.field(record.id_field()).name == argument.name
+        };
+        // `slug` in `addComment(slug: String!, text: String!)` is that of an article.
+        let is_id = argument.ty.inner_name() == "ID"
+            || words.ends_with("_id")
+            || self.model.records.iter().any(names_key);
         let is_value = !argument.ty.is_list() && argument.fields.is_empty() && !is_id;
         is_value && !self.record.fields.iter().any(is_of_relation)
     }
@@ -157,21 +231,28 @@ impl<'a> NamedArguments<'a> {
             .any(|((_, role), argument)| *role == key && argument.ty.is_required())
     }
 
-    /// True if a filter is what the words name: `user` in `userPosts(userId: ID!)`.
-    pub fn filters_by(&self, words: &str) -> bool {
-        let is_named =
-            |role: &ArgumentRole| matches!(role, ArgumentRole::Field(field) if self.is_called(*field, words));
-        self.roles.iter().any(|(_, role)| is_named(role))
+    /// True if an argument is what the words name: `user` in `userPosts(userId: ID!)`, and in `createUserPost(input)` where the
+    /// input has the `userId`.
+    pub fn names_owner(&self, words: &str) -> bool {
+        let is_list = |field: FieldId| singular_words(&snake_words(&self.record.field(field).name)) == words;
+        let is_named = |role: &ArgumentRole| {
+            matches!(role, ArgumentRole::Field(field) if self.is_called(*field, words))
+                || matches!(role, ArgumentRole::RelatedField(relation, _) if is_list(*relation))
+        };
+        self.roles_with_members().any(|role| is_named(&role))
     }
 
     /// True if the id and one field are all that the operation takes, and the words name that field: `status` in
     /// `updateOrderStatus(id: ID!, status: Status!)`. Secrets are not just stored.
     pub fn sets_only(&self, words: &str, is_whole_name: bool) -> bool {
         let mut fields = Vec::new();
-        for (_, role) in &self.roles {
+        for role in self.roles_with_members() {
             if let ArgumentRole::Field(field) = role {
-                fields.push(*field);
-            } else if !matches!(role, ArgumentRole::Id | ArgumentRole::ExpectedVersion) {
+                fields.push(field);
+            } else if !matches!(
+                role,
+                ArgumentRole::Id | ArgumentRole::ExpectedVersion | ArgumentRole::ClientMutationId
+            ) {
                 return false;
             }
         }
@@ -180,6 +261,34 @@ impl<'a> NamedArguments<'a> {
         let is_secret = name.split('_').any(|word| SECRET_WORDS.contains(&word));
         let is_part = || format!("_{name}_").contains(&format!("_{words}_"));
         !is_secret && (self.is_called(*field, words) || (!is_whole_name && is_part()))
+    }
+
+    /// The roles of the arguments, and of their members where they are input objects.
+    fn roles_with_members(&self) -> impl Iterator<Item = ArgumentRole> {
+        self.arguments.iter().zip(&self.roles).flat_map(|(argument, (_, role))| {
+            if *role != ArgumentRole::Input {
+                return vec![role.clone()];
+            }
+            let members = argument.fields.iter();
+            members.map(|inner| member_role(self.record, self.verb, &inner.name)).collect()
+        })
+    }
+
+    /// True if the values are in input objects of which no member is known: nothing of what is sent would be stored.
+    pub fn stores_nothing(&self) -> bool {
+        let stores_key = self.verb.may_create() && self.record.accepts_given_key();
+        let is_known = |inner: &Argument| {
+            let role = member_role(self.record, self.verb, &inner.name);
+            let is_stored = !matches!(role, ArgumentRole::Unknown | ArgumentRole::ClientMutationId);
+            is_stored && (stores_key || role != ArgumentRole::Id)
+        };
+        let sets = |(argument, (_, role)): (&Argument, &(String, ArgumentRole))| {
+            let holds_known = || argument.fields.iter().any(is_known);
+            matches!(role, ArgumentRole::Field(_)) || (*role == ArgumentRole::Input && holds_known())
+        };
+        let has_input = self.roles.iter().any(|(_, role)| *role == ArgumentRole::Input);
+        let writes = self.verb.may_create() || self.verb == OperationVerb::Update;
+        writes && has_input && !self.arguments.iter().zip(&self.roles).any(sets)
     }
 
     fn has_role(&self, role: &ArgumentRole) -> bool {
@@ -191,6 +300,7 @@ impl<'a> NamedArguments<'a> {
             matches!(
                 role,
                 ArgumentRole::Field(_)
+                    | ArgumentRole::RelatedField(..)
                     | ArgumentRole::Compare(..)
                     | ArgumentRole::Where
                     | ArgumentRole::Input
@@ -202,8 +312,7 @@ impl<'a> NamedArguments<'a> {
     /// Finds the argument that the words after `by` name. False if there is none.
     fn accept_by(&mut self, by: &str) -> bool {
         let key_name = snake_words(&self.record.field(self.record.id_field()).name);
-        let names_key =
-            matches!(by, "id" | "pk" | "key") || key_name == by || is_key_name(&self.record.name, by);
+        let names_key = matches!(by, "id" | "pk" | "key") || key_name == by || self.is_own_key(by);
         let range = by.strip_suffix("_range").or_else(|| by.strip_suffix("_between"));
         let is_named = |(name, role): &(String, ArgumentRole)| {
             if let ArgumentRole::Field(field) = role {
@@ -216,25 +325,52 @@ impl<'a> NamedArguments<'a> {
             (*role == ArgumentRole::Id && (names_key || is_same))
                 || (*role == ArgumentRole::Search && is_same)
         };
-        if self.roles.iter().any(is_named) || (names_key && self.takes_id()) {
+        // A write has no condition but the key: `deleteTaskByIdAndUserId` would delete the tasks of others.
+        if self.verb.root_kind() == RootType::Mutation && self.verb != OperationVerb::Create {
+            let is_key = |named: &(String, ArgumentRole)| named.1 == ArgumentRole::Id && is_named(named);
+            let has_key = self.roles.iter().any(is_key);
+            return has_key || (names_key && (self.takes_id() || self.accept_only_id()));
+        }
+        let is_clear = self.names_all_fields(by) || self.roles.iter().any(is_named);
+        if is_clear || (names_key && self.takes_id()) {
             return true;
         }
         if names_key {
             return self.accept_only_id();
         }
-        let Some(field) = self.find_field(by) else { return false };
+        let Some(field) = self.find_field(by) else { return self.accept_related(by) };
         let field_name = snake_words(&self.record.field(field).name);
         let holds_key = self.record.field(field).kind.is_reference() || field_name.ends_with("_id");
+        let is_own = field_name == by || self.is_own_field(&field_name, by);
         let is_argument = |name: &str| {
             let words = snake_words(name);
             words == by
                 || words == field_name
+                || (is_own && self.is_own_field(&words, by))
                 || (holds_key && (words == "id" || words == format!("{by}_id")))
         };
         let position = self.arguments.iter().position(|argument| is_argument(&argument.name));
-        let Some(position) = position else { return false };
+        let Some(position) = position else { return self.accept_related(by) };
         self.roles[position].1 = ArgumentRole::Field(field);
         true
+    }
+
+    /// True for `book_id` in a Book or a BookDto.
+    fn is_own_key(&self, words: &str) -> bool {
+        is_key_name(&self.record.name, words) || self.is_own_field(words, "id")
+    }
+
+    /// True for `station_name` if the words are `name` and the record is a Station.
+    fn is_own_field(&self, field: &str, words: &str) -> bool {
+        let owner = field.strip_suffix(words).and_then(|owner| owner.strip_suffix('_'));
+        owner.is_some_and(|owner| self.is_own_name(owner))
+    }
+
+    /// True for `number_block` if these are the arguments, and each is a field.
+    fn names_all_fields(&self, by: &str) -> bool {
+        let names: Vec<String> = self.arguments.iter().map(|argument| snake_words(&argument.name)).collect();
+        let is_field = |(_, role): &(String, ArgumentRole)| matches!(role, ArgumentRole::Field(_));
+        names.len() > 1 && names.join("_") == by && self.roles.iter().all(is_field)
     }
 
     /// `viewCompanyById(cid: ID!)`: the one argument is the id.
@@ -281,6 +417,12 @@ impl<'a> NamedArguments<'a> {
         if let Some(field) = fields().find(|field| self.is_called(*field, words)) {
             return Some(field);
         }
+        // `stationName` is the name of a Station, `lineName` is not.
+        let is_own =
+            |field: &FieldId| self.is_own_field(&snake_words(&self.record.field(*field).name), words);
+        if let Some(field) = fields().find(is_own) {
+            return Some(field);
+        }
         let has_part = |field: &FieldId| {
             let name = snake_words(&self.record.field(*field).name);
             name.starts_with(&format!("{words}_")) || name.ends_with(&format!("_{words}"))
@@ -290,10 +432,12 @@ impl<'a> NamedArguments<'a> {
         part.or_else(|| self.find_reference(words.strip_suffix("_id").unwrap_or(words)))
     }
 
-    /// True for `user` and `user_id` if the field is `user` or `userId`.
+    /// True for `user` and `user_id` if the field is `user`, `userId` or `idUser`.
     fn is_called(&self, field: FieldId, words: &str) -> bool {
         let field = self.record.field(field);
-        let without_id = |words: &str| words.strip_suffix("_id").unwrap_or(words).to_owned();
+        let without_id = |words: &str| {
+            words.strip_suffix("_id").or_else(|| words.strip_prefix("id_")).unwrap_or(words).to_owned()
+        };
         let names = [snake_words(&field.name), snake_words(&field.input_name)];
         names.iter().any(|name| name == words || without_id(name) == without_id(words))
             || self

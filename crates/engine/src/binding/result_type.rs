@@ -1,6 +1,6 @@
 //! The result that a root field declares, and whether an operation can give it.
 
-use trefoil_model::{KeyForm, Model, RecordType, RecordTypeId, RootField, RootKind, Scalar, TypeRef};
+use trefoil_model::{KeyForm, Model, RecordType, RecordTypeId, RootField, RootType, Scalar, TypeRef};
 
 use crate::builtin_operation::{OperationVerb, ResultShape};
 
@@ -42,6 +42,7 @@ pub(super) fn find_result_shape(
         | OperationVerb::Save
         | OperationVerb::Upsert
         | OperationVerb::Delete => {
+            // A list could be that of all records, or as many new ones as a number says.
             if root.ty.is_list() {
                 None
             } else if is_record {
@@ -49,7 +50,10 @@ pub(super) fn find_result_shape(
             } else if model.payload_record(name) == Some(record) || model.is_status(name) {
                 Some(ResultShape::Payload)
             } else {
-                written_scalar(name).or_else(|| written_key(model, model.record(record), verb, name))
+                let nothing =
+                    (!root.ty.is_required() && is_no_value(model, name)).then_some(ResultShape::Nothing);
+                let scalar = written_scalar(name).or(nothing);
+                scalar.or_else(|| written_key(model, model.record(record), verb, name))
             }
         }
     }
@@ -103,6 +107,12 @@ fn written_scalar(name: &str) -> Option<ResultShape> {
     }
 }
 
+/// True for a scalar without values: `Void`.
+fn is_no_value(model: &Model, name: &str) -> bool {
+    matches!(name, "Void" | "Null" | "Nothing" | "NoContent" | "Unit" | "None" | "Empty")
+        && model.schema.types.get(name).is_some_and(|ty| ty.is_scalar())
+}
+
 /// A write may answer with the key in its own type: `deleteUser(id: Int!): Int` where `id: Int!`. Any other number could
 /// be the number of records.
 fn written_key(model: &Model, record: &RecordType, verb: OperationVerb, name: &str) -> Option<ResultShape> {
@@ -132,5 +142,5 @@ pub(super) fn is_listed(model: &Model, record: RecordTypeId) -> bool {
         let is_connection = model.connection_node(ty.inner_name()) == Some(record);
         is_connection || (ty.is_list() && model.find_record(ty.inner_name()) == Some(record))
     };
-    model.root_fields.iter().any(|root| root.root_kind == RootKind::Query && lists(&root.ty))
+    model.root_fields.iter().any(|root| root.root_kind == RootType::Query && lists(&root.ty))
 }

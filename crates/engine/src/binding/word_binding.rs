@@ -4,8 +4,9 @@
 
 use std::collections::HashSet;
 
+use trefoil_model::naming::names::snake_words;
 use trefoil_model::naming::operation_verbs::{
-    NameReading, NamedVerb, NounFit, TypeNoun, read_operation_name, type_words,
+    NameReading, NamedVerb, NounFit, TypeNoun, read_joined_name, read_operation_name, type_words,
 };
 use trefoil_model::{Model, PagePart, RecordType, RecordTypeId, RootField};
 
@@ -62,7 +63,9 @@ impl<'m> WordBinder<'m> {
     }
 
     pub fn find(&self, root: &RootField) -> WordMatch {
-        let readings = read_operation_name(root.root_kind, &root.name);
+        let mut readings = read_operation_name(root.root_kind, &root.name);
+        let is_known = |words: &str| self.record_nouns.iter().any(|noun| noun.is_named(words));
+        readings.extend(read_joined_name(root.root_kind, &root.name, is_known));
         let mut candidates: Vec<BindingCandidate> = Vec::new();
         for reading in &readings {
             for record in self.possible_records(root, reading) {
@@ -70,7 +73,8 @@ impl<'m> WordBinder<'m> {
             }
         }
         let Some(best) = candidates.iter().map(|candidate| candidate.fit).min() else {
-            return WordMatch::None;
+            let explained = readings.iter().find_map(|reading| self.explain_two_fields(root, reading));
+            return explained.map_or(WordMatch::None, WordMatch::Several);
         };
         let mut best = candidates.into_iter().filter(|candidate| candidate.fit == best);
         let Some(first) = best.next() else { return WordMatch::None };
@@ -86,17 +90,41 @@ impl<'m> WordBinder<'m> {
             return vec![record];
         }
         let select = |is_possible: &dyn Fn(&TypeNoun) -> bool| -> Vec<RecordTypeId> {
-            let nouns = self.record_nouns.iter().enumerate();
-            nouns.filter(|(_, noun)| is_possible(noun)).map(|(position, _)| RecordTypeId(position)).collect()
+            let nouns = self.record_nouns.iter().enumerate().filter(|(_, noun)| is_possible(noun));
+            let records = nouns.map(|(position, _)| RecordTypeId(position));
+            records.filter(|record| !self.stands_aside(*record)).collect()
         };
+        // `deletePet` means no PetType where there is a Pet.
+        let has_this_name = |noun: &TypeNoun| noun.fit(&reading.noun) == Some(NounFit::Exact);
+        let exact = self.record_nouns.iter().position(has_this_name);
+        let is_name_of_type = exact.is_some_and(|position| !self.stands_aside(RecordTypeId(position)));
         let named = select(&|noun| {
-            noun.is_named(&reading.noun)
+            (if is_name_of_type { has_this_name(noun) } else { noun.is_named(&reading.noun) })
                 || (sets_fields(reading.verb) && noun.words_after(&reading.noun).is_some())
         });
         match named.is_empty() && !reading.noun.is_empty() {
             true => select(&|noun| noun.ends_with(&reading.noun)),
             false => named,
         }
+    }
+
+    /// True for a Todo that no operation returns, where others return a TodoOutput: `deleteTodo(id: ID!): Boolean` deletes one of
+    /// the latter.
+    pub fn stands_aside(&self, record: RecordTypeId) -> bool {
+        let is_returned = |record: RecordTypeId| {
+            let mut roots = self.model.root_fields.iter();
+            roots.any(|root| declared_record(self.model, &root.ty) == Some(record))
+        };
+        let words = &self.record_nouns[record.0].words;
+        // A PetType is no form of a Pet.
+        let says_result =
+            |last: &str| matches!(last, "dto" | "output" | "resource" | "response" | "view" | "vo");
+        let is_form = |noun: &TypeNoun| {
+            noun.fit(words) == Some(NounFit::Stripped)
+                && noun.words.rsplit('_').next().is_some_and(says_result)
+        };
+        let mut forms = self.record_nouns.iter().enumerate().filter(|(_, noun)| is_form(noun));
+        forms.any(|(position, _)| is_returned(RecordTypeId(position))) && !is_returned(record)
     }
 
     fn candidate(
@@ -106,6 +134,11 @@ impl<'m> WordBinder<'m> {
         record: RecordTypeId,
     ) -> Option<BindingCandidate> {
         let verb = operation_verb(self.model, reading.verb, record, root);
+        // Without a key it would always create, which `save` may mean, but not `upsert`.
+        let is_upsert = || snake_words(&root.name).split('_').any(|word| word == "upsert");
+        if reading.verb == NamedVerb::Save && verb == OperationVerb::Create && is_upsert() {
+            return None;
+        }
         let shape = find_result_shape(self.model, root, record, verb)?;
         let arguments = NamedArguments::for_reading(self.model, record, verb, reading, &root.arguments)?;
         let fit = self.noun_fit(reading, record, &arguments);
@@ -118,7 +151,8 @@ impl<'m> WordBinder<'m> {
         let is_unclear = fit == NounFit::Qualified
             && shape == ResultShape::Id
             && !matches!(root.ty.inner_name(), "ID" | "String");
-        let roles_fit = !is_unclear && arguments.can_work(is_loose) && !is_other_list;
+        let stores_nothing = arguments.stores_nothing();
+        let roles_fit = !is_unclear && !stores_nothing && arguments.can_work(is_loose) && !is_other_list;
         roles_fit.then_some(BindingCandidate { record, verb, shape, roles: arguments.roles, fit })
     }
 
@@ -145,7 +179,9 @@ impl<'m> WordBinder<'m> {
 
     /// True if a part of a type's name may stand for the type: it is not the name of another.
     pub fn is_part_of_name(&self, noun: &str) -> bool {
-        !self.type_nouns.contains(noun) && !has_preposition(noun)
+        let is_other = self.type_nouns.contains(noun)
+            || self.record_nouns.iter().any(|other| other.is_response_of(noun));
+        !is_other && !has_preposition(noun)
     }
 
     /// How the noun names the record type, or `None` if it says something else.
@@ -156,7 +192,13 @@ impl<'m> WordBinder<'m> {
         arguments: &NamedArguments<'_>,
     ) -> Option<NounFit> {
         let noun = &self.record_nouns[record.0];
-        let fit = noun.fit(&reading.noun).filter(|fit| match fit {
+        // `createRecord: HabitRecord`, where nothing else ends so.
+        let is_only_end = || {
+            let ends = |noun: &&TypeNoun| !reading.noun.is_empty() && noun.ends_with(&reading.noun);
+            ends(&noun) && self.record_nouns.iter().filter(ends).count() == 1
+        };
+        let fit = noun.fit(&reading.noun).or_else(|| is_only_end().then_some(NounFit::Part));
+        let fit = fit.filter(|fit| match fit {
             NounFit::Exact | NounFit::Stripped => reading.verb != NamedVerb::Set,
             NounFit::Qualified => false,
             NounFit::Empty => reading.has_verb && reading.verb != NamedVerb::Set,
@@ -169,15 +211,24 @@ impl<'m> WordBinder<'m> {
                     Some(words) => (words, false),
                     None => (reading.noun.as_str(), true),
                 };
-                return !is_other_type
-                    && !self.begins_with_other_type(&reading.noun, noun)
-                    && arguments.sets_only(words, is_whole_name);
+                let sets_field = arguments.sets_only(words, is_whole_name)
+                    || self
+                        .words_after_end(noun, &reading.noun)
+                        .any(|words| arguments.sets_only(words, false));
+                return !is_other_type && !self.begins_with_other_type(&reading.noun, noun) && sets_field;
             }
-            let is_list = matches!(reading.verb, NamedVerb::List | NamedVerb::Count);
-            let owner = noun.words_before(&reading.noun).filter(|_| is_list && !is_other_type);
-            owner.is_some_and(|owner| arguments.filters_by(owner))
+            let takes_owner = matches!(reading.verb, NamedVerb::List | NamedVerb::Count | NamedVerb::Create);
+            let owner = noun.words_before(&reading.noun).filter(|_| takes_owner && !is_other_type);
+            owner.is_some_and(|owner| arguments.names_owner(owner))
         };
         fit.or_else(|| is_qualified().then_some(NounFit::Qualified))
+    }
+
+    /// What follows the end of the type's name: `status` in `order_status` for CustomerOrder. The beginning of the name
+    /// could be another thing: `updateCustomerName`.
+    fn words_after_end<'n>(&self, noun: &'n TypeNoun, words: &'n str) -> impl Iterator<Item = &'n str> {
+        let splits = words.match_indices('_').map(|(at, _)| (&words[..at], &words[at + 1..]));
+        splits.filter(|(part, _)| noun.ends_with(part) && self.is_part_of_name(part)).map(|(_, rest)| rest)
     }
 
     /// True if the name of another type is at the beginning, or a longer one: `cart_item_quantity` is not of Cart.
@@ -185,6 +236,17 @@ impl<'m> WordBinder<'m> {
         let own_length = noun.words_after(words).map_or(0, |rest| words.len() - rest.len() - 1);
         let begins = |other: &str| words.strip_prefix(other).is_some_and(|rest| rest.starts_with('_'));
         self.object_nouns.iter().any(|other| other.len() > own_length && begins(other))
+    }
+
+    /// The explanation for a name that is understood, with an argument that could be of two types.
+    fn explain_two_fields(&self, root: &RootField, reading: &NameReading) -> Option<String> {
+        let by = reading.by.as_ref()?;
+        let record = declared_record(self.model, &root.ty)?;
+        let verb = operation_verb(self.model, reading.verb, record, root);
+        find_result_shape(self.model, root, record, verb)?;
+        self.record_nouns[record.0].fit(&reading.noun)?;
+        let fields = NamedArguments::new(self.model, record, verb, &root.arguments).two_fields(by)?;
+        Some(format!("{fields}; name the argument like one of them, or write a resolver for `{}`", root.name))
     }
 
     fn explain_two(&self, root: &RootField, first: &BindingCandidate, second: &BindingCandidate) -> String {

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use trefoil_model::error::{Error, Result};
 
 use crate::changes::retry_backoff::RetryBackoff;
-use crate::changes::{ChangeBatch, ChangeLog, RecordChange, SharedComputation};
+use crate::changes::{ChangeBatch, ChangeLog, RecordChange, SingleFlightCache};
 use crate::schema_swap_gate::SchemaGate;
 use crate::store::{LogReadLimits, Store};
 
@@ -31,7 +31,7 @@ pub struct ChangeFeed(Arc<FeedInner>);
 
 struct FeedInner {
     store: Arc<dyn Store>,
-    batches: Arc<SharedComputation<i64, ChangeBatch>>,
+    batches: Arc<SingleFlightCache<i64, ChangeBatch>>,
     /// The last known change number.
     head: watch::Sender<i64>,
     followers: Mutex<FollowerCount>,
@@ -52,7 +52,7 @@ struct FollowerCount {
 /// Reads of the log's state. Callers that ask before a read begins share it.
 struct LogReads {
     /// Running reads by number; results are not cached.
-    running: Arc<SharedComputation<u64, ChangeLog>>,
+    running: Arc<SingleFlightCache<u64, ChangeLog>>,
     /// The number of the last read that has begun.
     last_started: AtomicU64,
     /// Allows one read at a time, so that all who ask during a read share the next one.
@@ -69,11 +69,11 @@ impl ChangeFeed {
     pub fn with_cache_bytes(store: Arc<dyn Store>, bytes: usize) -> ChangeFeed {
         ChangeFeed(Arc::new(FeedInner {
             store,
-            batches: SharedComputation::new(bytes),
+            batches: SingleFlightCache::new(bytes),
             head: watch::Sender::new(-1),
             followers: Mutex::default(),
             log_reads: LogReads {
-                running: SharedComputation::new(0),
+                running: SingleFlightCache::new(0),
                 last_started: AtomicU64::new(0),
                 read_lock: tokio::sync::Mutex::default(),
                 latest: RwLock::default(),
@@ -121,6 +121,11 @@ impl ChangeFeed {
     /// number. Waits while the store is unreachable; fails if the changes are no longer kept.
     pub async fn changes_after(&self, number: i64) -> Result<Arc<ChangeBatch>> {
         self.0.batches.join(number, || self.0.clone().read_batch(number)).wait().await
+    }
+
+    /// The same batch, if it has been read and is still cached.
+    pub(crate) fn known_batch(&self, number: i64) -> Option<Arc<ChangeBatch>> {
+        self.0.batches.find_done(&number)
     }
 
     /// Bytes of cached batches.

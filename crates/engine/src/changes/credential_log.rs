@@ -49,6 +49,8 @@ struct LastChanges {
     until: i64,
     keys: HashMap<String, i64>,
     accounts: HashMap<RecordId, i64>,
+    /// Of any credential or account, or of a record that accounts lead to.
+    any: i64,
     /// Of a record that accounts lead to. Which accounts these are is not known.
     reached: i64,
 }
@@ -89,6 +91,29 @@ impl CredentialLog {
         last_changes.after <= since && last_changes.last_about(identity) <= since
     }
 
+    /// The last change that this process knows of, if it is known without reading the log that none after `since` is about
+    /// the identity. In doubt `None`.
+    pub fn known_unchanged(&self, identity: &ActorIdentity, since: i64) -> Option<i64> {
+        let until = self.known_head();
+        if until <= since {
+            return Some(since);
+        }
+        if self.types.asks_relations && identity.account.is_some() {
+            return None;
+        }
+        let mut last_changes = self.last_changes.lock();
+        // Whoever follows the log has read it already: the first of many streams takes it from there.
+        while last_changes.until < until
+            && let Some(batch) = self.feed.known_batch(last_changes.until)
+        {
+            last_changes.add(&batch, &self.types);
+        }
+        let is_known = last_changes.until >= until && last_changes.after <= since;
+        // Nearly all changes are about nobody, and all streams ask after each.
+        let is_unchanged = || last_changes.any <= since || last_changes.last_about(identity) <= since;
+        (is_known && is_unchanged()).then_some(until)
+    }
+
     async fn read_until(&self, until: i64) {
         if self.last_changes.lock().until >= until {
             return;
@@ -120,15 +145,17 @@ impl LastChanges {
         for change in &batch.changes {
             let (number, id) = (change.number, &change.record_id);
             if change.type_name == API_KEY_CHANGES {
+                self.any = number;
                 if let RecordId::Text(name) = id {
                     self.keys.insert(name.to_string(), number);
                 }
             } else if types.account.as_ref() == Some(&change.type_name) {
+                self.any = number;
                 self.accounts.insert(id.clone(), number);
             }
             // A type of accounts may be reached from them, too: `me.manager.team`.
             if types.reached.contains(&change.type_name) {
-                self.reached = number;
+                (self.any, self.reached) = (number, number);
             }
         }
         self.until = self.until.max(batch.until);
@@ -195,7 +222,7 @@ mod tests {
             ("Post", number(8)),
             ("User", RecordId::from("ci")),
         ]);
-        assert_eq!((known.after, known.until), (10, 14));
+        assert_eq!((known.after, known.until, known.any), (10, 14, 14));
         for (name, account, last) in [
             ("key:ci", None, 11),
             ("key:ci", Some(8), 11),
@@ -210,7 +237,8 @@ mod tests {
 
     #[test]
     fn records_that_accounts_lead_to_concern_all_accounts() {
-        let known = known(&[("Team", RecordId::Number(1))]);
+        let known = known(&[("Team", RecordId::Number(1)), ("Post", RecordId::Number(1))]);
+        assert_eq!(known.any, 11);
         assert_eq!(known.last_about(&identity("key:ci", Some(7))), 11);
         assert_eq!(known.last_about(&identity("key:ci", None)), 0);
     }

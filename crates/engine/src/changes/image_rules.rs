@@ -2,7 +2,7 @@
 //! columns and the actor is decided here, with the results that the databases give.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use trefoil_model::access::{AccessVerdict, RuleTest, RuleValue};
 use trefoil_model::naming::names::{VERSION_COLUMN, key_column};
@@ -22,13 +22,31 @@ pub struct EventAccess {
     model: Arc<Model>,
     view: Arc<AccessView>,
     record: RecordTypeId,
+    /// Of the rules, without the values that they compare records with.
+    shape: u128,
 }
+
+/// What the rules of the first actor say of an image, whatever values they compare it with. Those of nearly all others differ
+/// in nothing else, and need not be looked at.
+#[derive(Debug, Default)]
+pub struct CommonVerdict(OnceLock<(u128, Option<bool>)>);
 
 impl EventAccess {
     /// Whether the actor may see the event with this image.
-    pub fn allows(&self, image: &RecordImage) -> bool {
-        let rules = ImageRules { model: &self.model, view: &self.view, record: self.record };
-        rules.is_readable(image) == Some(true)
+    pub fn allows(&self, image: &RecordImage, common: &CommonVerdict) -> bool {
+        let rules = ImageRules {
+            model: &self.model,
+            view: &self.view,
+            record: self.record,
+            literals: LiteralUse::Unknown,
+        };
+        let (shape, verdict) = common.0.get_or_init(|| (self.shape, rules.is_readable(image)));
+        match verdict {
+            Some(verdict) if *shape == self.shape => *verdict,
+            Some(_) | None => {
+                ImageRules { literals: LiteralUse::Compared, ..rules }.is_readable(image) == Some(true)
+            }
+        }
     }
 }
 
@@ -38,7 +56,7 @@ impl Engine {
     pub fn event_access(&self, filter: &ChangeFilter, selection: &Selection) -> Option<EventAccess> {
         let (model, record) = (self.model(), filter.record);
         let view = self.access_view()?;
-        let rules = ImageRules { model, view, record };
+        let rules = ImageRules { model, view, record, literals: LiteralUse::Compared };
         let is_id = |child: &ChildSelection| {
             let Some(reference) = model.record(record).field(child.field).kind.reference() else {
                 return false;
@@ -52,7 +70,8 @@ impl Engine {
             && view.of_type(record).read.verdict() != AccessVerdict::No
             && rules.decides_alone()
             && rules.shows_all_columns();
-        is_shared.then(|| EventAccess { model: model.clone(), view: view.clone(), record })
+        let shape = view.rules.shape;
+        is_shared.then(|| EventAccess { model: model.clone(), view: view.clone(), record, shape })
     }
 }
 
@@ -62,6 +81,15 @@ pub(super) struct ImageRules<'a> {
     pub model: &'a Model,
     pub view: &'a AccessView,
     pub record: RecordTypeId,
+    pub literals: LiteralUse,
+}
+
+/// What the values are, besides the image's own, that rules compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LiteralUse {
+    Compared,
+    /// Those of one actor count for nothing: what depends on them is not known.
+    Unknown,
 }
 
 /// What an actor sees of an image.
@@ -156,7 +184,7 @@ impl ImageRules<'_> {
         Some(part)
     }
 
-    fn holds(&self, test: &RuleTest, image: ImageColumns<'_>) -> Option<bool> {
+    pub fn holds(&self, test: &RuleTest, image: ImageColumns<'_>) -> Option<bool> {
         match test {
             RuleTest::Constant(value) => Some(*value),
             // What is about the actor alone was decided before.
@@ -213,7 +241,10 @@ impl ImageRules<'_> {
     /// A value that the image or the request has.
     fn value<'v>(&'v self, value: &'v RuleValue, image: ImageColumns<'v>) -> Option<Cow<'v, StoredValue>> {
         match value {
-            RuleValue::Literal(value) => Some(Cow::Borrowed(value)),
+            RuleValue::Literal(value) => match self.literals {
+                LiteralUse::Compared => Some(Cow::Borrowed(value)),
+                LiteralUse::Unknown => None,
+            },
             RuleValue::Now => Some(Cow::Borrowed(&self.view.now)),
             RuleValue::Today => Some(Cow::Borrowed(&self.view.today)),
             RuleValue::Field { .. } => {

@@ -33,7 +33,7 @@ impl Engine {
         filter: &ChangeFilter,
         batch: &'b ChangeBatch,
     ) -> Result<Vec<Cow<'b, RecordChange>>> {
-        let seen = self.seen_changes(filter.record, batch).await?;
+        let seen = self.visible_changes(filter.record, batch).await?;
         let judge = |change: Cow<'b, RecordChange>| {
             let matches = filter.matches(&change, None);
             (change, matches)

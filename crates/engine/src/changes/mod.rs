@@ -7,7 +7,7 @@
 // Following the log.
 pub(crate) mod change_feed;
 pub(crate) mod retry_backoff;
-pub(crate) mod shared_computation;
+pub(crate) mod single_flight_cache;
 
 // The changes that one subscription receives, and where it continues.
 pub(crate) mod change_filter;
@@ -18,13 +18,16 @@ pub(crate) mod relation_tests;
 // Whether a stream may still deliver.
 mod credential_log;
 
+// Whether anything was changed at all.
+mod version_probe;
+
 // The record in a change.
 pub(crate) mod image_list;
 mod image_predicate;
 pub(crate) mod image_row;
 mod image_rules;
 pub mod record_image;
-mod seen_changes;
+mod visible_changes;
 
 use trefoil_model::{CellValue, Field, RecordId, RecordType, ValueSource};
 
@@ -33,13 +36,14 @@ pub use crate::changes::change_filter::ChangeFilter;
 pub use crate::changes::credential_log::{API_KEY_CHANGES, CredentialLog, KEY_IDENTITY};
 pub use crate::changes::image_list::{ImageList, seen_columns};
 pub(crate) use crate::changes::image_row::ImageRow;
-pub use crate::changes::image_rules::EventAccess;
+pub use crate::changes::image_rules::{CommonVerdict, EventAccess};
 pub use crate::changes::record_image::{RecordImage, image_cell, parse_image};
 pub(crate) use crate::changes::relation_tests::{RelationMatches, RelationTestMap, RelationTests};
 pub use crate::changes::retry_backoff::RetryBackoff;
-pub use crate::changes::shared_computation::{
-    ComputationFuture, ComputationItem, MemorySize, SharedComputation, SharedResult,
+pub use crate::changes::single_flight_cache::{
+    ComputationFuture, ComputationItem, MemorySize, SharedResult, SingleFlightCache,
 };
+pub(crate) use crate::changes::version_probe::VersionProbe;
 
 /// The current state of the change log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 
 use crate::changes::record_image::image_cell;
-use crate::changes::{ChangeBatch, ChangeKind, MemorySize, RecordChange, SharedComputation};
+use crate::changes::{ChangeBatch, ChangeKind, MemorySize, RecordChange, SingleFlightCache};
 use crate::operation::{Condition, ListSlice, Listing, Operation, Selection};
 use crate::plan::PreparedSelection;
 
@@ -24,7 +24,7 @@ pub struct RelationTests {
     pub record: RecordTypeId,
     tests: Vec<RelationTest>,
     /// Results by the first and last number of a batch.
-    pub results: Arc<SharedComputation<(i64, i64), RelationMatches>>,
+    pub results: Arc<SingleFlightCache<(i64, i64), RelationMatches>>,
 }
 
 /// A test of the records that one relation leads to.
@@ -45,7 +45,7 @@ pub struct RelationMatches(pub Vec<HashSet<RecordId>>);
 
 impl RelationTests {
     pub fn new(record: RecordTypeId) -> RelationTests {
-        RelationTests { record, tests: Vec::new(), results: SharedComputation::new(CACHE_BYTES) }
+        RelationTests { record, tests: Vec::new(), results: SingleFlightCache::new(CACHE_BYTES) }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -8,11 +8,12 @@ use serde_json::{Value as Json, json};
 use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::values::example_values;
 use trefoil_model::{
-    Argument, Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, RootField, RootKind,
+    Argument, Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, RootField, RootType,
     ValueType,
 };
 
 use crate::access::AccessView;
+use crate::arguments::roles::member_role;
 use crate::builtin_operation::VerbGroup;
 use crate::graphql_document::literals::graphql_literal;
 use crate::graphql_document::where_literal::WhereWriter;
@@ -28,7 +29,7 @@ pub struct DocumentTemplate<'w> {
     pub verb: OperationVerb,
     /// The record, for operations on one.
     pub id: Option<&'w RecordId>,
-    /// The values to write, by their JSON names; for groups, their keys as `groupBy`.
+    /// The values to write, by their JSON names; for groups, their keys as `groupBy`, their `measures` and `orderBy`.
     pub values: &'w Json,
     /// The part of a list; what the operation has no argument for is left out.
     pub listing: Option<&'w Listing>,
@@ -72,8 +73,12 @@ impl DocumentTemplate<'_> {
                 let payload = model.payload_selection(model.success_type(result_type), selection);
                 format!(" {}", model.result_selection(result_type, &payload))
             }
-            ResultShape::Groups => " { key count }".to_owned(),
-            ResultShape::Id | ResultShape::Boolean | ResultShape::Count => String::new(),
+            ResultShape::Groups => {
+                format!(" {}", model.group_selection(result_type, &self.group_texts("measures")).0)
+            }
+            ResultShape::Id | ResultShape::Boolean | ResultShape::Nothing | ResultShape::Count => {
+                String::new()
+            }
         };
         let keyword = root.root_kind.keyword();
         let title = format!("{}{}", root.name[..1].to_uppercase(), &root.name[1..]);
@@ -82,6 +87,9 @@ impl DocumentTemplate<'_> {
 
     /// Whether the actor may ever give an argument of this role.
     fn is_open(&self, engine: &Engine, role: &ArgumentRole) -> bool {
+        if let ArgumentRole::RelatedField(relation, field) = role {
+            return engine.shows_related_field(self.record, *relation, *field);
+        }
         let (ArgumentRole::Field(field) | ArgumentRole::Compare(field, _)) = role else { return true };
         match (self.verb.group() == VerbGroup::WriteFields, self.verb.may_create()) {
             (true, true) => engine.may_set(AccessAction::Create, self.record, *field),
@@ -113,6 +121,23 @@ impl DocumentTemplate<'_> {
             ListingPart::Page => position_of(ArgumentRole::Page).is_some(),
             ListingPart::After => position_of(ArgumentRole::After).is_some(),
         })
+    }
+
+    /// The same for groups: with the measures that the operation has no field for.
+    pub fn unexpressed_group_parts(&self, engine: &Engine) -> Vec<String> {
+        let Some((root, builtin)) = self.find_builtin(engine) else { return Vec::new() };
+        let measures = self.group_texts("measures");
+        let (_, missing) = engine.model().group_selection(root.ty.inner_name(), &measures);
+        let has_order = builtin.argument_roles.iter().any(|(_, role)| *role == ArgumentRole::OrderBy);
+        let order = (!has_order && !self.group_texts("orderBy").is_empty()).then_some("sort");
+        let others = missing.into_iter().chain(order).map(str::to_owned);
+        self.unexpressed_parts(engine).into_iter().chain(others).collect()
+    }
+
+    /// The texts that describe groups, under this name.
+    fn group_texts(&self, name: &str) -> Vec<&str> {
+        let texts = self.values.get(name).and_then(Json::as_array);
+        texts.into_iter().flatten().filter_map(Json::as_str).collect()
     }
 
     /// The root field that suits the request best: one whose required arguments the request has values for; of
@@ -195,12 +220,23 @@ impl DocumentTemplate<'_> {
                 Some(graphql_literal(model, argument.ty.inner_name(), field.kind.value_type(), &value))
             }
             ArgumentRole::Input => self.input_literal(model, record, argument),
+            ArgumentRole::KeyObject => {
+                let is_key =
+                    |member: &&Argument| member_role(record, builtin.verb, &member.name) == ArgumentRole::Id;
+                let member = argument.fields.iter().find(is_key)?;
+                let id = graphql_literal(model, member.ty.inner_name(), None, &json!(self.id_text(record)?));
+                Some(format!("{{ {}: {id} }}", member.name))
+            }
             ArgumentRole::Page => self.page_and_size().map(|(page, _)| literal(json!(page))),
             ArgumentRole::PageFromZero => self.page_and_size().map(|(page, _)| literal(json!(page - 1))),
             ArgumentRole::Size => self.page_and_size().map(|(_, size)| literal(json!(size))),
             ArgumentRole::First => self.first_and_after(builtin).map(|(first, _)| literal(json!(first))),
             ArgumentRole::After => {
                 self.first_and_after(builtin).and_then(|(_, after)| after).map(|after| literal(json!(after)))
+            }
+            ArgumentRole::OrderBy if self.verb == OperationVerb::Aggregate => {
+                let orders = self.group_texts("orderBy");
+                (!orders.is_empty()).then(|| json!(orders).to_string())
             }
             ArgumentRole::OrderBy => self.sort_words(model, record).map(|words| json!(words).to_string()),
             ArgumentRole::Where => self.where_literal(model, record, argument),
@@ -218,6 +254,7 @@ impl DocumentTemplate<'_> {
             | ArgumentRole::Before
             | ArgumentRole::Ids
             | ArgumentRole::Compare(..)
+            | ArgumentRole::RelatedField(..)
             | ArgumentRole::UniqueFields
             | ArgumentRole::SortDirection
             | ArgumentRole::ExpectedVersion
@@ -381,10 +418,16 @@ fn settable_count(root: &RootField, builtin: &BuiltinOperation) -> usize {
 
 fn required_filters(root: &RootField, builtin: &BuiltinOperation) -> usize {
     let is_filter = |role: &ArgumentRole| {
-        matches!(role, ArgumentRole::Field(_) | ArgumentRole::Compare(..) | ArgumentRole::Search)
+        matches!(
+            role,
+            ArgumentRole::Field(_)
+                | ArgumentRole::Compare(..)
+                | ArgumentRole::RelatedField(..)
+                | ArgumentRole::Search
+        )
     };
     let roles = root.arguments.iter().zip(&builtin.argument_roles);
-    let reads = roles.filter(|_| builtin.verb.root_kind() == RootKind::Query);
+    let reads = roles.filter(|_| builtin.verb.root_kind() == RootType::Query);
     reads.filter(|(argument, (_, role))| argument.ty.is_required() && is_filter(role)).count()
 }
 

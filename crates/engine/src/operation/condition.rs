@@ -97,6 +97,25 @@ impl Condition {
         None
     }
 
+    /// True if the condition excludes no record, and says only that there are related ones: what is left of one whose
+    /// values were forgotten.
+    pub fn says_nothing(&self) -> bool {
+        self.known_result() == Some(true)
+    }
+
+    /// The result of a condition that compares nothing.
+    fn known_result(&self) -> Option<bool> {
+        let negated = |condition: &Condition| condition.known_result().map(|result| !result);
+        match self {
+            Condition::Compare(_) | Condition::HasId(_) | Condition::LinkedFrom { .. } => None,
+            Condition::All(conditions) | Condition::Related { conditions, .. } => {
+                all_true(conditions.iter().map(Condition::known_result))
+            }
+            Condition::Any(conditions) => all_true(conditions.iter().map(negated)).map(|result| !result),
+            Condition::Not(inner) => negated(inner),
+        }
+    }
+
     /// The number of conditions in the tree.
     pub fn count(&self) -> usize {
         let total = |conditions: &[Condition]| conditions.iter().map(Condition::count).sum::<usize>();
@@ -107,6 +126,15 @@ impl Condition {
             | Condition::Related { conditions, .. } => 1 + total(conditions),
             Condition::Not(inner) => 1 + inner.count(),
         }
+    }
+}
+
+/// Whether all results are true, as far as they are known.
+fn all_true(results: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let results: Vec<_> = results.collect();
+    match results.contains(&Some(false)) {
+        true => Some(false),
+        false => results.iter().all(Option::is_some).then_some(true),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The part of a list that is wanted: its conditions, order and page.
 
+use trefoil_model::RecordId;
+
 use crate::operation::{Condition, SortKey};
 
 /// The records of a list and their order.
@@ -19,6 +21,12 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// The records with these ids.
+    pub fn of_ids(ids: Vec<RecordId>) -> Listing {
+        let slice = ListSlice::Range { offset: 0, limit: i64::try_from(ids.len()).ok() };
+        Listing { conditions: vec![Condition::HasId(ids)], slice, ..Listing::default() }
+    }
+
     /// The number of cells that follow the selected columns, for cursors.
     pub fn cursor_cells(&self) -> usize {
         if self.with_cursors { self.sort_keys.len() + 1 } else { 0 }

@@ -126,8 +126,12 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The operation together with what it does to related records. Only a creation and an update of one record can
-    /// have such.
+    /// Whether it can write related records too.
+    pub fn takes_related(&self) -> bool {
+        matches!(self, Operation::Create { .. } | Operation::Update { .. })
+    }
+
+    /// The operation together with what it does to related records, if it takes such.
     pub fn with_related(self, related: Vec<RelatedInput>) -> Operation {
         if related.is_empty() {
             return self;

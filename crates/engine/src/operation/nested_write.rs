@@ -1,6 +1,7 @@
 //! Records that are written together with those that they are related to.
 
-use trefoil_model::{FieldId, RecordId, Value};
+use trefoil_model::error::Violation;
+use trefoil_model::{FieldId, RecordId, RecordType, Value};
 
 use crate::operation::written_fields::{FilledField, MissingFields};
 
@@ -52,5 +53,14 @@ impl RelatedInput {
             set: None,
             expected_versions: Vec::new(),
         }
+    }
+
+    /// Refuses related records where several records may be written, or one that may exist.
+    pub fn unsupported(&self, record: &RecordType) -> Violation {
+        let name = &record.field(self.relation).name;
+        let message = format!(
+            "`{name}`: related records can be written only with one record that is created or updated"
+        );
+        Violation::new(name, "UNSUPPORTED", message)
     }
 }

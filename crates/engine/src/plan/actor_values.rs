@@ -6,7 +6,7 @@ use trefoil_model::naming::names::display_label;
 use trefoil_model::values::date_times::format_timestamp;
 use trefoil_model::{Field, FieldId, StoredValue, Value, ValueSource};
 
-use crate::plan::planning::Planning;
+use crate::plan::plan_context::PlanContext;
 use crate::plan::write_planner::WritePlanner;
 
 impl WritePlanner<'_> {
@@ -22,11 +22,11 @@ impl WritePlanner<'_> {
 
     /// Gives a field what the actor has; null if they have nothing, which a required field refuses.
     pub(super) fn fill_from_actor(&mut self, id: FieldId, field: &Field, source: &RuleValue) {
-        let Planning { model, limits, authority, now, .. } = self.planning;
+        let PlanContext { model, limits, authority, time, .. } = self.planning;
         let stored = match (authority.view(), source) {
             (Some(view), _) => view.filled_value(model, field, source),
-            (None, RuleValue::Now) => Some(StoredValue::Text(format_timestamp(now))),
-            (None, RuleValue::Today) => Some(StoredValue::Text(limits.time_zone.day(now))),
+            (None, RuleValue::Now) => Some(StoredValue::Text(format_timestamp(time.get()))),
+            (None, RuleValue::Today) => Some(StoredValue::Text(limits.time_zone.day(time.get()))),
             (None, _) => None,
         };
         match stored {
@@ -120,7 +120,7 @@ type Mark @allow(all: true) { id: ID! text: String! by: User @createdBy }
             account.map(|id: i64| AccountFacts { id: id.into(), model_hash: model.hash, values: values() });
         let claims = Value::Object(vec![("org".into(), Value::Object(vec![("id".into(), org)]))]);
         let identity = ActorIdentity { name: "a".into(), roles: Vec::new(), account, claims, expires: None };
-        Actor { address: None, identity: Some(Arc::new(identity)) }
+        Actor::of_identity(identity)
     }
 
     struct Written<'a> {
@@ -142,7 +142,8 @@ type Mark @allow(all: true) { id: ID! text: String! by: User @createdBy }
         fn run(&self, operation: Operation) -> Result<PlanAction> {
             let time_zone = ZoneOffsets::load("Europe/Berlin").expect("a zone");
             let limits = PlanLimits { time_zone, ..PlanLimits::default() };
-            Plan::prove(self.model, &limits, &self.authority, operation, now()).map(|plan| plan.action)
+            Plan::prove(self.model, &limits, &self.authority, operation, &now().into())
+                .map(|plan| plan.action)
         }
 
         fn fields(&self, record: &str, fields: &[(&str, Value)]) -> Vec<(FieldId, Value)> {

@@ -8,8 +8,8 @@ use trefoil_model::{FieldId, Model, RecordTypeId, Value};
 
 use crate::operation::{Condition, CountMode, FilledField};
 use crate::plan::listing::PlannedListing;
+use crate::plan::plan_context::PlanContext;
 use crate::plan::plan_limits::PlanLimits;
-use crate::plan::planning::Planning;
 use crate::plan::predicate::plan_predicates;
 use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
@@ -38,7 +38,7 @@ pub fn check_record_count(count: usize, limits: &PlanLimits) -> Result<()> {
 
 /// The values of new records. All have the same fields in the same order, so that one statement does for all.
 pub(super) fn plan_items(
-    planning: Planning<'_>,
+    planning: PlanContext<'_>,
     record: RecordTypeId,
     items: Vec<Vec<(FieldId, Value)>>,
     filled_fields: &[FilledField],

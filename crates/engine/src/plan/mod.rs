@@ -7,15 +7,14 @@ mod aggregate;
 mod listing;
 mod many_records;
 mod nested;
+mod plan_context;
 mod plan_limits;
-mod planning;
 mod predicate;
 mod relation_lengths;
-mod search_letters;
-mod search_words;
+mod request_time;
+mod search;
 mod selection;
 mod statement_shape;
-mod text_search;
 mod write_planner;
 mod write_refusal;
 
@@ -31,7 +30,7 @@ use crate::operation::{Condition, MissingFields, Operation};
 use crate::plain_list::{self, PlainListOperation};
 use crate::plan::listing::plan_listing;
 use crate::plan::nested::plan_nested;
-use crate::plan::planning::{Planning, WriteOrigin};
+use crate::plan::plan_context::{PlanContext, WriteOrigin};
 use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
 pub(crate) use crate::plan::access_check::check_conditions;
@@ -45,13 +44,13 @@ pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits, estimated_le
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub(crate) use crate::plan::relation_lengths::MeasuredLengths;
 pub use crate::plan::relation_lengths::RelationLengths;
-pub use crate::plan::search_letters::{IGNORED_MARKS, LETTERS, SEPARATORS};
-pub use crate::plan::search_words::{MAX_INDEXED_LETTERS, MAX_TOKEN_LETTERS, word_count};
+pub use crate::plan::request_time::RequestTime;
+pub use crate::plan::search::{
+    IGNORED_MARKS, LETTERS, MARK_RANGES, MAX_INDEXED_LETTERS, MAX_PATTERN_LETTERS, MAX_TOKEN_LETTERS,
+    SEPARATORS, pattern_count, searched_texts, without_marks, word_count,
+};
 pub use crate::plan::selection::{PlannedChild, PlannedSelection, PreparedSelection, relation_target};
 pub use crate::plan::statement_shape::StatementShape;
-pub use crate::plan::text_search::{
-    MARK_RANGES, MAX_PATTERN_LETTERS, pattern_count, searched_texts, without_marks,
-};
 
 /// A validated operation. Stores accept nothing else, and only this module can make one.
 #[derive(Debug, Clone)]
@@ -152,9 +151,9 @@ impl Plan {
         limits: &PlanLimits,
         authority: &Authority,
         operation: Operation,
-        now: jiff::Timestamp,
+        time: &RequestTime,
     ) -> Result<Plan> {
-        let planning = Planning { model, limits, authority, now, origin: WriteOrigin::Client };
+        let planning = PlanContext { model, limits, authority, time, origin: WriteOrigin::Client };
         plan_action(planning, operation).map(|action| Plan::proven(action, authority))
     }
 
@@ -163,10 +162,10 @@ impl Plan {
         model: &Model,
         limits: &PlanLimits,
         operation: Operation,
-        now: jiff::Timestamp,
+        time: &RequestTime,
     ) -> Result<Plan> {
         let authority = &Authority::operator();
-        let planning = Planning { model, limits, authority, now, origin: WriteOrigin::BulkWrite };
+        let planning = PlanContext { model, limits, authority, time, origin: WriteOrigin::BulkWrite };
         plan_action(planning, operation).map(|action| Plan::proven(action, authority))
     }
 
@@ -211,11 +210,11 @@ impl Plan {
         model: &Model,
         limits: &PlanLimits,
         import: ImportedRecord,
-        now: jiff::Timestamp,
+        time: &RequestTime,
     ) -> Result<Plan> {
         let ImportedRecord { record, id, fields, selection } = import;
         let authority = &Authority::operator();
-        let planning = Planning { model, limits, authority, now, origin: WriteOrigin::BulkWrite };
+        let planning = PlanContext { model, limits, authority, time, origin: WriteOrigin::BulkWrite };
         let PlannedValues { id, values, links } =
             WritePlanner::new(planning, record).plan_import(id, fields)?;
         let selection = selection.plan(model, limits, record)?;
@@ -243,8 +242,8 @@ impl Plan {
     }
 }
 
-fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanAction> {
-    let Planning { model, limits, authority, now, .. } = planning;
+fn plan_action(planning: PlanContext<'_>, operation: Operation) -> Result<PlanAction> {
+    let PlanContext { model, limits, authority, time, .. } = planning;
     if let Some(view) = authority.view() {
         access_check::check_operation(model, view, &operation)?;
     }
@@ -325,7 +324,7 @@ fn plan_action(planning: Planning<'_>, operation: Operation) -> Result<PlanActio
             )?;
             let planned_selection = selection.plan(model, limits, record)?;
             let operation = Operation::Create { record, id: id.clone(), fields, filled_fields, selection };
-            match (Plan::prove(model, limits, authority, operation, now), id) {
+            match (Plan::prove(model, limits, authority, operation, time), id) {
                 (Ok(create), _) => {
                     let (create, selection) = (Box::new(create), planned_selection);
                     PlanAction::Upsert { record, listing, create, values, links, selection }

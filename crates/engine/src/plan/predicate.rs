@@ -8,9 +8,9 @@ use trefoil_model::{
 };
 
 use crate::operation::{Condition, FieldComparison, ValuePath};
-use crate::plan::search_words;
+use crate::plan::search::indexed_words;
+use crate::plan::search::text_pattern::{self, searched_texts};
 use crate::plan::statement_shape::StatementShape;
-use crate::plan::text_search::{self, searched_texts};
 
 /// A validated test of a record. It is true or false, never unknown: null equals no value and is neither less nor
 /// greater than any.
@@ -241,7 +241,7 @@ fn plan_text_match(path: ValuePath, text_match: TextMatch, text: StoredValue) ->
     let TextMatch { part, any_case } = text_match;
     let StoredValue::Text(text) = text else { return Ok(Predicate::Never) };
     if any_case {
-        let pattern = StoredValue::Text(text_search::folded_pattern(&text)?);
+        let pattern = StoredValue::Text(text_pattern::folded_pattern(&text)?);
         return Ok(Predicate::TextPattern { path, part, text, pattern });
     }
     if text.is_empty() && part != TextPart::Whole {
@@ -293,7 +293,7 @@ fn plan_one_of(
 pub fn search_predicate(model: &Model, record: &RecordType, text: &str) -> Predicate {
     if record.has_open_index() {
         let words: Vec<StoredValue> =
-            search_words::index_words(text).into_iter().map(StoredValue::Text).collect();
+            indexed_words::index_words(text).into_iter().map(StoredValue::Text).collect();
         return match words.is_empty() {
             // An index has no signs: nothing is found by them alone.
             true if !text.trim().is_empty() => Predicate::Never,
@@ -302,7 +302,7 @@ pub fn search_predicate(model: &Model, record: &RecordType, text: &str) -> Predi
         };
     }
     let patterns: Vec<StoredValue> =
-        text_search::word_patterns(text).into_iter().map(StoredValue::Text).collect();
+        text_pattern::word_patterns(text).into_iter().map(StoredValue::Text).collect();
     match searched_texts(model, record).is_empty() {
         true => Predicate::Never,
         false => Predicate::Words { patterns },

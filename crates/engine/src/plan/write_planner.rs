@@ -10,7 +10,7 @@ use trefoil_model::{
 };
 
 use crate::operation::{FillValue, FilledField, MissingFields};
-use crate::plan::planning::{Planning, WriteOrigin};
+use crate::plan::plan_context::{PlanContext, WriteOrigin};
 use crate::plan::write_refusal::WriteRefusal;
 
 use crate::plan::predicate::under_field;
@@ -32,7 +32,7 @@ pub(crate) struct PlannedValues {
 
 /// Collects and validates the values of one write.
 pub(crate) struct WritePlanner<'a> {
-    pub(super) planning: Planning<'a>,
+    pub(super) planning: PlanContext<'a>,
     model: &'a Model,
     record_id: RecordTypeId,
     pub(super) record: &'a RecordType,
@@ -44,7 +44,7 @@ pub(crate) struct WritePlanner<'a> {
 }
 
 impl<'a> WritePlanner<'a> {
-    pub(crate) fn new(planning: Planning<'a>, record: RecordTypeId) -> Self {
+    pub(crate) fn new(planning: PlanContext<'a>, record: RecordTypeId) -> Self {
         WritePlanner {
             planning,
             model: planning.model,
@@ -264,8 +264,12 @@ impl<'a> WritePlanner<'a> {
             }
             let field = self.record.field(*id);
             let value = match value {
-                FillValue::CurrentTime => Value::String(date_times::format_timestamp(self.planning.now)),
-                FillValue::CurrentDate => Value::String(self.planning.now.strftime("%Y-%m-%d").to_string()),
+                FillValue::CurrentTime => {
+                    Value::String(date_times::format_timestamp(self.planning.time.get()))
+                }
+                FillValue::CurrentDate => {
+                    Value::String(self.planning.time.get().strftime("%Y-%m-%d").to_string())
+                }
                 FillValue::False => Value::Bool(false),
                 FillValue::Zero => Value::Int(0),
                 FillValue::EmptyList => Value::List(Vec::new()),
@@ -293,9 +297,10 @@ impl<'a> WritePlanner<'a> {
     fn set_timestamps(&mut self, kinds: &[ValueSource]) {
         for (i, field) in self.record.fields.iter().enumerate() {
             if kinds.contains(&field.value_source) {
-                self.planned
-                    .values
-                    .push((FieldId(i), StoredValue::Text(date_times::format_timestamp(self.planning.now))));
+                self.planned.values.push((
+                    FieldId(i),
+                    StoredValue::Text(date_times::format_timestamp(self.planning.time.get())),
+                ));
             }
         }
     }

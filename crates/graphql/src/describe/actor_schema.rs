@@ -7,7 +7,7 @@ use apollo_compiler::Schema;
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 
-use trefoil_engine::{ClosedParts, Engine};
+use trefoil_engine::{ClosedNames, Engine};
 
 use crate::describe::narrowed_schema::narrow;
 
@@ -17,7 +17,7 @@ const MAX_SCHEMAS: usize = 64;
 /// The schema without what is closed to an actor.
 pub struct ActorSchema {
     pub schema: Schema,
-    closed: ClosedParts,
+    closed: ClosedNames,
     sdl: OnceLock<String>,
 }
 
@@ -48,7 +48,7 @@ impl ActorSchemas {
         if let Some(known) = self.known.get(&key) {
             return Some(known);
         }
-        let closed = engine.closed_parts();
+        let closed = engine.closed_names();
         let same = self.made.lock().iter().find(|made| made.closed == closed).cloned();
         let schema = same.unwrap_or_else(|| {
             let schema = narrow(&engine.model().schema, &closed);

@@ -6,18 +6,16 @@ use axum::extract::Path;
 use axum::response::Response;
 use http::HeaderMap;
 
-use trefoil_http::assets::{
-    AssetFolder, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, compressed_asset, plain_asset,
-};
+use trefoil_http::assets::{AssetFolder, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, embedded_asset};
 use trefoil_http::errors::problem::Problem;
 
 static FILES: [StaticAsset; 6] = [
-    compressed_asset!("{{react}}", "react", "js", SCRIPT_TYPE),
-    compressed_asset!("{{react-dom}}", "react-dom", "js", SCRIPT_TYPE),
-    compressed_asset!("{{graphiql-js}}", "graphiql", "js", SCRIPT_TYPE),
-    compressed_asset!("{{graphiql-css}}", "graphiql", "css", STYLE_TYPE),
-    plain_asset!("{{init-js}}", "graphiql-init", "js", SCRIPT_TYPE),
-    plain_asset!("{{page-css}}", "graphiql-page", "css", STYLE_TYPE),
+    embedded_asset!("{{react}}", "react", "js", SCRIPT_TYPE),
+    embedded_asset!("{{react-dom}}", "react-dom", "js", SCRIPT_TYPE),
+    embedded_asset!("{{graphiql-js}}", "graphiql", "js", SCRIPT_TYPE),
+    embedded_asset!("{{graphiql-css}}", "graphiql", "css", STYLE_TYPE),
+    embedded_asset!("{{init-js}}", "graphiql-init", "js", SCRIPT_TYPE),
+    embedded_asset!("{{page-css}}", "graphiql-page", "css", STYLE_TYPE),
 ];
 
 pub static ASSETS: LazyLock<AssetFolder> = LazyLock::new(|| AssetFolder::new("/_/assets/", &FILES));

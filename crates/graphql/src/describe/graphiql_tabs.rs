@@ -3,7 +3,7 @@
 use apollo_compiler::ast;
 use serde_json::{Value as Json, json};
 
-use trefoil_engine::abstract_document::abstract_document;
+use trefoil_engine::abstract_query_text::abstract_query_text;
 use trefoil_engine::graphql_document::{DocumentTemplate, selection_text};
 use trefoil_engine::{
     ChangeKind, Condition, Engine, FieldComparison, Listing, OperationVerb, ResolverBinding, SortKey,
@@ -36,7 +36,7 @@ fn abstract_tab(engine: &Engine, type_name: &str) -> Option<String> {
     let roots = model.root_fields.iter().zip(engine.bindings());
     let operations = roots.filter_map(|(root, binding)| match binding {
         ResolverBinding::Abstract(operation) if operation.type_name == type_name => {
-            abstract_document(engine, root, operation)
+            abstract_query_text(engine, root, operation)
         }
         ResolverBinding::Abstract(_)
         | ResolverBinding::Builtin(_)

@@ -5,7 +5,7 @@ use apollo_compiler::collections::{HashMap, HashSet, IndexMap};
 use apollo_compiler::schema::{Component, ExtendedType};
 use apollo_compiler::{Name, Node, Schema};
 
-use trefoil_engine::ClosedParts;
+use trefoil_engine::ClosedNames;
 
 use crate::describe::reachable_types::reachable_types;
 use crate::describe::smallest_query::add_smallest_query;
@@ -21,7 +21,7 @@ const NAMING_ARGUMENTS: [(&str, &str); 3] =
 type FieldMap = IndexMap<Name, Component<FieldDefinition>>;
 
 /// The schema without its closed parts and without the texts of its rules.
-pub fn narrow(schema: &Schema, closed: &ClosedParts) -> Schema {
+pub fn narrow(schema: &Schema, closed: &ClosedNames) -> Schema {
     let mut narrowed = schema.clone();
     narrowed.directive_definitions.retain(|name, _| !INTERNAL_DIRECTIVES.contains(&name.as_str()));
     narrowed.schema_definition.make_mut().directives.0.retain(|directive| !is_internal(directive));
@@ -60,7 +60,7 @@ fn is_internal(directive: &Directive) -> bool {
     INTERNAL_DIRECTIVES.contains(&directive.name.as_str()) || NAMING_ARGUMENTS.iter().any(names_field)
 }
 
-fn leave_out_closed(ty: &mut ExtendedType, closed: &ClosedParts) {
+fn leave_out_closed(ty: &mut ExtendedType, closed: &ClosedNames) {
     match ty {
         ExtendedType::Object(object) => {
             let object = object.make_mut();

@@ -36,6 +36,8 @@ impl UnknownName {
         let (name, parent) = (quoted.next()?, quoted.next()?);
         let place = match kind {
             "UndefinedField" => NamePlace::Field(parent.to_owned()),
+            "UndefinedInputValue" => NamePlace::InputField(parent.to_owned()),
+            "UndefinedEnumValue" => NamePlace::EnumValue(parent.to_owned()),
             "UndefinedArgument" => {
                 let (type_name, field) = parent.split_once('.')?;
                 NamePlace::Argument(type_name.to_owned(), field.to_owned())

@@ -71,6 +71,7 @@ impl AbstractResults {
             | ResultShape::Payload
             | ResultShape::Id
             | ResultShape::Boolean
+            | ResultShape::Nothing
             | ResultShape::Count
             | ResultShape::Groups => 0,
         }
@@ -139,7 +140,7 @@ impl AbstractResults {
                 writer.out.extend_from_slice(format!("{quote}{}{quote}", self.total).as_bytes());
                 Ok(())
             }
-            ResultShape::Payload | ResultShape::Id | ResultShape::Groups => {
+            ResultShape::Payload | ResultShape::Id | ResultShape::Nothing | ResultShape::Groups => {
                 writer.fail_with(required, &Error::internal("several types are only read"), at)
             }
         }

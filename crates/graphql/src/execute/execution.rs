@@ -5,7 +5,7 @@ use std::sync::Arc;
 use apollo_compiler::Schema;
 
 use trefoil_engine::{Actor, CountMode, Engine, IdempotencyKey, Operation, RecordChange, RecordMerge};
-use trefoil_model::RootKind;
+use trefoil_model::RootType;
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, Result};
 
@@ -132,7 +132,15 @@ impl OperationExecution<'_> {
             .and_then(|values| root.operation.build_request(model, limits, &values, &root.selections()));
         let (operations, merge) = match request {
             Ok(request) => {
-                let operations = request.operations.into_iter();
+                // The records of types that may never be read are not there; where there are no others, that is told.
+                let is_open = |(member, _): &(usize, Operation)| {
+                    self.engine.may(AccessAction::Read, root.operation.members[*member].record)
+                };
+                let mut operations = request.operations;
+                if operations.iter().any(is_open) {
+                    operations.retain(is_open);
+                }
+                let operations = operations.into_iter();
                 (operations.map(|(member, operation)| (member, Ok(operation))).collect(), request.merge)
             }
             Err(error) => (vec![(0, Err(error))], RecordMerge::default()),
@@ -165,11 +173,16 @@ impl OperationExecution<'_> {
             return Ok(Operation::ReadImage { record, image: change.image.clone(), selection });
         }
         // Who may read nothing of it is told nothing of its names either.
-        if root.builtin.verb.root_kind() == RootKind::Query {
+        if root.builtin.verb.root_kind() == RootType::Query {
             self.engine.require(AccessAction::Read, root.builtin.record)?;
         }
-        let values = root.arguments.values_by_position(&self.variables)?;
         let (model, limits) = (self.engine.model(), self.engine.limits());
+        if let Some((position, value)) = root.arguments.only_variable(&self.variables)
+            && let Some(look_up) = root.builtin.build_look_up(model, position, value, &root.selection)
+        {
+            return Ok(look_up);
+        }
+        let values = root.arguments.values_by_position(&self.variables)?;
         if let RootShape::Groups(groups) = &root.shape {
             return root.builtin.build_aggregate(model, limits, values, groups.measures());
         }

@@ -3,7 +3,7 @@
 use trefoil_engine::AccessView;
 use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::PathSegment;
-use trefoil_model::{FieldId, Model, RecordTypeId, RelationSummary, RootKind};
+use trefoil_model::{FieldId, Model, RecordTypeId, RelationSummary, RootType};
 
 use crate::plan::abstract_root::MemberShape;
 use crate::plan::roots::{OperationPlan, PlannedRoot, RootAction, RootShape};
@@ -16,6 +16,9 @@ use crate::response_error::{ErrorSubject, ResponseError};
 /// One error for each selection of a field that the actor sees of no record.
 pub fn hidden_field_errors(model: &Model, view: &AccessView, plan: &OperationPlan) -> Vec<ResponseError> {
     let mut hidden = HiddenFields { model, view, errors: Vec::new() };
+    if !view.hides_fields() {
+        return hidden.errors;
+    }
     plan.roots.iter().for_each(|root| hidden.add_root(root));
     hidden.errors
 }
@@ -26,12 +29,32 @@ struct HiddenFields<'a> {
     errors: Vec<ResponseError>,
 }
 
-/// Where a value is in the response; `None` below a list, where it has many places.
-type ValuePath = Option<Vec<PathSegment>>;
+/// Where a value is in the response. Only an error writes it down.
+#[derive(Clone, Copy)]
+enum ValuePath<'p> {
+    Response,
+    Below(&'p ValuePath<'p>, &'p ResponseLabel),
+    /// Below a list, where it has many places.
+    Many,
+}
 
-fn below(path: &ValuePath, label: &ResponseLabel) -> ValuePath {
-    let key = PathSegment::Field(label.response_key.clone());
-    path.as_ref().map(|path| path.iter().cloned().chain([key]).collect())
+impl<'p> ValuePath<'p> {
+    fn below(&'p self, label: &'p ResponseLabel) -> ValuePath<'p> {
+        match self {
+            ValuePath::Response | ValuePath::Below(..) => ValuePath::Below(self, label),
+            ValuePath::Many => ValuePath::Many,
+        }
+    }
+
+    fn segments(&self) -> Vec<PathSegment> {
+        match self {
+            ValuePath::Response | ValuePath::Many => Vec::new(),
+            ValuePath::Below(outer, label) => {
+                let key = PathSegment::Field(label.response_key.clone());
+                outer.segments().into_iter().chain([key]).collect()
+            }
+        }
+    }
 }
 
 impl HiddenFields<'_> {
@@ -46,26 +69,27 @@ impl HiddenFields<'_> {
     }
 
     fn add_root(&mut self, root: &PlannedRoot) {
-        let path = below(&Some(Vec::new()), &root.label);
+        let path = ValuePath::Response.below(&root.label);
         match &root.action {
             // A read of records that nobody may show is refused as a whole.
             RootAction::Builtin(builtin)
-                if builtin.builtin.verb.root_kind() != RootKind::Mutation
+                if builtin.builtin.verb.root_kind() != RootType::Mutation
                     && !self.is_readable(builtin.builtin.record) => {}
             RootAction::Builtin(builtin) => match &builtin.shape {
                 RootShape::Record(object) => self.add_object(object, &path),
-                RootShape::List(_, object) => self.add_object(object, &None),
+                RootShape::List(_, object) => self.add_object(object, &ValuePath::Many),
                 RootShape::Connection(connection) => self.add_connection(connection, &path),
                 RootShape::Payload(payload) => self.add_payload(payload, &path),
                 RootShape::Id { .. }
                 | RootShape::Boolean
+                | RootShape::Nothing
                 | RootShape::Count { .. }
                 | RootShape::Groups(_) => {}
             },
             RootAction::Abstract(root) => {
                 for member in &root.members {
                     match &member.shape {
-                        MemberShape::Object(object) => self.add_object(object, &None),
+                        MemberShape::Object(object) => self.add_object(object, &ValuePath::Many),
                         MemberShape::Connection(connection) => self.add_connection(connection, &path),
                         MemberShape::None => {}
                     }
@@ -76,10 +100,10 @@ impl HiddenFields<'_> {
         }
     }
 
-    fn add_slot(&mut self, slot: &ValueSlot, path: &ValuePath) {
+    fn add_slot(&mut self, slot: &ValueSlot, path: &ValuePath<'_>) {
         match &slot.output {
             OutputShape::Leaf(_) => {}
-            OutputShape::List(item) => self.add_slot(item, &None),
+            OutputShape::List(item) => self.add_slot(item, &ValuePath::Many),
             OutputShape::Object(object) => self.add_object(object, path),
             OutputShape::Abstract(shape) => {
                 shape.possible_types.iter().for_each(|object| self.add_object(object, path));
@@ -87,13 +111,13 @@ impl HiddenFields<'_> {
         }
     }
 
-    fn add_object(&mut self, object: &ObjectShape, path: &ValuePath) {
+    fn add_object(&mut self, object: &ObjectShape, path: &ValuePath<'_>) {
         for field in &object.fields {
-            let path = below(path, &field.label);
+            let path = path.below(&field.label);
             let read = object.record.and_then(|record| Some((record, self.read_field(record, field)?)));
             match (&field.source, read) {
                 (_, Some((record, id))) if self.is_hidden(record, id) => {
-                    self.refuse(&field.label, path, (record, id));
+                    self.refuse(&field.label, &path, (record, id));
                 }
                 (FieldSource::Connection(related), _) => self.add_connection(&related.connection, &path),
                 (_, _) => self.add_slot(&field.slot, &path),
@@ -127,20 +151,20 @@ impl HiddenFields<'_> {
         }
     }
 
-    fn add_connection(&mut self, connection: &ConnectionShape, path: &ValuePath) {
+    fn add_connection(&mut self, connection: &ConnectionShape, path: &ValuePath<'_>) {
         for entry in &connection.entries.list {
             match &entry.field {
                 ConnectionField::Edges { entries, .. } => {
                     for edge in &entries.list {
                         match &edge.field {
-                            EdgeField::Node(object) => self.add_object(object, &None),
-                            EdgeField::Resolver(field) => self.add_slot(&field.slot, &None),
+                            EdgeField::Node(object) => self.add_object(object, &ValuePath::Many),
+                            EdgeField::Resolver(field) => self.add_slot(&field.slot, &ValuePath::Many),
                             EdgeField::Typename(_) | EdgeField::Cursor | EdgeField::Missing(_) => {}
                         }
                     }
                 }
-                ConnectionField::Nodes { object, .. } => self.add_object(object, &None),
-                ConnectionField::Resolver(field) => self.add_slot(&field.slot, &below(path, &entry.label)),
+                ConnectionField::Nodes { object, .. } => self.add_object(object, &ValuePath::Many),
+                ConnectionField::Resolver(field) => self.add_slot(&field.slot, &path.below(&entry.label)),
                 ConnectionField::Typename(_)
                 | ConnectionField::PageInfo(_)
                 | ConnectionField::Part(..)
@@ -149,9 +173,9 @@ impl HiddenFields<'_> {
         }
     }
 
-    fn add_payload(&mut self, payload: &PayloadShape, path: &ValuePath) {
+    fn add_payload(&mut self, payload: &PayloadShape, path: &ValuePath<'_>) {
         for entry in &payload.entries.list {
-            let path = below(path, &entry.label);
+            let path = path.below(&entry.label);
             match &entry.field {
                 PayloadField::Record(object) => self.add_object(object, &path),
                 PayloadField::Resolver(field) => self.add_slot(&field.slot, &path),
@@ -163,17 +187,23 @@ impl HiddenFields<'_> {
         }
     }
 
-    fn refuse(&mut self, label: &ResponseLabel, path: ValuePath, (record, id): (RecordTypeId, FieldId)) {
+    fn refuse(&mut self, label: &ResponseLabel, path: &ValuePath<'_>, (record, id): (RecordTypeId, FieldId)) {
         let refused_by = match self.view.hides_field(record, id) {
             true => self.view.field_refusal(AccessAction::Read, record, id),
             false => self.view.of_type(record).read.location.clone().map(Box::new),
         };
+        let error = ResponseError::hidden_field(label).with_path(path.segments());
+        self.errors.push(ResponseError { refused_by, ..error });
+    }
+}
+
+impl ResponseError {
+    /// A selected field may not be read.
+    pub fn hidden_field(label: &ResponseLabel) -> ResponseError {
         let field = format!("{}.{}", label.type_name, label.name);
         let message = format!("`{field}` may not be read by you");
-        let error = ResponseError::new("FORBIDDEN", message)
-            .with_locations(&label.locations)
-            .with_path(path.unwrap_or_default());
         let subject = Some(Box::new(ErrorSubject::HiddenField(field)));
-        self.errors.push(ResponseError { subject, refused_by, ..error });
+        let error = ResponseError::new("FORBIDDEN", message).with_locations(&label.locations);
+        ResponseError { subject, ..error }
     }
 }

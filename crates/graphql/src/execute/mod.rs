@@ -5,9 +5,9 @@ mod abstract_response;
 pub(crate) mod abstract_results;
 pub(crate) mod execution;
 pub(crate) mod hidden_fields;
-mod open_root;
 pub(crate) mod pending_root;
 pub(crate) mod response;
+mod root_field_writer;
 pub(crate) mod run;
 
 // JSON from rows and values.

@@ -11,9 +11,9 @@ use trefoil_model::error::{Error, Result};
 
 use crate::execute::abstract_results::AbstractResults;
 use crate::execute::connection::NodeWriter;
-use crate::execute::open_root::{OpenRoot, RESPONSE_START, RootFieldEnd, begin_field};
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::pending_root::PendingRoot;
+use crate::execute::root_field_writer::{RESPONSE_START, RootFieldEnd, RootFieldWriter, begin_field};
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::plan::shape::FieldShape;
@@ -30,7 +30,7 @@ pub struct ResponseBuilder {
     pub(super) pending: Vec<PendingRoot>,
     /// The root fields over several types.
     pub(super) abstracts: Vec<AbstractResults>,
-    open_root: Option<OpenRoot>,
+    root_field_writer: Option<RootFieldWriter>,
     pub(super) resolved: ResolvedFields,
     /// Of selected fields that the actor never sees.
     hidden_fields: Vec<ResponseError>,
@@ -65,10 +65,10 @@ impl ResponseBuilder {
         ResponseBuilder {
             spans: vec![None; plan.roots.len()],
             plan,
-            writer: ResponseWriter { out, errors: Vec::new() },
+            writer: ResponseWriter { out, ..ResponseWriter::default() },
             pending: Vec::new(),
             abstracts: Vec::new(),
-            open_root: None,
+            root_field_writer: None,
             resolved: ResolvedFields::default(),
             hidden_fields: Vec::new(),
             changed: false,
@@ -77,8 +77,15 @@ impl ResponseBuilder {
     }
 
     /// Reports selected fields that the actor never sees.
-    pub fn with_hidden_fields(self, hidden_fields: Vec<ResponseError>) -> ResponseBuilder {
-        ResponseBuilder { hidden_fields, ..self }
+    pub fn set_hidden_fields(&mut self, hidden_fields: Vec<ResponseError>) {
+        self.hidden_fields = hidden_fields;
+    }
+
+    /// The errors of what may not be read, each once.
+    fn hidden_errors(&self) -> impl Iterator<Item = &ResponseError> {
+        let is_known =
+            |error: &ResponseError| self.hidden_fields.iter().any(|known| known.path == error.path);
+        self.hidden_fields.iter().chain(self.writer.unreadable.iter().filter(move |error| !is_known(error)))
     }
 
     /// Adds the results of a resolver, to be written where its field is.
@@ -119,11 +126,11 @@ impl ResponseBuilder {
 
     /// Writes one record of an operation; `node` writes it in a shape.
     pub fn write_record(&mut self, number: usize, row: &dyn Row, node: &mut NodeWriter) {
-        let ResponseBuilder { plan, writer, pending, open_root, resolved, .. } = self;
+        let ResponseBuilder { plan, writer, pending, root_field_writer, resolved, .. } = self;
         let pending = &pending[number];
         let root = &plan.roots[pending.root_position];
         let RootAction::Builtin(builtin) = &root.action else { return self.add_abstract_row(number, row) };
-        let open = OpenRoot::get_or_open(open_root, number, writer, root);
+        let open = RootFieldWriter::get_or_open(root_field_writer, number, writer, root);
         let path = ResponsePath::root(&root.label.response_key);
         match &builtin.shape {
             RootShape::Record(object) => {
@@ -152,6 +159,7 @@ impl ResponseBuilder {
             | RootShape::Groups(_)
             | RootShape::Id { .. }
             | RootShape::Boolean
+            | RootShape::Nothing
             | RootShape::Count { .. } => {}
         }
         open.rows += 1;
@@ -164,8 +172,8 @@ impl ResponseBuilder {
         let RootAction::Builtin(builtin) = &root.action else {
             return self.add_abstract_outcome(number, outcome);
         };
-        OpenRoot::get_or_open(&mut self.open_root, number, &mut self.writer, root);
-        let Some(mut open) = self.open_root.take() else { return };
+        RootFieldWriter::get_or_open(&mut self.root_field_writer, number, &mut self.writer, root);
+        let Some(mut open) = self.root_field_writer.take() else { return };
         let path = ResponsePath::root(&root.label.response_key);
         let at = FieldPosition { label: &root.label, path: &path };
         let result = match outcome {
@@ -189,7 +197,7 @@ impl ResponseBuilder {
         if self.is_in_order() {
             let mut out = self.writer.out.clone();
             out.push(b'}');
-            return finish_response(out, self.writer.errors.iter().chain(&self.hidden_fields));
+            return finish_response(out, self.writer.errors.iter().chain(self.hidden_errors()));
         }
         let nulled = self.spans().position(|span| span.null_propagated);
         let out = if nulled.is_some() { b"{\"data\":null".to_vec() } else { self.reorder() };
@@ -200,12 +208,13 @@ impl ResponseBuilder {
             (Some(_), OperationType::Mutation) | (None, _) => self.spans.len(),
         };
         let failures = self.spans().take(reported).flat_map(|span| &self.writer.errors[span.errors.clone()]);
-        finish_response(out, failures.chain(&self.hidden_fields))
+        finish_response(out, failures.chain(self.hidden_errors()))
     }
 
-    pub fn finish(mut self) -> ExecutedResponse {
-        let error_free = self.writer.errors.is_empty() && self.hidden_fields.is_empty();
-        let notes = ErrorNotes::of(self.writer.errors.iter().chain(&self.hidden_fields));
+    /// The whole response. Nothing can be added afterwards.
+    pub fn finish(&mut self) -> ExecutedResponse {
+        let error_free = self.writer.errors.is_empty() && self.hidden_errors().next().is_none();
+        let notes = ErrorNotes::of(self.writer.errors.iter().chain(self.hidden_errors()));
         if !self.is_in_order() {
             return ExecutedResponse {
                 body: self.to_bytes(),
@@ -217,7 +226,7 @@ impl ResponseBuilder {
         }
         let mut out = std::mem::take(&mut self.writer.out);
         out.push(b'}');
-        let out = finish_response(out, self.writer.errors.iter().chain(&self.hidden_fields));
+        let out = finish_response(out, self.writer.errors.iter().chain(self.hidden_errors()));
         self.plan.last_response_bytes.store(out.len(), Ordering::Relaxed);
         ExecutedResponse { body: out, error_free, data_version: None, replayed: false, notes }
     }
@@ -305,11 +314,12 @@ impl RowSink for ResponseBuilder {
     fn reset(&mut self) {
         self.writer.out.truncate(self.checkpoint.out);
         self.writer.errors.truncate(self.checkpoint.error_count);
+        self.writer.unreadable.clear();
         for pending in self.pending.iter().filter(|pending| !pending.failed_early) {
             self.spans[pending.root_position] = None;
         }
         self.abstracts.iter_mut().for_each(AbstractResults::reset);
         self.changed = self.checkpoint.changed;
-        self.open_root = None;
+        self.root_field_writer = None;
     }
 }

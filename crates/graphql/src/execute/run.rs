@@ -35,25 +35,23 @@ impl OperationExecution<'_> {
             self.check_atomic()?;
         }
         let capacity = self.plan.last_response_bytes.load(Ordering::Relaxed).min(MAX_PREALLOCATION) + 64;
-        let mut builder = ResponseBuilder::new(self.plan.clone(), capacity);
+        // Boxed for the store from the beginning: it is large, and would be moved.
+        let mut builder = Box::new(ResponseBuilder::new(self.plan.clone(), capacity));
         if let Some(view) = self.engine.access_view() {
             let hidden = hidden_field_errors(self.engine.model(), view, &self.plan);
-            builder = builder.with_hidden_fields(hidden);
+            builder.set_hidden_fields(hidden);
         }
         self.write_constants(&mut builder);
         if self.plan.uses_resolvers {
-            return self.run_with_resolvers(builder).await;
+            return self.run_with_resolvers(*builder).await;
         }
         let StoreOperations { operations, pending, abstracts } = self.store_operations(|_| true);
         builder.set_pending(pending, abstracts);
         if operations.is_empty() {
             return Ok(builder.finish());
         }
-        let request = EngineRequest {
-            sink: Box::new(builder),
-            idempotency_key: self.key.take(),
-            atomic: self.plan.atomic,
-        };
+        let request =
+            EngineRequest { sink: builder, idempotency_key: self.key.take(), atomic: self.plan.atomic };
         match self.engine.run(operations, request).await? {
             JobResult::Completed(sink) => Ok(downcast_sink::<ResponseBuilder>(sink)?.finish()),
             JobResult::Replayed(body) => Ok(ExecutedResponse {
@@ -98,7 +96,7 @@ impl OperationExecution<'_> {
             let message = "Idempotency-Key is not supported for fields with a registered resolver";
             return Err(ResponseError::new("IDEMPOTENCY_KEY_UNSUPPORTED", message).into());
         }
-        let builder = ResolverExecution::new(&self).run(builder).await?;
+        let mut builder = ResolverExecution::new(&self).run(builder).await?;
         Ok(builder.finish())
     }
 }

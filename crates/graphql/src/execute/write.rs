@@ -17,6 +17,8 @@ use crate::response_error::ResponseError;
 pub struct ResponseWriter {
     pub out: Vec<u8>,
     pub errors: Vec<ResponseError>,
+    /// Of the fields of a record that was written and may not be read: the write itself has not failed.
+    pub unreadable: Vec<ResponseError>,
 }
 
 /// A non-null field is null, so the nearest nullable parent becomes null. Its error is recorded already.
@@ -37,7 +39,44 @@ fn unreadable_value(at: FieldPosition) -> Error {
 impl ResponseWriter {
     /// Writes a record from its row.
     pub fn write_row(&mut self, object: &ObjectShape, row: &dyn Row, path: &ResponsePath) -> WriteResult {
-        self.write_object(object, path, |writer, field, at| writer.write_row_field(field, row, at))
+        match row.is_unreadable() {
+            false => {
+                self.write_object(object, path, |writer, field, at| writer.write_row_field(field, row, at))
+            }
+            true => self.write_unreadable(object, row, path),
+        }
+    }
+
+    /// Writes the id of a record that may not be read; its other fields are null, each with an error.
+    fn write_unreadable(&mut self, object: &ObjectShape, row: &dyn Row, path: &ResponsePath) -> WriteResult {
+        self.write_object(object, path, |writer, field, at| {
+            let is_shown = match &field.source {
+                FieldSource::Typename(_) => true,
+                FieldSource::Column { position, .. } | FieldSource::GlobalId { position, .. } => {
+                    row.cell(*position) != CellValue::Null
+                }
+                FieldSource::Relation(_)
+                | FieldSource::Connection(_)
+                | FieldSource::RelatedCount(_)
+                | FieldSource::RelatedGroups { .. }
+                | FieldSource::Property
+                | FieldSource::Resolver { .. }
+                | FieldSource::Introspection(_)
+                | FieldSource::Missing(_)
+                | FieldSource::Invalid(_) => false,
+            };
+            if is_shown { writer.write_row_field(field, row, at) } else { writer.refuse_field(field, at) }
+        })
+    }
+
+    fn refuse_field(&mut self, field: &FieldShape, at: FieldPosition) -> WriteResult {
+        let error = ResponseError::hidden_field(at.label).with_path(at.path.segments());
+        self.unreadable.push(error);
+        if field.slot.required {
+            return Err(NullPropagated);
+        }
+        self.out.extend_from_slice(b"null");
+        Ok(())
     }
 
     /// Writes an object with fields that were resolved before.

@@ -9,7 +9,7 @@ use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
-use trefoil_engine::{Actor, Engine};
+use trefoil_engine::{Actor, DataVersion, Engine};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
 use trefoil_http::errors::error_log::LogScope;
@@ -56,7 +56,7 @@ impl GraphqlService {
         let parts = &[b"graphql", &*body];
         let cache_key = CacheKey::new(engine.access_class(), parts, &headers, &[ACCEPT, CONTENT_TYPE])
             .filter(|_| !headers.contains_key(idempotency::IDEMPOTENCY_KEY));
-        respond_cached(&state, cache_key, &headers, || {
+        respond_cached(&state, cache_key, (&headers, client.data_version), || {
             respond_to_post(self, &state, engine, &client, &headers, &body)
         })
         .await
@@ -81,12 +81,12 @@ impl GraphqlService {
 async fn respond_cached<F: Future<Output = Result<Response, Problem>>>(
     state: &GraphqlState,
     cache_key: Option<CacheKey<'_>>,
-    headers: &HeaderMap,
+    (headers, data_version): (&HeaderMap, Option<DataVersion>),
     make: impl FnOnce() -> F,
 ) -> Result<Response, Problem> {
     let cached = state.response_cache.as_ref().zip(cache_key);
     if let Some((cache, key)) = &cached
-        && let Some(response) = cache.find(key, headers).await
+        && let Some(response) = cache.find(key, headers, data_version).await
     {
         return Ok(response);
     }
@@ -136,7 +136,7 @@ async fn respond_to_post(
         GraphqlReply::PostRequired => Err(cross_origin::cross_site_problem()),
         reply @ (GraphqlReply::Executed(_) | GraphqlReply::Rejected(_) | GraphqlReply::Failed(_)) => {
             reply.log_causes(LogScope::of(client.request.as_ref()));
-            Ok(respond(reply, transport))
+            Ok(respond(&state.engine, reply, transport))
         }
     }
 }
@@ -160,7 +160,7 @@ async fn handle_get(
     let engine = state.engine.for_actor(&client.actor);
     let parts = &[b"graphql?", query.as_bytes()];
     let cache_key = CacheKey::new(engine.access_class(), parts, &headers, &[ACCEPT]);
-    respond_cached(&state, cache_key, &headers, || {
+    respond_cached(&state, cache_key, (&headers, None), || {
         respond_to_query(&service, &state, engine, client, &query, &headers)
     })
     .await
@@ -192,7 +192,7 @@ async fn respond_to_query(
     let context = RequestContext { actor, engine: Some(engine), key: None, safe: true };
     let reply = state.execute_request(request, context).await;
     reply.log_causes(LogScope::of(client.request_id.as_ref()));
-    Ok(respond(reply, accepted.for_response()?))
+    Ok(respond(&state.engine, reply, accepted.for_response()?))
 }
 
 /// Answers with a subscription as the response body.
@@ -217,7 +217,7 @@ async fn respond_with_stream(
         Err(GraphqlReply::Failed(error)) => Err(error.into()),
         // The schema was swapped in between, and the operation is not a subscription in the new one.
         Err(other @ (GraphqlReply::Executed(_) | GraphqlReply::PostRequired)) => {
-            Ok(respond(other, accepted.for_response()?))
+            Ok(respond(&service.state().engine, other, accepted.for_response()?))
         }
     }
 }

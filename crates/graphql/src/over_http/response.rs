@@ -7,9 +7,10 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use trefoil_engine::Engine;
 use trefoil_http::errors::problem::{Problem, method_not_allowed};
 use trefoil_http::response_cache::CacheableAt;
-use trefoil_http::response_headers;
+use trefoil_http::{protected_mode, response_headers};
 
 use crate::over_http::negotiate::{ResponseMedia, ResponseTransport};
 use crate::reply::GraphqlReply;
@@ -19,15 +20,17 @@ use crate::subscribe::stream_response;
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 impl ResponseMedia {
-    fn headers(self) -> HeaderMap {
-        static RESPONSE: LazyLock<HeaderMap> =
+    /// The headers of the applications with rules, or of those without.
+    fn headers(self, engine: &Engine) -> HeaderMap {
+        static RESPONSE: LazyLock<[HeaderMap; 2]> =
             LazyLock::new(|| prepared_headers("application/graphql-response+json; charset=utf-8"));
-        static JSON: LazyLock<HeaderMap> =
+        static JSON: LazyLock<[HeaderMap; 2]> =
             LazyLock::new(|| prepared_headers("application/json; charset=utf-8"));
-        match self {
-            ResponseMedia::GraphqlResponse => RESPONSE.clone(),
-            ResponseMedia::Json => JSON.clone(),
-        }
+        let [open, protected] = match self {
+            ResponseMedia::GraphqlResponse => &*RESPONSE,
+            ResponseMedia::Json => &*JSON,
+        };
+        if engine.access_view().is_some() { protected.clone() } else { open.clone() }
     }
 
     /// The status of a well-formed request that was not executed.
@@ -40,13 +43,13 @@ impl ResponseMedia {
 }
 
 /// The HTTP response to a query or a mutation.
-pub fn respond(reply: GraphqlReply, transport: ResponseTransport) -> Response {
+pub fn respond(engine: &Engine, reply: GraphqlReply, transport: ResponseTransport) -> Response {
     match reply {
         GraphqlReply::Executed(executed) => {
             let mut response = match transport {
                 ResponseTransport::Whole(media) => CacheableAt::mark_response(
                     executed.data_version,
-                    json_response(StatusCode::OK, media, executed.body),
+                    json_response(StatusCode::OK, media.headers(engine), executed.body),
                 ),
                 ResponseTransport::SingleEvent => stream_response::single_event(&executed.body),
             };
@@ -59,7 +62,9 @@ pub fn respond(reply: GraphqlReply, transport: ResponseTransport) -> Response {
         GraphqlReply::Rejected(failures) => {
             let body = rejection_body(&failures);
             let mut response = match transport {
-                ResponseTransport::Whole(media) => json_response(media.rejection_status(), media, body),
+                ResponseTransport::Whole(media) => {
+                    json_response(media.rejection_status(), media.headers(engine), body)
+                }
                 ResponseTransport::SingleEvent => stream_response::single_event(&body),
             };
             ErrorNotes::of(&failures).refusals.attach(&mut response);
@@ -70,14 +75,15 @@ pub fn respond(reply: GraphqlReply, transport: ResponseTransport) -> Response {
     }
 }
 
-fn json_response(status: StatusCode, media: ResponseMedia, body: Vec<u8>) -> Response {
+fn json_response(status: StatusCode, headers: HeaderMap, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
-    *response.headers_mut() = media.headers();
+    *response.headers_mut() = headers;
     response
 }
 
-fn prepared_headers(media: &'static str) -> HeaderMap {
+fn prepared_headers(media: &'static str) -> [HeaderMap; 2] {
     let headers = [(CONTENT_TYPE, HeaderValue::from_static(media)), (VARY, ACCEPT.into())];
-    response_headers::with_defaults(HeaderMap::from_iter(headers))
+    let headers = HeaderMap::from_iter(headers);
+    [response_headers::with_defaults(headers.clone()), protected_mode::with_protection(headers)]
 }

@@ -85,6 +85,7 @@ impl<'a> OperationPlanner<'a> {
                 ResultShape::Payload
                 | ResultShape::Id
                 | ResultShape::Boolean
+                | ResultShape::Nothing
                 | ResultShape::Count
                 | ResultShape::Groups => (MemberShape::None, Selection::default()),
             };

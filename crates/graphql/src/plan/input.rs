@@ -73,6 +73,15 @@ impl FieldArguments {
         self.0.iter().any(|argument| argument.input.uses_variables())
     }
 
+    /// The position and the value of the only argument, if it is given as a variable.
+    pub fn only_variable<'v>(&self, variables: &'v VariableValues) -> Option<(usize, &'v Value)> {
+        let [FieldArgument { position, input: InputExpression::Variable(variable), .. }] = self.0.as_slice()
+        else {
+            return None;
+        };
+        Some((*position, variables.get(*variable)?))
+    }
+
     /// The values of the arguments by position in the definition, without absent ones.
     pub fn values_by_position(&self, variables: &VariableValues) -> Result<Vec<(usize, Value)>> {
         self.values(variables)

@@ -11,7 +11,7 @@ use trefoil_engine::{
     BuiltinOperation, Engine, OperationVerb, PreparedSelection, ResolverBinding, ResolverFn, ResultShape,
     Selection,
 };
-use trefoil_model::RootKind;
+use trefoil_model::RootType;
 use trefoil_model::sdl::directives::ATOMIC_DIRECTIVE;
 
 use crate::plan::abstract_root::AbstractRoot;
@@ -70,11 +70,11 @@ pub enum RootAction {
 }
 
 /// The root type whose fields an operation selects.
-pub fn root_kind(kind: OperationType) -> RootKind {
+pub fn root_kind(kind: OperationType) -> RootType {
     match kind {
-        OperationType::Query => RootKind::Query,
-        OperationType::Mutation => RootKind::Mutation,
-        OperationType::Subscription => RootKind::Subscription,
+        OperationType::Query => RootType::Query,
+        OperationType::Mutation => RootType::Mutation,
+        OperationType::Subscription => RootType::Subscription,
     }
 }
 
@@ -108,6 +108,7 @@ pub enum RootShape {
         is_number: bool,
     },
     Boolean,
+    Nothing,
     /// A number, as text if the scalar is so written.
     Count {
         is_text: bool,
@@ -121,9 +122,11 @@ impl RootShape {
             RootShape::Record(object) | RootShape::List(_, object) => object.uses_resolvers,
             RootShape::Connection(connection) => connection.uses_resolvers,
             RootShape::Payload(payload) => payload.uses_resolvers,
-            RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } | RootShape::Groups(_) => {
-                false
-            }
+            RootShape::Id { .. }
+            | RootShape::Boolean
+            | RootShape::Nothing
+            | RootShape::Count { .. }
+            | RootShape::Groups(_) => false,
         }
     }
 }
@@ -282,6 +285,7 @@ impl<'a> OperationPlanner<'a> {
                 (RootShape::Groups(groups), Selection::default())
             }
             ResultShape::Boolean => (RootShape::Boolean, Selection::default()),
+            ResultShape::Nothing => (RootShape::Nothing, Selection::default()),
             ResultShape::Count => {
                 let is_text = is_number_as_text(first.ty().inner_named_type());
                 (RootShape::Count { is_text }, Selection::default())

@@ -173,6 +173,7 @@ impl<'a> ResolverExecution<'a> {
             | RootShape::List(..)
             | RootShape::Id { .. }
             | RootShape::Boolean
+            | RootShape::Nothing
             | RootShape::Count { .. }
             | RootShape::Groups(_) => return,
         };
@@ -204,9 +205,11 @@ impl<'a> ResolverExecution<'a> {
             RootShape::Record(object) | RootShape::List(_, object) => vec![object.clone()],
             RootShape::Connection(connection) => connection.node_shapes(),
             RootShape::Payload(payload) => payload.record_shapes(),
-            RootShape::Id { .. } | RootShape::Boolean | RootShape::Count { .. } | RootShape::Groups(_) => {
-                Vec::new()
-            }
+            RootShape::Id { .. }
+            | RootShape::Boolean
+            | RootShape::Nothing
+            | RootShape::Count { .. }
+            | RootShape::Groups(_) => Vec::new(),
         }
     }
 
@@ -225,6 +228,7 @@ impl<'a> ResolverExecution<'a> {
     ) -> Result<ResolverResult> {
         let OperationExecution { engine, actor, variables, .. } = self.execution;
         let arguments = Value::Object(arguments.values_by_name(variables)?);
+        engine.confirm_actor().await?;
         let _permit = self.permits.acquire().await.map_err(Error::internal)?;
         let call = ResolverCall { parent, arguments, actor: actor.clone(), engine: (*engine).clone() };
         let resolver = resolver.clone();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use trefoil_engine::changes::{ComputationItem, EventAccess, RetryBackoff};
 use trefoil_engine::{ChangeBatch, ChangeFeed, Engine, RecordChange};
-use trefoil_model::error::{Cause, Error, Result};
+use trefoil_model::error::{Error, ErrorSource, Result};
 use trefoil_model::values::json_text;
 
 use crate::execute::execution::{ExecutionError, OperationExecution};
@@ -43,6 +43,8 @@ pub struct SubscriptionChannel {
     planned: PlannedSubscription,
     /// The batch that waits at the end of the log, with its start; later subscribers share it.
     waiting_at_end: Mutex<Option<(i64, Weak<ComputationItem<EventBatch>>)>>,
+    /// How many subscribers have begun with changes of the past.
+    replay_count: AtomicU64,
 }
 
 impl SubscriptionChannel {
@@ -72,6 +74,7 @@ impl SubscriptionChannel {
             request,
             planned,
             waiting_at_end: Mutex::default(),
+            replay_count: AtomicU64::new(0),
         };
         channels.insert(Arc::new(channel))
     }
@@ -93,33 +96,45 @@ impl SubscriptionChannel {
         self.engine.feed()
     }
 
+    /// Makes sure that changes of the past are judged anew for who begins with them.
+    pub fn begin_replay(&self) {
+        self.replay_count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// True if the rules of the actor judge events, which may ask other records. What they say is asked when an event is
+    /// delivered: an earlier answer may be outdated.
+    fn is_judged(&self) -> bool {
+        self.engine.access_view().is_some() && !self.is_common
+    }
+
     /// The events after `position`. A shared batch may start earlier; the subscriber skips the events before `position`.
     pub fn events_after(self: &Arc<Self>, position: i64) -> Arc<ComputationItem<EventBatch>> {
         let mut waiting_at_end = self.waiting_at_end.lock();
         let waiting = waiting_at_end.as_ref().and_then(|(from, batch)| Some((*from, unfinished(batch)?)));
+        let (channel, is_judged, head) = (self.clone(), self.is_judged(), self.feed().known_head());
+        // The batch that waits has judged the changes up to the end already.
         if let Some((from, batch)) = &waiting
             && *from <= position
+            && (!is_judged || position >= head)
         {
             return batch.clone();
         }
-        let channel = self.clone();
-        // What a rule asks of other records is asked when an event is delivered: an earlier answer may be outdated.
-        let is_judged = self.engine.access_view().is_some() && !self.is_common;
-        let judged_at = if is_judged { self.feed().known_head() } else { 0 };
+        let judged_at = is_judged.then(|| (head, self.replay_count.load(Ordering::Acquire)));
         let key = (self.number, position, judged_at);
         let batch = self.registry.event_cache.join(key, move || channel.next_events(position));
-        if waiting.is_none() && position >= self.feed().known_head() {
+        if waiting.is_none() && position >= head {
             *waiting_at_end = Some((position, Arc::downgrade(&batch)));
         }
         batch
     }
 
-    /// True if another batch already waits between `start` and `position`: then this one can end there.
+    /// True if another batch already waits between `start` and `position`, or waits at the end where this one has come:
+    /// then this one can end there.
     fn others_wait_ahead(&self, start: i64, position: i64) -> bool {
+        let is_at_end = self.is_judged() && position >= self.feed().known_head();
         let waiting_at_end = self.waiting_at_end.lock();
-        waiting_at_end
-            .as_ref()
-            .is_some_and(|(from, batch)| start < *from && *from <= position && unfinished(batch).is_some())
+        let is_ahead = |from: i64| start < from && from <= position || is_at_end && from < start;
+        waiting_at_end.as_ref().is_some_and(|(from, batch)| is_ahead(*from) && unfinished(batch).is_some())
     }
 
     /// The next batch, or an empty one with `schema_changed` after a swap.
@@ -220,7 +235,7 @@ impl SubscriptionChannel {
     }
 
     /// The response to one change, and the causes of its errors. Retries while the store is unavailable.
-    async fn execute_change(&self, change: &RecordChange) -> (Vec<u8>, Vec<Cause>) {
+    async fn execute_change(&self, change: &RecordChange) -> (Vec<u8>, Vec<ErrorSource>) {
         let mut backoff = RetryBackoff::new("records for an event");
         loop {
             let engine = self.engine.at_present();

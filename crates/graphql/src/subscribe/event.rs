@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use trefoil_engine::RecordImage;
-use trefoil_engine::changes::{EventAccess, MemorySize};
+use trefoil_engine::changes::{CommonVerdict, EventAccess, MemorySize};
 use trefoil_http::errors::error_log::LogScope;
-use trefoil_model::error::Cause;
+use trefoil_model::error::ErrorSource;
 
 use crate::subscribe::{multipart, sse};
 
@@ -28,14 +28,15 @@ pub struct SubscriptionEvent {
     multipart_part: OnceLock<Bytes>,
     /// The image that tells who may see the event, where subscribers of several classes share it.
     image: Option<RecordImage>,
+    common_verdict: CommonVerdict,
     /// The causes of its errors …
-    causes: Vec<Cause>,
+    causes: Vec<ErrorSource>,
     /// … and whether they were logged: only the first delivery logs them.
     logged: AtomicBool,
 }
 
 impl SubscriptionEvent {
-    pub fn new(position: i64, id: Arc<str>, payload: &[u8], causes: Vec<Cause>) -> SubscriptionEvent {
+    pub fn new(position: i64, id: Arc<str>, payload: &[u8], causes: Vec<ErrorSource>) -> SubscriptionEvent {
         let payload = &*sse::one_line(payload);
         let (sse_block, start) = sse::event(&id, payload);
         let payload = sse_block.slice(start..start + payload.len());
@@ -46,6 +47,7 @@ impl SubscriptionEvent {
             sse_block,
             multipart_part: OnceLock::new(),
             image: None,
+            common_verdict: CommonVerdict::default(),
             causes,
             logged: AtomicBool::new(false),
         }
@@ -60,7 +62,7 @@ impl SubscriptionEvent {
     pub(crate) fn is_for(&self, access: Option<&EventAccess>) -> bool {
         match (&self.image, access) {
             (None, None) => true,
-            (Some(image), Some(access)) => access.allows(image),
+            (Some(image), Some(access)) => access.allows(image, &self.common_verdict),
             (Some(_), None) | (None, Some(_)) => false,
         }
     }

@@ -5,6 +5,8 @@ use std::convert::Infallible;
 use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
     UPGRADE,
@@ -57,11 +59,11 @@ impl WebSocketHandshake {
                 .with_header(CONNECTION, HeaderValue::from_static("upgrade"))
                 .with_header(UPGRADE, HeaderValue::from_static("websocket")));
         }
-        let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| key.len() == 24);
+        let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| is_handshake_key(key.as_bytes()));
         let key = key.ok_or_else(|| {
             Problem::bad_request(
                 "MALFORMED_REQUEST",
-                "Sec-WebSocket-Key is missing or is not a key of 16 bytes",
+                "Sec-WebSocket-Key is missing or is not base64 of 16 bytes",
             )
         })?;
         let subprotocol = Subprotocol::from_headers(headers);
@@ -102,4 +104,9 @@ impl Subprotocol {
 fn header_lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool {
     let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|listed| listed.trim().eq_ignore_ascii_case(item))
+}
+
+/// Whether this is base64 of 16 bytes, as every client sends.
+fn is_handshake_key(key: &[u8]) -> bool {
+    STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == 16)
 }

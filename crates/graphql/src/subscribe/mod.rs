@@ -86,7 +86,10 @@ impl GraphqlService {
         let (channel, access) = join_channel(self, &state, request).map_err(GraphqlReply::Rejected)?;
         let feed = state.engine.feed();
         let position = match last_event_id {
-            Some(id) => feed.number_of_event(id).await,
+            Some(id) => {
+                channel.begin_replay();
+                feed.number_of_event(id).await
+            }
             None => feed.last_change_number().await,
         };
         let position = position.map_err(subscribe_error)?;

@@ -56,7 +56,7 @@ struct SocketOperation {
 
 enum OperationState {
     Starting(BoxFuture<'static, StartResult>),
-    Subscribed(ActiveSubscription),
+    Subscribed(Box<ActiveSubscription>),
 }
 
 struct ActiveSubscription {
@@ -153,13 +153,11 @@ impl SocketOperations {
             return Vec::new();
         }
         let positions = self.operations.iter().filter_map(|SocketOperation { id, state }| match state {
-            OperationState::Subscribed(ActiveSubscription { subscription, .. }) => {
-                Some(SubscriptionPosition {
-                    operation_id: id,
-                    position: subscription.position(),
-                    event_id: subscription.last_event_id(),
-                })
-            }
+            OperationState::Subscribed(active) => Some(SubscriptionPosition {
+                operation_id: id,
+                position: active.subscription.position(),
+                event_id: active.subscription.last_event_id(),
+            }),
             OperationState::Starting(_) => None,
         });
         positions.collect()
@@ -180,11 +178,8 @@ impl SocketOperation {
                     StartResult::CredentialEnded => return Poll::Ready(OutgoingMessage::CredentialEnded),
                     StartResult::Subscribed(subscription, stream_guard) => {
                         let message_prefix = protocol::next_prefix(&self.id).into();
-                        self.state = OperationState::Subscribed(ActiveSubscription {
-                            message_prefix,
-                            subscription,
-                            stream_guard,
-                        });
+                        let active = ActiveSubscription { message_prefix, subscription, stream_guard };
+                        self.state = OperationState::Subscribed(Box::new(active));
                     }
                 },
                 OperationState::Subscribed(active) => return active.poll(cx),

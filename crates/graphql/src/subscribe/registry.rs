@@ -7,14 +7,17 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 
-use trefoil_engine::changes::SharedComputation;
+use trefoil_engine::changes::SingleFlightCache;
 
 use crate::subscribe::event::EventBatch;
 
+/// Equal where a batch of events may be given again: the channel, the start of the batch and, where rules may ask records
+/// that are not in the log, the end of the log and the number of replays when it was begun.
+pub(crate) type EventBatchKey = (u64, i64, Option<(i64, u64)>);
+
 /// One per server; outlives reloads.
 pub struct SubscriptionRegistry {
-    /// Event batches by channel number and start position.
-    pub(crate) event_cache: Arc<SharedComputation<(u64, i64, i64), EventBatch>>,
+    pub(crate) event_cache: Arc<SingleFlightCache<EventBatchKey, EventBatch>>,
     /// Notified when the schema is swapped.
     pub(crate) schema_swaps: watch::Sender<()>,
     /// Events encoded, each once for all subscribers of its channel.
@@ -28,7 +31,7 @@ impl SubscriptionRegistry {
     /// Caches up to `cache_bytes` of events for late subscribers.
     pub fn new(cache_bytes: usize, filter_timeout: Duration) -> SubscriptionRegistry {
         SubscriptionRegistry {
-            event_cache: SharedComputation::new(cache_bytes),
+            event_cache: SingleFlightCache::new(cache_bytes),
             schema_swaps: watch::Sender::new(()),
             encoded_events: Counter::default(),
             channel_count: AtomicU64::new(0),

@@ -8,7 +8,7 @@ use trefoil_engine::changes::EventAccess;
 use trefoil_engine::{Actor, ChangeFilter, Engine};
 use trefoil_model::error::PathSegment;
 use trefoil_model::values::json_text;
-use trefoil_model::{RootKind, Value};
+use trefoil_model::{RootType, Value};
 
 use crate::document::cache::DocumentCache;
 use crate::document::parse::{GraphqlSettings, ParsedDocument};
@@ -121,9 +121,9 @@ fn change_filter(
     let name = &root.label.name;
     match &root.action {
         RootAction::Builtin(builtin) => match builtin.builtin.verb.root_kind() {
-            RootKind::Subscription => builtin_filter(engine, builtin, variables)
+            RootType::Subscription => builtin_filter(engine, builtin, variables)
                 .map_err(|failure| with_root_location(root, failure)),
-            RootKind::Query | RootKind::Mutation => {
+            RootType::Query | RootType::Mutation => {
                 refuse("RESOLVER_NOT_FOUND", format!("`{name}` is not bound to a subscription"))
             }
         },

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
 use trefoil_http::streaming::upgrade::ConnectionIo;
-use trefoil_http::streaming::wake_filter::WakeFilter;
+use trefoil_http::streaming::wake_source::WakeSource;
 use trefoil_http::streaming::write_buffer::WriteBuffer;
 
 use crate::subscribe::protocol::SocketClose;
@@ -33,7 +33,7 @@ pub struct MessageSocket {
     stream: WebSocketStream<Box<dyn ConnectionIo>>,
     max_message_bytes: usize,
     /// Skips reading unless the socket woke the task: events wake it too, and a read costs as much as an event.
-    wake_filter: WakeFilter,
+    wake_source: WakeSource,
     /// tungstenite may not have written its pong completely.
     pong_pending: bool,
     write_buffer: WriteBuffer,
@@ -66,7 +66,7 @@ impl MessageSocket {
         MessageSocket {
             stream,
             max_message_bytes,
-            wake_filter: WakeFilter::default(),
+            wake_source: WakeSource::default(),
             pong_pending: false,
             write_buffer: WriteBuffer::default(),
         }
@@ -74,8 +74,8 @@ impl MessageSocket {
 
     /// Waits for the next message. Cancel-safe.
     pub async fn receive(&mut self) -> ReceivedMessage {
-        let MessageSocket { stream, wake_filter, .. } = self;
-        match poll_fn(|cx| wake_filter.poll_if_woken(cx, |cx| stream.poll_next_unpin(cx))).await {
+        let MessageSocket { stream, wake_source, .. } = self;
+        match poll_fn(|cx| wake_source.poll_if_woken(cx, |cx| stream.poll_next_unpin(cx))).await {
             None | Some(Ok(Message::Close(_))) => ReceivedMessage::Closed,
             Some(Ok(Message::Text(text))) => ReceivedMessage::Text(text),
             Some(Ok(Message::Binary(_))) => {

@@ -9,12 +9,12 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::HeaderMap;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
 use tokio::time::{Interval, interval_at, timeout};
 
 use trefoil_engine::Actor;
-use trefoil_http::authentication::{CredentialWatch, SharedAuthenticator};
+use trefoil_http::authentication::{CredentialWatch, SharedAuthenticator, WatchFailure};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
 use trefoil_http::errors::error_log::LogScope;
@@ -278,10 +278,8 @@ impl SocketSession {
                 self.credential_end = end_of(Some(watch));
                 Ok(())
             }
-            Ok(Err(problem)) if problem.status == StatusCode::UNAUTHORIZED => {
-                Err(SocketClose::forbidden().into())
-            }
-            Ok(Err(problem)) => {
+            Ok(Err(WatchFailure::Bad)) => Err(SocketClose::forbidden().into()),
+            Ok(Err(WatchFailure::Unknown(problem))) => {
                 problem.cause.iter().for_each(|cause| self.scope(None).cause(cause));
                 Err(SocketClose::new(1013, problem.detail).into())
             }
@@ -452,10 +450,8 @@ async fn start_or_execute(
             // The rights that the socket began with are what its streams are watched for.
             Ok(renewed) if renewed.identity != watch.identity => return StartResult::CredentialEnded,
             Ok(renewed) => actor.identity = Some(renewed.identity),
-            Err(problem) if problem.status == StatusCode::UNAUTHORIZED => {
-                return StartResult::CredentialEnded;
-            }
-            Err(problem) => {
+            Err(WatchFailure::Bad) => return StartResult::CredentialEnded,
+            Err(WatchFailure::Unknown(problem)) => {
                 let failure = ResponseError::new(&problem.code, problem.detail);
                 let cause = problem.cause;
                 return StartResult::Rejected(vec![ResponseError { cause, ..failure }]);

@@ -11,7 +11,7 @@ use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use trefoil_engine::ActorIdentity;
+use trefoil_engine::{ActorIdentity, PresumedIdentity};
 use trefoil_model::error::Error;
 
 use crate::errors::problem::Problem;
@@ -37,6 +37,18 @@ pub trait ClientAuthenticator: Send + Sync {
         address: Option<IpAddr>,
     ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>>;
 
+    /// Whom a credential proved before, if that is known, with a check that tells whether it still does.
+    fn presume(
+        &self,
+        credential: PresentedCredential,
+        address: Option<IpAddr>,
+    ) -> BoxFuture<'_, Result<PresumedIdentity, IdentityFailure>> {
+        Box::pin(async move {
+            let identity = self.identify(credential, address).await?;
+            Ok(PresumedIdentity { identity, check: None, data_version: None })
+        })
+    }
+
     /// The number of the last change that this node knows of; a negative one if it does not follow changes yet.
     fn last_known_change(&self) -> i64;
 
@@ -44,14 +56,18 @@ pub trait ClientAuthenticator: Send + Sync {
     /// changed its rights.
     fn is_unchanged<'a>(&'a self, identity: &'a ActorIdentity, since: i64, until: i64)
     -> BoxFuture<'a, bool>;
+
+    /// The last change that this node knows of, if it is known without reading anything that none after `since` may have done
+    /// so; in doubt `None`.
+    fn known_unchanged(&self, identity: &ActorIdentity, since: i64) -> Option<i64>;
 }
 
 /// A credential as it was sent. Its form is right; nothing else is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedCredential {
-    ApiKey(String),
+    ApiKey(Arc<str>),
     Token {
-        text: String,
+        text: Arc<str>,
         /// `None` for `Authorization`.
         header: Option<HeaderName>,
     },
@@ -64,17 +80,14 @@ impl PresentedCredential {
         let rest = rest.trim();
         if scheme.eq_ignore_ascii_case("bearer") {
             if rest.starts_with(KEY_PREFIX) {
-                return Some(PresentedCredential::ApiKey(rest.to_owned()));
+                return Some(PresentedCredential::ApiKey(rest.into()));
             }
-            return is_token(rest)
-                .then(|| PresentedCredential::Token { text: rest.to_owned(), header: None });
+            return is_token(rest).then(|| PresentedCredential::Token { text: rest.into(), header: None });
         }
         if scheme.eq_ignore_ascii_case("basic") {
             let decoded = String::from_utf8(BASE64_STANDARD.decode(rest).ok()?).ok()?;
             let (_, password) = decoded.split_once(':')?;
-            return password
-                .starts_with(KEY_PREFIX)
-                .then(|| PresentedCredential::ApiKey(password.to_owned()));
+            return password.starts_with(KEY_PREFIX).then(|| PresentedCredential::ApiKey(password.into()));
         }
         None
     }
@@ -125,6 +138,10 @@ impl ClientAuthenticator for OpenAuthenticator {
 
     fn is_unchanged<'a>(&'a self, _: &'a ActorIdentity, _: i64, _: i64) -> BoxFuture<'a, bool> {
         Box::pin(async { true })
+    }
+
+    fn known_unchanged(&self, _: &ActorIdentity, since: i64) -> Option<i64> {
+        Some(since)
     }
 }
 

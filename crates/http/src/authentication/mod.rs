@@ -2,6 +2,7 @@
 
 mod client_authenticator;
 mod credential_watch;
+mod kept_request;
 mod watched_body;
 
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::{AUTHORIZATION, UPGRADE};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 
-use trefoil_engine::ActorIdentity;
+use trefoil_engine::PresumedIdentity;
 
 use crate::client_info::ClientInfo;
 use crate::cross_origin;
@@ -21,7 +22,8 @@ use crate::authentication::client_authenticator::is_token;
 pub use crate::authentication::client_authenticator::{
     ClientAuthenticator, IdentityFailure, OpenAuthenticator, PresentedCredential, SharedAuthenticator,
 };
-pub use crate::authentication::credential_watch::CredentialWatch;
+pub use crate::authentication::credential_watch::{CredentialWatch, WatchFailure};
+pub(crate) use crate::authentication::kept_request::KeptRequest;
 pub(crate) use crate::authentication::watched_body::WatchedBody;
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -31,10 +33,6 @@ pub struct RequestAuthenticator {
     authenticator: SharedAuthenticator,
     has_warned_of_http: AtomicBool,
 }
-
-/// The identity behind a response, for the log.
-#[derive(Clone)]
-pub(crate) struct LoggedActor(pub Arc<ActorIdentity>);
 
 impl RequestAuthenticator {
     pub fn new(authenticator: Arc<dyn ClientAuthenticator>) -> RequestAuthenticator {
@@ -48,6 +46,13 @@ impl RequestAuthenticator {
         self.authenticator.0.is_protected()
     }
 
+    /// Whether a request with these headers brings a credential, or may bring one later.
+    pub fn is_concerned(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(AUTHORIZATION)
+            || headers.contains_key(UPGRADE)
+            || self.authenticator.0.token_headers().iter().any(|name| headers.contains_key(name))
+    }
+
     /// Sets the identity of the client. An upgrade gets the authenticator itself, for what its first message brings.
     /// Whoever answers for long watches the credential.
     pub async fn authenticate(
@@ -57,6 +62,8 @@ impl RequestAuthenticator {
         extensions: &mut Extensions,
         client: &mut ClientInfo,
     ) -> Result<Option<CredentialWatch>, Problem> {
+        // Whom the client was taken for before counts for nothing, whatever comes out.
+        (client.identity, client.check, client.data_version) = (None, None, None);
         if headers.contains_key(UPGRADE) {
             extensions.insert(self.authenticator.clone());
         }
@@ -71,6 +78,28 @@ impl RequestAuthenticator {
         Ok(Some(watch))
     }
 
+    /// Whether a request is answered as if its credential proved what it proved before, until that is known. Connections that
+    /// are taken over cannot be answered twice.
+    pub fn may_presume(&self, headers: &HeaderMap) -> bool {
+        !headers.contains_key(UPGRADE)
+    }
+
+    /// The same as [`RequestAuthenticator::authenticate`], but the client's identity may be one that is still checked.
+    pub async fn presume(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        client: &mut ClientInfo,
+    ) -> Result<Option<CredentialWatch>, Problem> {
+        let Some(credential) = self.presented(method, headers)? else { return Ok(None) };
+        self.warn_of_http(client);
+        let presumed = CredentialWatch::presume(self.authenticator.clone(), credential, client.address).await;
+        let (watch, presumed) = presumed.map_err(|failure| self.authenticator.problem(failure))?;
+        let PresumedIdentity { identity, check, data_version } = presumed;
+        (client.identity, client.check, client.data_version) = (Some(identity), check, data_version);
+        Ok(Some(watch))
+    }
+
     /// The credential of a request; `None` if it has none that counts.
     fn presented(
         &self,
@@ -78,7 +107,9 @@ impl RequestAuthenticator {
         headers: &HeaderMap,
     ) -> Result<Option<PresentedCredential>, Problem> {
         if let Some(value) = only_value(headers, &AUTHORIZATION)? {
-            let parsed = value.to_str().ok().and_then(PresentedCredential::parse);
+            // What is no ASCII is no credential either.
+            let text = std::str::from_utf8(value.as_bytes()).ok();
+            let parsed = text.and_then(PresentedCredential::parse);
             let parsed = parsed.ok_or_else(|| self.authenticator.problem(IdentityFailure::Bad))?;
             return Ok(Some(parsed));
         }
@@ -93,10 +124,7 @@ impl RequestAuthenticator {
             }
             let text = value.to_str().ok().map(str::trim).filter(|text| is_token(text));
             let text = text.ok_or_else(|| self.authenticator.problem(IdentityFailure::Bad))?;
-            return Ok(Some(PresentedCredential::Token {
-                text: text.to_owned(),
-                header: Some(name.clone()),
-            }));
+            return Ok(Some(PresentedCredential::Token { text: text.into(), header: Some(name.clone()) }));
         }
         Ok(None)
     }
@@ -139,6 +167,8 @@ mod tests {
     use futures_util::future::BoxFuture;
     use http::header::WWW_AUTHENTICATE;
 
+    use trefoil_engine::{ActorIdentity, IdentityCheck};
+
     /// Knows the key `tfk_good` and the token `a.b.c`.
     struct FakeAuthenticator;
 
@@ -161,11 +191,11 @@ mod tests {
             _: Option<IpAddr>,
         ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>> {
             let name = match credential {
-                PresentedCredential::ApiKey(key) if key == "tfk_good" => Ok("key".to_owned()),
-                PresentedCredential::Token { text, header } if text == "a.b.c" => {
+                PresentedCredential::ApiKey(key) if &*key == "tfk_good" => Ok("key".to_owned()),
+                PresentedCredential::Token { text, header } if &*text == "a.b.c" => {
                     Ok(header.map_or("token".to_owned(), |header| format!("token in {header}")))
                 }
-                PresentedCredential::Token { text, .. } if text == "later.b.c" => {
+                PresentedCredential::Token { text, .. } if &*text == "later.b.c" => {
                     Err(IdentityFailure::NotYet { retry_after: Duration::from_secs(5) })
                 }
                 PresentedCredential::ApiKey(_) | PresentedCredential::Token { .. } => {
@@ -186,6 +216,10 @@ mod tests {
 
         fn is_unchanged<'a>(&'a self, _: &'a ActorIdentity, _: i64, _: i64) -> BoxFuture<'a, bool> {
             Box::pin(async { true })
+        }
+
+        fn known_unchanged(&self, _: &ActorIdentity, since: i64) -> Option<i64> {
+            Some(since)
         }
     }
 
@@ -233,6 +267,34 @@ mod tests {
         assert_eq!(who(Method::GET, &[]).await, "-");
         let twice = [("authorization", "Bearer tfk_good"), ("authorization", "Bearer tfk_good")];
         assert_eq!(who(Method::GET, &twice).await, "400 MALFORMED_CREDENTIAL");
+    }
+
+    #[tokio::test]
+    async fn nobody_stays_who_they_were_taken_for() {
+        let authenticator = RequestAuthenticator::new(Arc::new(FakeAuthenticator));
+        for value in [None, Some("Bearer tfk_bad"), Some("Bearer later.b.c"), Some("Bearer tfk_good")] {
+            let claims = trefoil_model::Value::Null;
+            let presumed = ActorIdentity {
+                name: "old".to_owned(),
+                roles: Vec::new(),
+                account: None,
+                claims,
+                expires: None,
+            };
+            let check = IdentityCheck::new(std::future::ready(true));
+            let mut client = ClientInfo::default();
+            (client.identity, client.check) = (Some(Arc::new(presumed)), Some(check));
+            let mut headers = HeaderMap::new();
+            if let Some(value) = value {
+                headers.insert(AUTHORIZATION, HeaderValue::from_static(value));
+            }
+            let authenticated =
+                authenticator.authenticate(&Method::GET, &headers, &mut Extensions::new(), &mut client).await;
+            let expected = matches!(authenticated, Ok(Some(_))).then_some("key");
+            let name = client.identity.as_ref().map(|identity| identity.name.as_str());
+            assert_eq!(name, expected, "{value:?}");
+            assert!(client.check.is_none());
+        }
     }
 
     #[tokio::test]

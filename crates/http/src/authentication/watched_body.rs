@@ -11,11 +11,14 @@ use http::header::CONTENT_TYPE;
 use http_body::{Body as _, Frame};
 
 use crate::authentication::credential_watch::CredentialWatch;
+use crate::streaming::wake_source::WakeSource;
 
 /// A body that breaks off when the credential of its request ends.
 pub(crate) struct WatchedBody {
     body: Body,
     end: BoxFuture<'static, ()>,
+    /// Each event wakes the task, too, and the end is rare.
+    end_wakes: WakeSource,
     kind: BodyKind,
 }
 
@@ -39,17 +42,18 @@ enum EventCheck {
 impl WatchedBody {
     /// Watches the credential of a response that is made while it is sent.
     pub fn of_response(response: Response, watch: CredentialWatch) -> Response {
+        // One that is there already is not made while it is sent.
+        if response.body().size_hint().exact().is_some() {
+            return response;
+        }
         let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let is_stream = content_type.is_some_and(|media| {
             media.starts_with(b"text/event-stream") || media.starts_with(b"multipart/mixed")
         });
-        if !is_stream && response.body().size_hint().exact().is_some() {
-            return response;
-        }
         response.map(|body| {
             let end = Box::pin(watch.clone().wait_for_end());
             let kind = if is_stream { BodyKind::Events(EventCheck::Idle(watch)) } else { BodyKind::Download };
-            Body::new(WatchedBody { body, end, kind })
+            Body::new(WatchedBody { body, end, end_wakes: WakeSource::default(), kind })
         })
     }
 }
@@ -70,6 +74,11 @@ impl EventCheck {
                         *self = EventCheck::Idle(watch);
                         return polled;
                     };
+                    // Nearly all events are known to be covered, and go out without a future of their own.
+                    if watch.is_known_to_cover() {
+                        *self = EventCheck::Idle(watch);
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
                     let check = Box::pin(async move {
                         let is_covered = watch.covers_known_changes().await;
                         (watch, is_covered)
@@ -100,8 +109,8 @@ impl http_body::Body for WatchedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let WatchedBody { body, end, kind } = &mut *self;
-        match (end.as_mut().poll(cx), kind) {
+        let WatchedBody { body, end, end_wakes, kind } = &mut *self;
+        match (end_wakes.poll_if_woken(cx, |cx| end.as_mut().poll(cx)), kind) {
             (Poll::Ready(()), BodyKind::Events(_)) => Poll::Ready(None),
             (Poll::Ready(()), BodyKind::Download) => {
                 Poll::Ready(Some(Err(axum::Error::new("the credential of the request has ended"))))

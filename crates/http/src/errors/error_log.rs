@@ -1,6 +1,6 @@
 //! Log lines about failed requests and ended streams, each with the request id.
 
-use trefoil_model::error::{Cause, Error};
+use trefoil_model::error::{Error, ErrorSource};
 
 use crate::monitoring::refusals::RequestRefusals;
 use crate::response_headers::RequestId;
@@ -36,12 +36,12 @@ impl<'a> LogScope<'a> {
     }
 
     /// Logs the cause of an error that the client sees only as "unexpected".
-    pub fn cause(self, cause: &Cause) {
+    pub fn cause(self, cause: &ErrorSource) {
         self.cause_of_event(cause, None);
     }
 
     /// The same for an event of a stream.
-    pub fn cause_of_event(self, cause: &Cause, event_id: Option<&str>) {
+    pub fn cause_of_event(self, cause: &ErrorSource, event_id: Option<&str>) {
         let (request_id, operation_id) = (self.request_id(), self.operation);
         tracing::error!(request_id, operation_id, event_id, %cause, "unexpected error");
     }

@@ -9,7 +9,7 @@ use http::header::{ALLOW, CONNECTION, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
 use trefoil_model::SourceLocation;
-use trefoil_model::error::{Cause, Error, Violation};
+use trefoil_model::error::{Error, ErrorSource, Violation};
 
 /// A failed request. Handlers return it as it is; the service gives it a body in the client's format (see
 /// [`crate::errors::render`]), so that handlers need not know the formats of other interfaces.
@@ -29,7 +29,7 @@ pub struct Problem {
     /// Set where the path decides the format and not `Accept`: text endpoints answer with text.
     pub format: Option<ErrorFormat>,
     /// For the log only; the service writes it once, with the request id.
-    pub cause: Option<Cause>,
+    pub cause: Option<ErrorSource>,
     /// The rule that refused, for the log only.
     pub refused_by: Option<Box<SourceLocation>>,
 }

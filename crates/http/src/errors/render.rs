@@ -8,6 +8,7 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, VARY}
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use serde_json::{Value, json};
 
+use trefoil_engine::ActorIdentity;
 use trefoil_model::error::{PathSegment, Violation};
 
 use crate::client_info::ClientInfo;
@@ -59,6 +60,11 @@ impl ErrorContext {
 
     pub fn client(&self) -> &ClientInfo {
         &self.client
+    }
+
+    /// Sets whom the request's credential proves: pages of errors show what that actor may see.
+    pub(crate) fn set_identity(&mut self, identity: Option<Arc<ActorIdentity>>) {
+        self.client.identity = identity;
     }
 
     /// The origin by which the client reached us: `https://shop.example`.
@@ -241,7 +247,7 @@ mod tests {
 
     fn render(path: &'static str, accept: &'static str, problem: Problem) -> (String, String) {
         let request = Request::get(path).header(ACCEPT, accept).body(()).expect("a request");
-        let client = ClientInfo::from_request(None, request.headers(), &[]);
+        let client = ClientInfo::from_request(None, false, request.headers(), &[]);
         let response = render_error(
             &problem,
             &ErrorContext::from_request(&request, &client),

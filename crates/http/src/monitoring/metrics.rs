@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use http::Method;
 use http::header::CONTENT_TYPE;
+use http::{Extensions, HeaderMap, Method};
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -16,6 +17,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use trefoil_model::error::Error;
 
 use crate::errors::problem::Problem;
 use crate::monitoring::process_metrics::ProcessMetrics;
@@ -165,9 +168,15 @@ impl Metrics {
     }
 }
 
-pub fn metrics_routes(metrics: &Metrics) -> RouteTable {
+/// Refuses who may not see the metrics.
+pub type MetricsCheck = Arc<dyn Fn(&Extensions, &HeaderMap) -> Result<(), Error> + Send + Sync>;
+
+pub fn metrics_routes(metrics: &Metrics, check: MetricsCheck) -> RouteTable {
     let metrics = metrics.clone();
-    RouteTable::default().get("/metrics", async move || serve_metrics(&metrics))
+    RouteTable::default().get("/metrics", async move |request: Request| {
+        check(request.extensions(), request.headers())?;
+        serve_metrics(&metrics)
+    })
 }
 
 fn serve_metrics(metrics: &Metrics) -> Result<Response, Problem> {

@@ -3,5 +3,5 @@
 pub mod deadline;
 pub mod response;
 pub mod upgrade;
-pub mod wake_filter;
+pub mod wake_source;
 pub mod write_buffer;

@@ -12,7 +12,7 @@ use crate::access::access_rule::{AccessAction, PartJoin, RulePart, RuleTest};
 use crate::access::access_warnings;
 use crate::access::expression::rule_parser::parse_rule;
 use crate::access::expression::rule_resolver::{resolve_actor_rule, resolve_rule};
-use crate::access::expression::rule_scope::{Resolved, RuleFailure, RuleNames, RulePlace, WORDS};
+use crate::access::expression::rule_scope::{Resolved, RuleNames, RulePlace, RuleResolutionError, WORDS};
 use crate::access::expression::rule_sources::{AllowArguments, RuleSource, RuleSources, WrittenRule};
 use crate::access::expression::syntax_part::SyntaxPart;
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else, type_span};
@@ -259,7 +259,16 @@ impl<'a> AccessReader<'a> {
         let found_roles = std::mem::take(&mut resolver.roles);
         let roles = roles.unwrap_or_else(|| found_roles.into_iter().collect());
         let (lists, texts) = (BTreeMap::new(), BTreeMap::new());
-        let model = AccessModel { account, types, roles, default_paths: Vec::new(), calls, lists, texts };
+        let model = AccessModel {
+            account,
+            types,
+            roles,
+            default_paths: Vec::new(),
+            calls,
+            lists,
+            texts,
+            see_metrics: None,
+        };
         access_warnings::warn_about_rules(self.schema, partial_model, &model, self.log);
         model
     }
@@ -375,8 +384,8 @@ impl ModelResolver<'_, '_> {
                 part.test.collect_roles(&mut self.roles);
                 return part;
             }
-            Err(RuleFailure::Mistake(error)) => self.log.rule_error(source.literal, error),
-            Err(RuleFailure::Elsewhere) => {}
+            Err(RuleResolutionError::Mistake(error)) => self.log.rule_error(source.literal, error),
+            Err(RuleResolutionError::Elsewhere) => {}
         }
         SyntaxPart {
             literal: source.literal,

@@ -22,6 +22,8 @@ pub struct AccessModel {
     pub lists: BTreeMap<String, ListAccess>,
     /// `allow` of text endpoints, by position in `trefoil.toml`. Those without it are public.
     pub texts: BTreeMap<usize, AccessRule>,
+    /// Who may read the metrics of the server from other machines; nobody without it.
+    pub see_metrics: Option<AccessRule>,
 }
 
 /// The rules of a plain list, about the actor alone.
@@ -37,10 +39,10 @@ impl AccessModel {
         self.types.iter().flat_map(TypeAccess::rules)
     }
 
-    /// The rules about the actor alone: those of operations, plain lists and text endpoints.
+    /// The rules about the actor alone: those of operations, plain lists, text endpoints and metrics.
     pub fn actor_rules(&self) -> impl Iterator<Item = &AccessRule> {
         let lists = self.lists.values().flat_map(|rules| rules.read.iter().chain(&rules.write));
-        self.calls.values().chain(lists).chain(self.texts.values())
+        self.calls.values().chain(lists).chain(self.texts.values()).chain(&self.see_metrics)
     }
 
     /// Every value of the actor's account that rules and defaults use, once: what is loaded with an account.
@@ -80,7 +82,7 @@ pub struct AccessRule {
     pub test: RuleTest,
     /// Of the rule of the type, or else of the schema; of the type if none names the action.
     pub location: SourceLocation,
-    /// The rules as they are written, of which one must hold. None for those of `trefoil.toml`.
+    /// The rules as they are written, of which one must hold. One for those of `trefoil.toml`, none for those of settings.
     pub parts: Vec<RulePart>,
 }
 

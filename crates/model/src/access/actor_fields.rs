@@ -10,7 +10,7 @@ use crate::access::access_rule::RuleValue;
 use crate::access::expression::rule_error::RuleError;
 use crate::access::expression::rule_parser::parse_rule;
 use crate::access::expression::rule_resolver::resolve_actor_value;
-use crate::access::expression::rule_scope::{RuleFailure, RuleNames};
+use crate::access::expression::rule_scope::{RuleNames, RuleResolutionError};
 use crate::access::expression::rule_sources::RuleSources;
 use crate::access::expression::rule_syntax::SyntaxNode;
 use crate::access::expression::value_kind::ValueKind;
@@ -54,8 +54,8 @@ pub(crate) fn read_actor_fields(
             let resolved = from.as_str().map(|text| read_default(names, field, text));
             match resolved {
                 Some(Ok(value)) => found.push((owner, position, value)),
-                Some(Err(RuleFailure::Mistake(error))) => log.rule_error(from.location(), error),
-                Some(Err(RuleFailure::Elsewhere)) | None => {}
+                Some(Err(RuleResolutionError::Mistake(error))) => log.rule_error(from.location(), error),
+                Some(Err(RuleResolutionError::Elsewhere)) | None => {}
             }
         }
     }
@@ -118,7 +118,7 @@ fn check_account_field(
     }
 }
 
-fn read_default(names: RuleNames<'_>, field: &Field, text: &str) -> Result<RuleValue, RuleFailure> {
+fn read_default(names: RuleNames<'_>, field: &Field, text: &str) -> Result<RuleValue, RuleResolutionError> {
     let syntax = parse_rule(text)?;
     let (value, kind) = resolve_actor_value(names, &syntax)?;
     match misfit(names, field, &value, &kind, text) {
@@ -127,7 +127,7 @@ fn read_default(names: RuleNames<'_>, field: &Field, text: &str) -> Result<RuleV
     }
 }
 
-fn mistake(syntax: &SyntaxNode, message: String, help: Option<&str>) -> RuleFailure {
+fn mistake(syntax: &SyntaxNode, message: String, help: Option<&str>) -> RuleResolutionError {
     let error = RuleError::new(syntax.span.clone(), "DEFAULT", message).label("does not fit the field");
     let error = match help {
         Some(help) => error.help(help),

@@ -8,7 +8,7 @@ use crate::access::access_rule::RuleTest;
 use crate::access::expression::rule_error::RuleError;
 use crate::access::expression::rule_parser::parse_rule;
 use crate::access::expression::rule_resolver::resolve_actor_rule;
-use crate::access::expression::rule_scope::{RuleFailure, RuleNames};
+use crate::access::expression::rule_scope::{RuleNames, RuleResolutionError};
 use crate::access::expression::rule_sources::{RuleSource, RuleSources, WrittenRule};
 
 impl Model {
@@ -33,8 +33,8 @@ impl Model {
         let has_declared = declared.is_some();
         let resolved = resolve_actor_rule(names, &rule);
         let test = resolved.map(|part| part.test).map_err(|failure| match failure {
-            RuleFailure::Mistake(error) => error,
-            RuleFailure::Elsewhere => RuleError::syntax(0..text.len(), "this rule has no meaning"),
+            RuleResolutionError::Mistake(error) => error,
+            RuleResolutionError::Elsewhere => RuleError::syntax(0..text.len(), "this rule has no meaning"),
         })?;
         if let Some(access) = self.access.as_mut().filter(|_| !has_declared) {
             let mut roles: BTreeSet<String> = access.roles.drain(..).collect();

@@ -55,6 +55,29 @@ pub fn is_key_name(type_name: &str, name: &str) -> bool {
     name.to_snake_case() == format!("{}_id", type_name.to_snake_case())
 }
 
+/// True for `approvedBy` and `updatedBy`: who did that is not the user whom `userId` means. `createdBy` may be.
+pub fn names_later_deed(field_name: &str) -> bool {
+    let words = field_name.to_snake_case();
+    let deed = words.strip_suffix("_id").unwrap_or(&words).strip_suffix("_by");
+    deed.is_some_and(|deed| !CREATION_WORDS.contains(&deed))
+}
+
+/// What those did whose record it is.
+const CREATION_WORDS: [&str; 12] = [
+    "added",
+    "authored",
+    "booked",
+    "created",
+    "liked",
+    "made",
+    "ordered",
+    "owned",
+    "posted",
+    "submitted",
+    "uploaded",
+    "written",
+];
+
 /// The words of a name in lower case, joined by `_`.
 pub fn snake_words(name: &str) -> String {
     name.to_snake_case()

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use heck::ToSnakeCase;
 
-use crate::RootKind;
+use crate::RootType;
 
 /// What the name of an operation says it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub enum NamedVerb {
 /// One verb and its spellings, separated by spaces.
 pub struct VerbRow {
     pub verb: NamedVerb,
-    pub root: RootKind,
+    pub root: RootType,
     /// What stands before the noun: `getAll` in `getAllBooks`.
     pub before: &'static str,
     /// What stands after it: `List` in `bookList`.
@@ -39,23 +39,24 @@ pub struct VerbRow {
     pub is_optional: bool,
 }
 
-/// The table of verbs, in English and, as many schemas have them, in Spanish. Where a name has several readings, the
+/// The table of verbs, in English and, as many schemas have them, in Spanish, Portuguese, French and Indonesian. Where a name has several readings, the
 /// declared type decides.
 ///
 /// `insert_book_one` is read like `insert_book`, `onBookCreated` like `bookCreated`, `getBookCount` like `bookCount`.
 pub const VERB_TABLE: &[VerbRow] = &[
     VerbRow {
         verb: NamedVerb::List,
-        root: RootKind::Query,
-        before: "all getAll findAll listAll fetchAll viewAll getListOf get find list fetch \
-                 listar listarTodos obtener obtenerTodos buscar",
-        after: "List All Paged Paginated",
+        root: RootType::Query,
+        before: "all getAll findAll listAll fetchAll viewAll loadAll showAll readAll retrieveAll \
+                 getListOf getList get find list fetch load retrieve listar listarTodos obtener obtenerTodos buscar",
+        after: "List All Page Paged Paginated",
         is_optional: true,
     },
     VerbRow {
         verb: NamedVerb::Get,
-        root: RootKind::Query,
-        before: "get getOne getSingle find findOne fetch fetchOne one single view obtener buscar",
+        root: RootType::Query,
+        before: "get getOne getSingle find findOne fetch fetchOne load show read retrieve one single view \
+                 obtener buscar",
         after: "Details Detail Info",
         is_optional: true,
     },
@@ -64,13 +65,22 @@ pub const VERB_TABLE: &[VerbRow] = &[
     query_row(NamedVerb::Exists, "exists", "Exists"),
     mutation_row(
         NamedVerb::Create,
-        "create add insert new createNew addNew post crear agregar insertar",
+        "create add insert new createNew addNew post store crear agregar insertar \
+         criar adicionar creer ajouter buat tambah",
         "Create Add",
     ),
-    mutation_row(NamedVerb::Update, "update edit modify change actualizar editar modificar", "Update Edit"),
+    mutation_row(
+        NamedVerb::Update,
+        "update edit modify change patch actualizar editar modificar atualizar ubah",
+        "Update Edit",
+    ),
     mutation_row(NamedVerb::Set, "set", ""),
-    mutation_row(NamedVerb::Save, "save upsert createOrUpdate addOrUpdate put guardar", ""),
-    mutation_row(NamedVerb::Delete, "delete remove eliminar borrar", "Delete Remove"),
+    mutation_row(NamedVerb::Save, "save upsert createOrUpdate addOrUpdate saveOrUpdate put guardar", ""),
+    mutation_row(
+        NamedVerb::Delete,
+        "delete remove destroy eliminar borrar deletar excluir remover supprimer hapus",
+        "Delete Remove",
+    ),
     subscription_row(
         NamedVerb::Created,
         "new onNew onCreate subscribeToNew notifyNew",
@@ -81,21 +91,21 @@ pub const VERB_TABLE: &[VerbRow] = &[
 ];
 
 const fn query_row(verb: NamedVerb, before: &'static str, after: &'static str) -> VerbRow {
-    VerbRow { verb, root: RootKind::Query, before, after, is_optional: false }
+    VerbRow { verb, root: RootType::Query, before, after, is_optional: false }
 }
 
 const fn mutation_row(verb: NamedVerb, before: &'static str, after: &'static str) -> VerbRow {
-    VerbRow { verb, root: RootKind::Mutation, before, after, is_optional: false }
+    VerbRow { verb, root: RootType::Mutation, before, after, is_optional: false }
 }
 
 const fn subscription_row(verb: NamedVerb, before: &'static str, after: &'static str) -> VerbRow {
-    VerbRow { verb, root: RootKind::Subscription, before, after, is_optional: false }
+    VerbRow { verb, root: RootType::Subscription, before, after, is_optional: false }
 }
 
 /// A word before the noun and one after it that together say a verb. Either may be missing.
 struct VerbSpelling {
     verb: NamedVerb,
-    root: RootKind,
+    root: RootType,
     before: Vec<String>,
     after: Vec<String>,
 }
@@ -121,12 +131,12 @@ fn row_spellings(row: &VerbRow) -> Vec<VerbSpelling> {
         only_after.map(|(_, after)| (word, *after)).collect()
     };
     let more = match row.root {
-        RootKind::Query => with_before("get"),
-        RootKind::Mutation => {
+        RootType::Query => with_before("get"),
+        RootType::Mutation => {
             let only_before = pairs.iter().filter(|(before, _)| !before.is_empty());
             only_before.map(|(before, _)| (*before, "one")).collect()
         }
-        RootKind::Subscription => with_before("on"),
+        RootType::Subscription => with_before("on"),
     };
     let spelling = |(before, after): (&str, &str)| VerbSpelling {
         verb: row.verb,
@@ -150,7 +160,7 @@ pub struct NameReading {
 }
 
 /// All ways to read a name.
-pub fn read_operation_name(root: RootKind, name: &str) -> Vec<NameReading> {
+pub fn read_operation_name(root: RootType, name: &str) -> Vec<NameReading> {
     let words = split_words(name);
     let (words, by) = split_by(&words);
     let mut readings: Vec<NameReading> = Vec::new();
@@ -170,6 +180,28 @@ pub fn read_operation_name(root: RootKind, name: &str) -> Vec<NameReading> {
     readings
 }
 
+/// The ways to read a name whose verb is written together with the noun: `getproducts`, `deletebook`. The noun must be
+/// one that is known, so that `address` adds nothing.
+pub fn read_joined_name(
+    root: RootType,
+    name: &str,
+    is_known: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = NameReading> {
+    let words = split_words(name);
+    let (words, by) = split_by(&words);
+    let first = words.first().cloned().unwrap_or_default();
+    let rest = words.get(1..).unwrap_or_default().to_vec();
+    let spellings = VERB_SPELLINGS.iter().filter(move |spelling| spelling.root == root);
+    let joined = spellings.filter_map(move |spelling| {
+        let ([verb], []) = (spelling.before.as_slice(), spelling.after.as_slice()) else { return None };
+        let noun = first.strip_prefix(verb.as_str()).filter(|noun| !noun.is_empty())?;
+        let noun = [noun].into_iter().chain(rest.iter().map(String::as_str)).collect::<Vec<_>>().join("_");
+        Some((spelling.verb, singular_words(&noun)))
+    });
+    let known = joined.filter(move |(_, noun)| is_known(noun));
+    known.map(move |(verb, noun)| NameReading { verb, noun, by: by.clone(), has_verb: true })
+}
+
 fn split_words(name: &str) -> Vec<String> {
     name.to_snake_case().split('_').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
@@ -178,7 +210,11 @@ fn split_words(name: &str) -> Vec<String> {
 fn split_by(words: &[String]) -> (&[String], Option<String>) {
     match words.iter().rposition(|word| word == "by" || word == "por") {
         Some(at) if at + 1 < words.len() => (&words[..at], Some(words[at + 1..].join("_"))),
-        _ => (words, None),
+        // `updateBookWithId` is `updateBookById`.
+        _ => match words.strip_suffix(&["with".to_owned(), "id".to_owned()]) {
+            Some(rest) => (rest, Some("id".to_owned())),
+            None => (words, None),
+        },
     }
 }
 
@@ -209,6 +245,8 @@ pub struct TypeNoun {
     pub words: String,
     /// Without endings like `Dto`.
     stripped: Option<String>,
+    /// The ending is that of a result: `QuestionResponse` without a Question.
+    is_response: bool,
 }
 
 impl TypeNoun {
@@ -217,11 +255,13 @@ impl TypeNoun {
         let words = type_words(type_name);
         let strip = |words: &str, endings: &[&str]| {
             let rest = endings.iter().find_map(|ending| words.strip_suffix(ending)?.strip_suffix('_'));
-            rest.map(str::to_owned)
+            rest.map(singular_words)
         };
         let stripped = strip(&words, &TYPE_ENDINGS);
         let rest = strip(stripped.as_deref().unwrap_or(&words), &RESULT_ENDINGS);
-        TypeNoun { stripped: rest.filter(|rest| !is_type(rest)).or(stripped), words }
+        // `ShopDtoResponse` is a Shop.
+        let rest = rest.map(|rest| strip(&rest, &TYPE_ENDINGS).unwrap_or(rest)).filter(|rest| !is_type(rest));
+        TypeNoun { is_response: rest.is_some(), stripped: rest.or(stripped), words }
     }
 
     /// How a noun, in the singular, names the type, or `None` if it is another word.
@@ -229,14 +269,27 @@ impl TypeNoun {
         let stripped = self.stripped.as_deref();
         if noun.is_empty() {
             Some(NounFit::Empty)
-        } else if has_same_letters(noun, &self.words) {
+        } else if self.is_own_word(noun) || singular_each(noun) == self.words {
             Some(NounFit::Exact)
         } else if stripped == Some(noun) {
             Some(NounFit::Stripped)
         } else {
-            let whole = format!("_{}_", stripped.unwrap_or(&self.words));
-            whole.contains(&format!("_{noun}_")).then_some(NounFit::Part)
+            let is_part = |whole: &str| format!("_{whole}_").contains(&format!("_{noun}_"));
+            // `user` for UsersMvc, too.
+            let whole = stripped.unwrap_or(&self.words);
+            let is_part = is_part(whole) || is_part(&singular_each(whole));
+            // `preference_type` for WebPreferenceType, but not `type` alone.
+            let is_end = noun.contains('_') && self.ends_with(noun);
+            (is_part || is_end).then_some(NounFit::Part)
         }
+    }
+
+    /// The same letters, or a plural as Spanish has it, which has lost its `s`: `vendedore` for Vendedor.
+    fn is_own_word(&self, noun: &str) -> bool {
+        let takes_es =
+            |word: &str| ["or", "on", "ol", "al", "el"].iter().any(|ending| word.ends_with(ending));
+        has_same_letters(noun, &self.words)
+            || noun.strip_suffix('e').is_some_and(|word| word == self.words && takes_es(word))
     }
 
     /// True if the type's name has an ending that does not belong to the noun.
@@ -254,13 +307,19 @@ impl TypeNoun {
         self.names().find_map(|name| noun.strip_prefix(name)?.strip_prefix('_'))
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
+    /// The name of the type, with and without an ending like `Dto`.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.words.as_str()).chain(self.stripped.as_deref())
     }
 
     /// True if the words end the name of the type: `list` and `movie_list` for MovieList.
     pub fn ends_with(&self, words: &str) -> bool {
         self.names().any(|name| name == words || name.ends_with(&format!("_{words}")))
+    }
+
+    /// True if the noun is what the type is the response of: `question` for QuestionResponse.
+    pub fn is_response_of(&self, noun: &str) -> bool {
+        self.is_response && self.stripped.as_deref() == Some(noun)
     }
 
     /// True if the noun is the name of the type, perhaps without an ending like `Dto`.
@@ -272,6 +331,11 @@ impl TypeNoun {
 /// True if the words are the same, with or without breaks between them: `pettype` for PetType.
 fn has_same_letters(one: &str, other: &str) -> bool {
     one.bytes().filter(|byte| *byte != b'_').eq(other.bytes().filter(|byte| *byte != b'_'))
+}
+
+/// Each of the words in the singular: `decks_with_card` is `deck_with_card`.
+fn singular_each(words: &str) -> String {
+    words.split('_').map(crate::naming::inflection::singular).collect::<Vec<String>>().join("_")
 }
 
 /// The words of a type's name, the last one in the singular.
@@ -291,7 +355,7 @@ pub fn singular_words(snake: &str) -> String {
 mod tests {
     use super::*;
 
-    fn has_reading(root: RootKind, name: &str, verb: NamedVerb, noun: &str, by: Option<&str>) -> bool {
+    fn has_reading(root: RootType, name: &str, verb: NamedVerb, noun: &str, by: Option<&str>) -> bool {
         read_operation_name(root, name)
             .iter()
             .any(|reading| reading.verb == verb && reading.noun == noun && reading.by.as_deref() == by)
@@ -312,7 +376,7 @@ mod tests {
             ("getOneBankAccount", NamedVerb::Get, "bank_account", None),
             ("booksByTitle", NamedVerb::List, "book", Some("title")),
         ] {
-            assert!(has_reading(RootKind::Query, name, verb, noun, by), "{name}");
+            assert!(has_reading(RootType::Query, name, verb, noun, by), "{name}");
         }
         for (name, verb, noun, by) in [
             ("createBook", NamedVerb::Create, "book", None),
@@ -326,7 +390,7 @@ mod tests {
             ("saveBook", NamedVerb::Save, "book", None),
             ("addBookToAuthor", NamedVerb::Create, "book_to_author", None),
         ] {
-            assert!(has_reading(RootKind::Mutation, name, verb, noun, by), "{name}");
+            assert!(has_reading(RootType::Mutation, name, verb, noun, by), "{name}");
         }
         for (name, verb) in [
             ("bookAdded", NamedVerb::Created),
@@ -335,7 +399,7 @@ mod tests {
             ("onCreateBook", NamedVerb::Created),
             ("bookRemoved", NamedVerb::Deleted),
         ] {
-            assert!(has_reading(RootKind::Subscription, name, verb, "book", None), "{name}");
+            assert!(has_reading(RootType::Subscription, name, verb, "book", None), "{name}");
         }
     }
 

@@ -1,6 +1,9 @@
 //! Merges every `extend` into the extended definition, so that all tools read the printed schema.
 
+use std::collections::HashSet;
+
 use apollo_compiler::Schema;
+use apollo_compiler::ast::{Definition, Document, ObjectTypeExtension};
 use apollo_compiler::collections::IndexSet;
 use apollo_compiler::schema::{Component, ComponentName, ComponentOrigin, ExtendedType};
 
@@ -12,6 +15,32 @@ pub(crate) fn merge_extensions(schema: &mut Schema) {
     definition.directives.iter_mut().for_each(mark_as_definition);
     for root in [&mut definition.query, &mut definition.mutation, &mut definition.subscription] {
         root.iter_mut().for_each(|name| name.origin = ComponentOrigin::Definition);
+    }
+}
+
+/// A file that has `type Query` again extends that of an earlier file, as servers on Node merge their files.
+pub(crate) fn extend_repeated_roots(documents: &mut [Document]) {
+    let mut known = HashSet::new();
+    for document in documents {
+        let mut own = HashSet::new();
+        for definition in &mut document.definitions {
+            let Definition::ObjectTypeDefinition(ty) = definition else { continue };
+            if !matches!(ty.name.as_str(), "Query" | "Mutation" | "Subscription") {
+                continue;
+            }
+            if !known.contains(&ty.name) {
+                own.insert(ty.name.clone());
+                continue;
+            }
+            let extension = ObjectTypeExtension {
+                name: ty.name.clone(),
+                implements_interfaces: ty.implements_interfaces.clone(),
+                directives: ty.directives.clone(),
+                fields: ty.fields.clone(),
+            };
+            *definition = Definition::ObjectTypeExtension(ty.same_location(extension));
+        }
+        known.extend(own);
     }
 }
 

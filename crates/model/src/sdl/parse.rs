@@ -132,6 +132,7 @@ fn parse_files(files: &[SourceFile]) -> ParsedFiles {
     for file in files.iter().filter(|file| !is_blank_file(&file.text)) {
         parsed.add_file(&file.text, &file.name);
     }
+    merge_extensions::extend_repeated_roots(&mut parsed.documents);
     let added =
         missing_definitions(files, &parsed.documents) + &implied_types::implied_types(&parsed.documents);
     if !added.is_empty() {

@@ -14,7 +14,7 @@ use crate::naming::names::{self, is_key_name, snake_words};
 use crate::naming::operation_verbs::{NamedVerb, TypeNoun, read_operation_name, type_words};
 use crate::sdl::directives::directive_argument;
 use crate::sdl::root_fields::root_types;
-use crate::{Field, FieldDisplay, FieldKind, KeyForm, KeySource, RootKind, Scalar, ValueSource};
+use crate::{Field, FieldDisplay, FieldKind, KeyForm, KeySource, RootType, Scalar, ValueSource};
 
 /// The key of a record type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +52,21 @@ pub(crate) fn declared_keys<'a>(
             let is_stored = is_stored_by_operations(ty, &named);
             is_stored.then(|| natural_key(schema, ty).unwrap_or(HIDDEN_KEY))
         };
+        // `createCoupon: CouponResponse`, where there is no Coupon.
+        let response = || {
+            let is_record = is_result_name(&ty.name) && noun.has_ending() && named.contains(ty.name.as_str());
+            let is_free = || !ty.fields.contains_key("id") && !is_part_of_record(schema, &ty.name, &named);
+            let own = || own_key(ty, &noun).filter(|key| is_kept(schema, ty, &noun, key));
+            let key = || own().or_else(|| changed_key(schema, ty, &noun));
+            (is_record && is_free()).then(key).flatten()
+        };
         let is_listed = || !is_result && is_listed(schema, &ty.name);
         let part = || part_key(ty, &noun, &nouns).filter(|_| is_listed());
         let by_name = || key_field(ty, is_result);
-        Some((ty.name.as_str(), chosen().or_else(by_name).or_else(undeclared).or_else(part)?))
+        Some((
+            ty.name.as_str(),
+            chosen().or_else(by_name).or_else(undeclared).or_else(part).or_else(response)?,
+        ))
     };
     types.iter().filter_map(key).collect()
 }
@@ -100,7 +111,7 @@ fn key_field(ty: &ObjectType, is_result: bool) -> Option<DeclaredKey<'_>> {
         let mut fields = ty.fields.values().filter(|field| accepts(&field.name));
         fields.find_map(|field| field_key(field))
     };
-    named(&|name| name == "_id")
+    named(&|name| name == "_id" || name.eq_ignore_ascii_case("id"))
         .or_else(|| named(&|name| is_key_name(&ty.name, name)))
         .or_else(|| named(&is_reversed))
         .or_else(|| named(&is_uuid))
@@ -120,7 +131,7 @@ fn part_key<'a>(ty: &'a ObjectType, noun: &TypeNoun, nouns: &HashSet<String>) ->
 /// True if a query lists values of the type.
 fn is_listed(schema: &Schema, type_name: &str) -> bool {
     let lists = |field: &FieldDefinition| field.ty.is_list() && field.ty.inner_named_type() == type_name;
-    let mut roots = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Query);
+    let mut roots = root_types(schema).into_iter().filter(|(root, _)| *root == RootType::Query);
     roots.any(|(_, name)| {
         schema.get_object(name).is_some_and(|query| query.fields.values().any(|field| lists(field)))
     })
@@ -157,7 +168,7 @@ fn key_scalar(field: &FieldDefinition) -> Option<Scalar> {
 
 /// The only field by which operations get single records of the type: `isbn` with `book(isbn: String!): Book`.
 fn natural_key<'a>(schema: &Schema, ty: &'a ObjectType) -> Option<DeclaredKey<'a>> {
-    let queries = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Query);
+    let queries = root_types(schema).into_iter().filter(|(root, _)| *root == RootType::Query);
     let fields = queries.filter_map(|(_, name)| schema.get_object(name)).flat_map(|ty| ty.fields.values());
     let gets = fields.filter(|field| !field.ty.is_list() && field.ty.inner_named_type() == &ty.name);
     let mut found = gets.filter_map(|get| match get.arguments.as_slice() {
@@ -169,6 +180,78 @@ fn natural_key<'a>(schema: &Schema, ty: &'a ObjectType) -> Option<DeclaredKey<'a
     let is_only = found.all(|other| other.name == field.name);
     let is_key = is_text && is_only && field.ty.is_non_null() && names_one_record(schema, ty, &field.name);
     is_key.then_some(DeclaredKey { field: Some(&field.name), form: KeyForm::Text, source: KeySource::Client })
+}
+
+/// `taskId` in TaskResponse, where there is no Task.
+fn own_key<'a>(ty: &'a ObjectType, noun: &TypeNoun) -> Option<DeclaredKey<'a>> {
+    let is_own = |name: &str| snake_words(name).strip_suffix("_id").is_some_and(|owner| noun.is_named(owner));
+    ty.fields.values().find(|field| is_own(&field.name)).and_then(|field| field_key(field))
+}
+
+/// The only field by which operations change and delete records of the type, if none gets them by it: `publicId` with
+/// `deleteItem(publicId: String!)` and `updateItem(input: { publicId: String! })`. The server makes it unless it is given.
+fn changed_key<'a>(schema: &Schema, ty: &'a ObjectType, noun: &TypeNoun) -> Option<DeclaredKey<'a>> {
+    let mut changes = changing_operations(schema, noun);
+    let first = changes.next()?;
+    let takes = |field: &FieldDefinition, name: &str| takes_key(schema, field, name);
+    // The id of another thing is no key.
+    let is_own = |name: &str| {
+        let words = snake_words(name);
+        let owner = words.strip_suffix("_id").unwrap_or_default();
+        matches!(owner, "public" | "external" | "unique") || noun.is_named(owner)
+    };
+    let is_key = |field: &FieldDefinition| {
+        let is_text =
+            matches!(key_scalar(field), Some(Scalar::String | Scalar::Id)) && field.ty.is_non_null();
+        is_text && is_own(&field.name) && takes(first, &field.name)
+    };
+    let mut keys = ty.fields.values().filter(|field| is_key(field));
+    let key = keys.next().filter(|_| keys.next().is_none())?;
+    let is_always = changes.all(|other| takes(other, &key.name));
+    is_always.then_some(DeclaredKey {
+        field: Some(&key.name),
+        form: KeyForm::Text,
+        source: KeySource::Generator,
+    })
+}
+
+/// The operations that change or delete what the noun names.
+fn changing_operations<'a>(schema: &'a Schema, noun: &TypeNoun) -> impl Iterator<Item = &'a FieldDefinition> {
+    let mutations = root_types(schema).into_iter().filter(|(root, _)| *root == RootType::Mutation);
+    let fields = mutations.filter_map(|(_, name)| schema.get_object(name)).flat_map(|ty| ty.fields.values());
+    fields.map(|field| &***field).filter(|field| {
+        let mut readings = read_operation_name(RootType::Mutation, &field.name).into_iter();
+        readings.any(|reading| {
+            matches!(reading.verb, NamedVerb::Update | NamedVerb::Delete) && noun.is_named(&reading.noun)
+        })
+    })
+}
+
+/// True if an argument with this name is required, or a member of an input object.
+fn takes_key(schema: &Schema, field: &FieldDefinition, name: &str) -> bool {
+    field.arguments.iter().any(|argument| {
+        let input = schema.get_input_object(argument.ty.inner_named_type());
+        let member = input.filter(|_| !argument.ty.is_list()).and_then(|input| input.fields.get(name));
+        let is_key = argument.name == name && argument.ty.is_non_null();
+        is_key || member.is_some_and(|member| member.ty.is_non_null())
+    })
+}
+
+/// True if a query returns values of the type, or a change takes the key. `createSession: SessionResponse!` alone only
+/// answers, perhaps with the token of who signed in.
+fn is_kept(schema: &Schema, ty: &ObjectType, noun: &TypeNoun, key: &DeclaredKey<'_>) -> bool {
+    let returns = |field: &FieldDefinition| {
+        let result = field.ty.inner_named_type();
+        *result == ty.name
+            || wrapped_type(schema, result).is_some_and(|(wrapped, _)| wrapped == ty.name.as_str())
+    };
+    let mut queries = root_types(schema).into_iter().filter(|(root, _)| *root == RootType::Query);
+    let is_read = queries.any(|(_, name)| {
+        schema.get_object(name).is_some_and(|query| query.fields.values().any(|field| returns(field)))
+    });
+    is_read
+        || changing_operations(schema, noun)
+            .any(|field| key.field.is_some_and(|name| takes_key(schema, field, name)))
 }
 
 /// True for a field that names one record: by its name, or because operations change or delete records by it. Several
@@ -211,7 +294,7 @@ fn names_one_record(schema: &Schema, ty: &ObjectType, field_name: &str) -> bool 
             | "domain"
             | "permalink"
     ) || matches!(words.as_str(), "user_name" | "account_name");
-    let mutations = root_types(schema).into_iter().filter(|(root, _)| *root == RootKind::Mutation);
+    let mutations = root_types(schema).into_iter().filter(|(root, _)| *root == RootType::Mutation);
     let mut fields =
         mutations.filter_map(|(_, name)| schema.get_object(name)).flat_map(|root| root.fields.values());
     let noun = snake_words(&ty.name);
@@ -242,6 +325,14 @@ fn is_result_name(type_name: &str) -> bool {
         )
 }
 
+/// `ItemStats`, which is computed of other records unless it has a key.
+fn is_computed_name(type_name: &str) -> bool {
+    let words = snake_words(type_name);
+    let last = words.rsplit('_').next().unwrap_or_default();
+    words != last
+        && matches!(last, "stat" | "stats" | "statistics" | "metrics" | "analytics" | "totals" | "counts")
+}
+
 /// The types whose records an operation lists, creates or gets by their key, by its name and its result.
 fn types_of_operations<'a>(schema: &'a Schema, nouns: &HashSet<String>) -> HashSet<&'a str> {
     let mut named = HashSet::new();
@@ -255,18 +346,18 @@ fn types_of_operations<'a>(schema: &'a Schema, nouns: &HashSet<String>) -> HashS
                 let noun = TypeNoun::new(result, |words| nouns.contains(words));
                 let stores = read_operation_name(root, &field.name).into_iter().any(|reading| {
                     let is_stored = match root {
-                        RootKind::Query if is_list => reading.verb == NamedVerb::List,
+                        RootType::Query if is_list => reading.verb == NamedVerb::List,
                         // `country(code: String!)` gets what is stored by its code.
-                        RootKind::Query => {
+                        RootType::Query => {
                             let gets_by_key = || {
                                 schema.get_object(result).is_some_and(|ty| natural_key(schema, ty).is_some())
                             };
                             reading.verb == NamedVerb::Get && !is_wrapped && gets_by_key()
                         }
-                        RootKind::Mutation => {
+                        RootType::Mutation => {
                             matches!(reading.verb, NamedVerb::Create | NamedVerb::Save) && !is_list
                         }
-                        RootKind::Subscription => false,
+                        RootType::Subscription => false,
                     };
                     // What is wrapped is less certain, so that it must have its full name.
                     is_stored && noun.is_named(&reading.noun) && (!is_wrapped || noun.words == reading.noun)
@@ -293,10 +384,20 @@ fn wrapped_type<'a>(schema: &'a Schema, wrapper: &str) -> Option<(&'a str, bool)
     Some((only.ty.inner_named_type().as_str(), only.ty.is_list()))
 }
 
+/// True if records of another type contain values of the type.
+fn is_part_of_record(schema: &Schema, type_name: &str, named: &HashSet<&str>) -> bool {
+    let objects = schema.types.values().filter_map(|ty| ty.as_object());
+    let mut records = objects.filter(|ty| ty.fields.contains_key("id") || named.contains(ty.name.as_str()));
+    records.any(|ty| {
+        ty.name != type_name && ty.fields.values().any(|field| field.ty.inner_named_type() == type_name)
+    })
+}
+
 fn is_stored_by_operations(ty: &ObjectType, named: &HashSet<&str>) -> bool {
     let has_value = |field: &FieldDefinition| Scalar::from_name(field.ty.inner_named_type()).is_some();
     named.contains(ty.name.as_str())
         && !is_result_name(&ty.name)
+        && !is_computed_name(&ty.name)
         && !ty.fields.contains_key("id")
         && ty.fields.values().any(|field| has_value(field))
 }

@@ -7,7 +7,7 @@ use apollo_compiler::{Node, Schema};
 
 use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::directives::DirectiveReader;
-use crate::{Argument, RootField, RootKind, TypeRef};
+use crate::{Argument, RootField, RootType, TypeRef};
 
 /// The names of the root types, whatever `schema { … }` calls them.
 pub(crate) fn root_type_names(schema: &Schema) -> HashSet<&str> {
@@ -27,12 +27,12 @@ pub(crate) fn read_root_fields(
     fields
 }
 
-pub(crate) fn root_types(schema: &Schema) -> Vec<(RootKind, &str)> {
+pub(crate) fn root_types(schema: &Schema) -> Vec<(RootType, &str)> {
     let definition = &schema.schema_definition;
     [
-        (RootKind::Query, &definition.query),
-        (RootKind::Mutation, &definition.mutation),
-        (RootKind::Subscription, &definition.subscription),
+        (RootType::Query, &definition.query),
+        (RootType::Mutation, &definition.mutation),
+        (RootType::Subscription, &definition.subscription),
     ]
     .into_iter()
     .filter_map(|(root, name)| Some((root, name.as_ref()?.name.as_str())))
@@ -43,7 +43,7 @@ fn read_root_field(
     schema: &Schema,
     redeclared: &HashSet<String>,
     log: &mut DiagnosticLog,
-    root_kind: RootKind,
+    root_kind: RootType,
     def: &FieldDefinition,
 ) -> RootField {
     let directives = DirectiveReader { log, redeclared }.read_field(&def.directives);

@@ -55,7 +55,7 @@ fn take_declared_key_names(record: &mut RecordType) {
 }
 
 /// Adds the other names of references: `departmentCode` where `code` is the key of `department`, and `vetId` for
-/// `treatingVet` if no other field refers to a Vet.
+/// `treatingVet` if no other field refers to a Vet. `approvedBy` is not the user of a record.
 fn add_reference_words(records: &mut [RecordType]) {
     for i in 0..records.len() {
         let mut added: Vec<(usize, Vec<String>)> = Vec::new();
@@ -67,7 +67,8 @@ fn add_reference_words(records: &mut [RecordType]) {
             let mut words = field.own_words();
             words.push(format!("{}_{key}", names::snake_words(&field.name)));
             let refers = |other: &&Field| other.kind.reference().is_some_and(|other| other.target == target);
-            if target.0 != i && record.fields.iter().filter(refers).count() == 1 {
+            let is_only = record.fields.iter().filter(refers).count() == 1;
+            if target.0 != i && is_only && !names::names_later_deed(&field.name) {
                 let noun = names::snake_words(&target_record.name);
                 words.extend([format!("{noun}_id"), format!("{noun}_{key}")]);
             }
@@ -222,14 +223,24 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
     for i in 0..record.fields.len() {
         let field = &record.fields[i];
         let before = &record.fields[..i];
-        if let Some(other) = before.iter().find(|other| other.name.eq_ignore_ascii_case(&field.name)) {
-            log.error(
-                field_span(schema, record, field),
-                "NAME_CLASH",
-                format!("`{0}.{1}` and `{0}.{2}` differ only by case", record.name, field.name, other.name),
-            )
-            .label("column names ignore case")
-            .help("rename one of them");
+        let clash = before.iter().enumerate().find(|(_, other)| other.name.eq_ignore_ascii_case(&field.name));
+        if let Some((j, other)) = clash {
+            let message =
+                format!("`{0}.{1}` and `{0}.{2}` differ only by case", record.name, field.name, other.name);
+            // `ID` beside the key `id`, as models on Go have it.
+            let lost = if field.kind.is_id() { Some(j) } else { other.kind.is_id().then_some(i) };
+            let Some(lost) = lost else {
+                log.error(field_span(schema, record, field), "NAME_CLASH", message)
+                    .label("column names ignore case")
+                    .help("rename one of them");
+                continue;
+            };
+            let message = format!("`{}.{}` is not stored: {message}", record.name, record.fields[lost].name);
+            log.warning(field_span(schema, record, &record.fields[lost]), "NOT_STORED", message)
+                .label("returns an error when queried")
+                .help("rename it, or register a resolver for it");
+            record.fields[lost].kind = FieldKind::Unstored;
+            record.fields[lost].column.clear();
             continue;
         }
         let owner = record.fields.iter().enumerate().find(|(j, other)| {

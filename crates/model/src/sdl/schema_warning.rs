@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::root_fields;
-use crate::{Model, RootKind};
+use crate::{Model, RootType};
 
 /// A warning about a field or one of its arguments.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct SchemaWarning {
 
 impl Model {
     /// The name of a root type, whatever `schema { … }` calls it.
-    pub fn root_type_name(&self, root: RootKind) -> &str {
+    pub fn root_type_name(&self, root: RootType) -> &str {
         let types = root_fields::root_types(&self.schema);
         types.into_iter().find(|(kind, _)| *kind == root).map_or("", |(_, name)| name)
     }

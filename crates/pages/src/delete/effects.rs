@@ -9,7 +9,7 @@ use trefoil_model::access::AccessAction;
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model, OnDelete, RecordId, RecordTypeId, Value};
 
-use crate::multi_read::{self, read_snapshot};
+use crate::snapshot_reads::{self, read_snapshot};
 
 /// Affected records are counted exactly up to this number.
 pub const MAX_COUNTED: usize = 1_000;
@@ -90,7 +90,7 @@ async fn find_referring(
         return Ok(found);
     }
     for (found, rows_found) in
-        found.iter_mut().zip(read_snapshot(engine, operations, multi_read::TEXT_PREVIEW_BYTES).await?)
+        found.iter_mut().zip(read_snapshot(engine, operations, snapshot_reads::TEXT_PREVIEW_BYTES).await?)
     {
         found.ids = rows_found.rows.iter().filter_map(row_id).collect();
     }

@@ -26,7 +26,7 @@ use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
 use crate::examples::page::PageSubject;
 use crate::flash::{self, FlashKind};
 use crate::form::keys;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_snapshot};
+use crate::snapshot_reads::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::template_data::{DeleteView, EffectView, PageHead, PageLink};
 
 impl Pages {

@@ -5,8 +5,8 @@ use trefoil_model::naming::names;
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, Field, FieldRule, ListItem, Model, Scalar, TimePeriod, Value, ValueType};
 
-use crate::multi_read::TEXT_PREVIEW_BYTES;
 use crate::phrases::cut_text;
+use crate::snapshot_reads::TEXT_PREVIEW_BYTES;
 use crate::template_data::{DisplayValue, LabelledValue};
 
 /// The space for a value.

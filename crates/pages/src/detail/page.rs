@@ -18,9 +18,9 @@ use crate::detail::layout::{DetailLayout, RelatedList};
 use crate::examples::page::PageSubject;
 use crate::labels::ResourceLabels;
 use crate::list::table::TableColumns;
-use crate::multi_read::{FoundRows, read_snapshot};
 use crate::phrases::{bounded_count, counted_noun, group_thousands};
 use crate::record_reading::record_name;
+use crate::snapshot_reads::{FoundRows, read_snapshot};
 use crate::template_data::{DetailView, PageHead, PageLink, RelatedView, TableView};
 
 impl Pages {

@@ -164,21 +164,18 @@ impl ExampleBuilder<'_> {
         self.read_examples(text, &json, address)
     }
 
-    /// The operation that counts groups of records; `None` if the schema has none.
+    /// The operation for groups of records; `None` if the schema has none.
     pub fn groups_operation(
         &self,
         record: RecordTypeId,
-        group_keys: &[&str],
-        measures: &[String],
+        [group_keys, measures, orders]: [&[&str]; 3],
         listing: &Listing,
     ) -> Option<String> {
-        let (values, verb) = (json!({ "groupBy": group_keys }), OperationVerb::Aggregate);
+        let values = json!({ "groupBy": group_keys, "measures": measures, "orderBy": orders });
+        let verb = OperationVerb::Aggregate;
         let document = DocumentTemplate { record, verb, id: None, values: &values, listing: Some(listing) };
         let text = self.operation_text(&document)?;
-        // Every such operation has the number of records; other measures are for the reader to select.
-        let others = measures.iter().filter(|measure| *measure != "count").cloned();
-        let missing = document.unexpressed_parts(&self.resources.engine).into_iter().chain(others);
-        Some(with_missing_arguments(&missing.collect::<Vec<_>>(), text))
+        Some(with_missing_arguments(&document.unexpressed_group_parts(&self.resources.engine), text))
     }
 
     /// The parameters of a page's query that REST accepts: pages ignore unknown ones, and have a page number beside a cursor.

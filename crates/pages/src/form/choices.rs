@@ -15,7 +15,7 @@ use trefoil_resources::ServedResources;
 use trefoil_resources::forms::form_input::FormInput;
 
 use crate::Pages;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
+use crate::snapshot_reads::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 
 /// Records listed by a control; others are found by searching.
 pub const MAX_OPTIONS: usize = 50;

@@ -23,7 +23,7 @@ use trefoil_resources::request::ResourceRequest;
 use crate::Pages;
 use crate::form::closed_fields::{closed_fields, is_list_open};
 use crate::form::value_texts::value_node;
-use crate::multi_read::{FoundRows, read_snapshot};
+use crate::snapshot_reads::{FoundRows, read_snapshot};
 
 /// A link field with more records than this is left out of the form and stays as it is.
 const MAX_LINKS: usize = 1_000;

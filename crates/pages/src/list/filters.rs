@@ -11,8 +11,8 @@ use trefoil_model::{
 use trefoil_resources::ServedResources;
 use trefoil_resources::list_query::{LIST_PARAMS, ListQuery};
 
-use crate::multi_read::FoundRows;
 use crate::record_reading::record_name;
+use crate::snapshot_reads::FoundRows;
 use crate::template_data::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
 use crate::{Pages, labels};
 

@@ -9,7 +9,7 @@ use quick_cache::unsync::Cache;
 use trefoil_engine::OwnedRow;
 use trefoil_model::StoredValue;
 
-use crate::multi_read::FoundRows;
+use crate::snapshot_reads::FoundRows;
 
 /// Rendered fragments by their input, so that none is ever stale: a changed record has another key.
 pub struct FragmentCache {

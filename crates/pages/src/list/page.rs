@@ -18,9 +18,9 @@ use crate::list::downloads::{PageCoverage, download_links};
 use crate::list::filters::ListFilters;
 use crate::list::sums::sum_values;
 use crate::list::table::{TableColumns, table_caption};
-use crate::multi_read::FoundRows;
 use crate::phrases::MAX_COUNT;
 use crate::record_reading::record_name;
+use crate::snapshot_reads::FoundRows;
 use crate::template_data::{
     DownloadLinks, EmptyView, LabelledValue, ListView, PageHead, PageLink, PagerView, TableRow, TableView,
 };

@@ -17,8 +17,8 @@ use crate::Pages;
 use crate::list::filters::ListFilters;
 use crate::list::page::{ListPage, ListRows, ListTarget};
 use crate::list::sums::sum_operation;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::phrases::MAX_COUNT;
+use crate::snapshot_reads::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 
 impl Pages {
     pub async fn list_page(&self, request: &ResourceRequest<'_>) -> Result<Response, Problem> {

@@ -70,17 +70,17 @@ fn period_filters(
     Some(filters.collect())
 }
 
-/// A value is null in a record, or missing because a reference leads nowhere.
+/// A value is null in a record, hidden from the actor, or missing because a reference leads nowhere that they may see.
 fn null_filter(model: &Model, record: &RecordType, key: &GroupKey, name: &str) -> Option<FormPairs> {
     let fields = key.path.fields(model, record);
     let mut names: Vec<String> = Vec::new();
     for (position, field) in fields.iter().enumerate().take(key.path.references.len()) {
-        if !field.required {
+        if !field.is_always_shown() {
             let path = fields[..=position].iter().map(|field| field.name.as_str()).collect::<Vec<_>>();
             names.push(path.join("."));
         }
     }
-    if fields[key.path.references.len()..].iter().any(|field| !field.required) {
+    if fields[key.path.references.len()..].iter().any(|field| !field.is_always_shown()) {
         names.push(name.to_owned());
     }
     let names: Vec<String> = names.iter().map(|name| parameter_name(name, FilterOperator::IsNull)).collect();
@@ -115,7 +115,11 @@ mod tests {
     "#;
 
     fn filters(zone: &str, text: &str, value: Option<Value>) -> Option<String> {
-        let files = [SourceFile { name: "t.graphqls".into(), text: SCHEMA.into() }];
+        filters_in(SCHEMA, zone, text, value)
+    }
+
+    fn filters_in(schema: &str, zone: &str, text: &str, value: Option<Value>) -> Option<String> {
+        let files = [SourceFile { name: "t.graphqls".into(), text: schema.into() }];
         let model = parse_schema(&files, &[]).expect("the schema is right").0;
         let record = model.find_record("Invoice").expect("the type");
         let key = AggregateParser { model: &model, record }.group_key(text).expect("a key");
@@ -162,6 +166,27 @@ mod tests {
         ];
         for (key, expected) in table {
             assert_eq!(filters("UTC", key, None).as_deref(), Some(expected), "{key}");
+        }
+    }
+
+    #[test]
+    fn required_values_may_be_hidden() {
+        const PROTECTED: &str = r#"
+            type City @allow(read: true) { id: ID!  zone: Int! @allow(read: "signedIn") }
+            type Patient @allow(read: "signedIn") { id: ID!  city: City!  town: String! }
+            type Invoice @allow(read: true) { id: ID!  patient: Patient!  city: City!  size: String! @allow(read: "signedIn") }
+            type Query { invoices: [Invoice!]! }
+        "#;
+        let table = [
+            ("size", Some("size.null=true")),
+            ("patient", Some("patientId.null=true")),
+            ("patient.town", Some("patient.null=true")),
+            ("city.zone", Some("city.zone.null=true")),
+            ("patient.city", Some("patient.null=true")),
+            ("city", None),
+        ];
+        for (key, expected) in table {
+            assert_eq!(filters_in(PROTECTED, "UTC", key, None).as_deref(), expected, "{key}");
         }
     }
 

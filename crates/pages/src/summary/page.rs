@@ -17,8 +17,8 @@ use crate::Pages;
 use crate::examples::page::PageSubject;
 use crate::labels::{field_label, noun_form};
 use crate::list::filters::ListFilters;
-use crate::multi_read::FoundRows;
 use crate::phrases::counted_noun;
+use crate::snapshot_reads::FoundRows;
 use crate::summary::chart::draw_chart;
 use crate::summary::choices::{GroupChoices, measure_label, period_label};
 use crate::summary::groups::{GroupReader, ShownGroup};
@@ -64,15 +64,15 @@ impl SummaryPage<'_> {
         }
         let page = head.uri.path_and_query().map_or("/", |address| address.as_str());
         let examples = pages.example_builder(resources, head);
-        let measures: Vec<String> = self.query.texts("aggregate").into_iter().map(str::to_owned).collect();
         let listing = &self.query.list.listing;
         let listing = Listing {
             conditions: listing.conditions.clone(),
             search: listing.search.clone(),
             ..Listing::default()
         };
+        let texts = ["group", "aggregate", "sort"].map(|param| self.query.texts(param));
         let operation =
-            examples.groups_operation(self.record(), &self.query.texts("group"), &measures, &listing);
+            examples.groups_operation(self.record(), texts.each_ref().map(Vec::as_slice), &listing);
         examples.read_examples(operation, &self.api_url(None), page)
     }
 

@@ -14,7 +14,7 @@ use trefoil_resources::request::ResourceRequest;
 use crate::Pages;
 use crate::labels::ResourceLabels;
 use crate::list::filters::ListFilters;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_snapshot};
+use crate::snapshot_reads::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::summary::page::SummaryPage;
 use crate::summary::query::SummaryQuery;
 

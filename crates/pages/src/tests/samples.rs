@@ -337,9 +337,9 @@ fn home() -> HomeView {
     }
 }
 
-fn plain() -> PlainListView {
+fn plain() -> PlainListPage {
     let values = ["milk", "bread", "a longer value,\nof two lines"].iter().zip(0..);
-    PlainListView {
+    PlainListPage {
         heading: "Samples".to_owned(),
         caption: "0 to 2 of 3 values".to_owned(),
         values: values.map(|(text, index)| IndexedValue { index, text: (*text).to_owned() }).collect(),
@@ -399,7 +399,7 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         others: Vec::new(),
         tries: Vec::new(),
     };
-    let no_values = PlainListView {
+    let no_values = PlainListPage {
         empty: Some(EmptyView { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
         values: Vec::new(),
         pager: PagerView::default(),

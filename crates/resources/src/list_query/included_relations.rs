@@ -2,6 +2,7 @@
 
 use trefoil_engine::plan::estimated_length;
 use trefoil_engine::{AccessView, PlanLimits};
+use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::name_suggestion;
 use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
@@ -29,6 +30,22 @@ pub fn hidden_names(
         }
     }
     names
+}
+
+/// The first type among them of which the actor may read no record.
+pub fn closed_target(
+    model: &Model,
+    view: &AccessView,
+    record: RecordTypeId,
+    included: &[IncludedRelation],
+) -> Option<RecordTypeId> {
+    included.iter().find_map(|IncludedRelation { field, nested }| {
+        let target = model.record(record).field(*field).kind.relation().map(Relation::target)?;
+        match view.verdict(AccessAction::Read, target) {
+            AccessVerdict::No => Some(target),
+            AccessVerdict::Some | AccessVerdict::Yes => closed_target(model, view, target, nested),
+        }
+    })
 }
 
 /// Adds the relations of a path such as `lines.product`.

@@ -117,6 +117,11 @@ impl ListQuery {
     /// Refuses fields and relations that are named and that the actor never sees.
     pub fn check_shown(&self, model: &Model, view: &AccessView, record: RecordTypeId) -> Result<(), Error> {
         let owner = model.record(record);
+        // With a credential there may be more to see.
+        let closed = included_relations::closed_target(model, view, record, &self.included);
+        if let Some(closed) = closed.filter(|_| view.identity.is_none()) {
+            view.require(AccessAction::Read, closed)?;
+        }
         let hidden = |param: &str, name: &str| {
             Violation::new(param, "FORBIDDEN", format!("`{name}` may not be read by you"))
         };

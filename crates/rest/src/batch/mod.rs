@@ -16,7 +16,7 @@ use trefoil_model::naming::names::nearest_name;
 use trefoil_model::values::coerce;
 use trefoil_resources::body_text;
 
-pub use crate::batch::results::{BatchResult, ResultBudget, results_json};
+pub use crate::batch::results::{BatchResult, ResultBudget, at_index, results_json};
 
 /// The address of batches.
 pub const BATCH_PATH: &str = "/_/batch";

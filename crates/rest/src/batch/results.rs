@@ -41,6 +41,17 @@ impl BatchResult {
         BatchResult { status: problem.status.as_u16(), headers, body: problem_value(problem, request_id) }
     }
 
+    /// The results in the response to a batch.
+    pub fn stored(answer: &[u8]) -> Result<Vec<BatchResult>, Problem> {
+        let stored: Vec<Value> = serde_json::from_slice(answer).map_err(Problem::internal)?;
+        let read = |mut result: Value| {
+            let status = result["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+            let body = result["body"].take();
+            BatchResult { status: status.unwrap_or_default(), headers: Map::new(), body }
+        };
+        Ok(stored.into_iter().map(read).collect())
+    }
+
     /// Reads a response to its end. The problem of one that failed is at its place in the batch.
     pub async fn read(
         mut response: Response,
@@ -94,7 +105,7 @@ impl BatchResult {
 }
 
 /// The problem of the request with this number; its violations point into the batch.
-fn at_index(mut problem: Problem, index: usize) -> Problem {
+pub fn at_index(mut problem: Problem, index: usize) -> Problem {
     let is_body = problem.request_part == RequestPart::Body;
     for violation in problem.violations.iter_mut().filter(|_| is_body) {
         violation.path.splice(0..0, [PathSegment::Index(index), PathSegment::Field("body".to_owned())]);

@@ -15,7 +15,7 @@ use trefoil_application::{App, AppOrigin};
 use trefoil_config::{IssuerKeySource, TokenIssuer};
 use trefoil_credentials::jwt::{IssuerKeys, KeySet, TokenVerifier, TrustedIssuer};
 use trefoil_credentials::{CredentialRefusal, CredentialVerifier, PresentedCredential as KnownCredential};
-use trefoil_engine::{ActorIdentity, Engine};
+use trefoil_engine::{ActorIdentity, Engine, PresumedIdentity};
 use trefoil_http::authentication::{ClientAuthenticator, IdentityFailure, PresentedCredential};
 
 use crate::StartError;
@@ -169,6 +169,26 @@ fn secret_keys(secret: Vec<u8>, name: &str) -> Result<KeySet, StartError> {
     Ok(KeySet::of_secret(secret))
 }
 
+fn known_credential(credential: &PresentedCredential) -> KnownCredential<'_> {
+    match credential {
+        PresentedCredential::ApiKey(text) => KnownCredential::ApiKey(text),
+        PresentedCredential::Token { text, header } => {
+            KnownCredential::Token { text, header: header.as_ref().map(HeaderName::as_str) }
+        }
+    }
+}
+
+fn failure(refusal: CredentialRefusal) -> IdentityFailure {
+    match refusal {
+        CredentialRefusal::Bad(reason) => {
+            tracing::debug!(reason, "a credential is refused");
+            IdentityFailure::Bad
+        }
+        CredentialRefusal::NotYet { retry_after } => IdentityFailure::NotYet { retry_after },
+        CredentialRefusal::Failed(error) => IdentityFailure::Failed(error),
+    }
+}
+
 impl ClientAuthenticator for ServerAuthenticator {
     fn is_protected(&self) -> bool {
         self.current.load().verifier.is_some()
@@ -190,20 +210,19 @@ impl ClientAuthenticator for ServerAuthenticator {
         Box::pin(async move {
             let current = self.current.load_full();
             let Some(verifier) = &current.verifier else { return Err(IdentityFailure::Bad) };
-            let credential = match &credential {
-                PresentedCredential::ApiKey(text) => KnownCredential::ApiKey(text),
-                PresentedCredential::Token { text, header } => {
-                    KnownCredential::Token { text, header: header.as_ref().map(HeaderName::as_str) }
-                }
-            };
-            verifier.identify(credential, address).await.map_err(|refusal| match refusal {
-                CredentialRefusal::Bad(reason) => {
-                    tracing::debug!(reason, "a credential is refused");
-                    IdentityFailure::Bad
-                }
-                CredentialRefusal::NotYet { retry_after } => IdentityFailure::NotYet { retry_after },
-                CredentialRefusal::Failed(error) => IdentityFailure::Failed(error),
-            })
+            verifier.identify(known_credential(&credential), address).await.map_err(failure)
+        })
+    }
+
+    fn presume(
+        &self,
+        credential: PresentedCredential,
+        address: Option<IpAddr>,
+    ) -> BoxFuture<'_, Result<PresumedIdentity, IdentityFailure>> {
+        Box::pin(async move {
+            let current = self.current.load_full();
+            let Some(verifier) = &current.verifier else { return Err(IdentityFailure::Bad) };
+            verifier.presume(known_credential(&credential), address).await.map_err(failure)
         })
     }
 
@@ -224,5 +243,9 @@ impl ClientAuthenticator for ServerAuthenticator {
                 None => false,
             }
         })
+    }
+
+    fn known_unchanged(&self, identity: &ActorIdentity, since: i64) -> Option<i64> {
+        self.current.load().verifier.as_ref()?.log().known_unchanged(identity, since)
     }
 }

@@ -28,12 +28,13 @@ use trefoil_http::request_limits::ConnectionInfo;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::service::HttpService;
 use trefoil_http::shutdown::Shutdown;
-use trefoil_http::streaming::upgrade::{ConnectionUpgrade, LongLivedBody};
+use trefoil_http::streaming::upgrade::{ConnectionIo, ConnectionUpgrade, LongLivedBody};
 
 use crate::http1::connection_slot::ConnectionSlot;
 use crate::http1::guard::connection_state::{ConnectionState, RequestStart, ResponseBody};
 use crate::http1::guard::guarded_stream::GuardedStream;
 use crate::http1::streamed_body::{BodyEnding, StreamedBody};
+use crate::listen::tls::TlsTerminator;
 
 /// How many connections at once get a 503 when the server is full; any more are closed without a response.
 const MAX_REJECTIONS: usize = 64;
@@ -49,11 +50,13 @@ struct ConnectionServer {
     slots: Arc<Semaphore>,
     rejection_slots: Arc<Semaphore>,
     http: http1::Builder,
+    tls: Option<TlsTerminator>,
 }
 
 /// Serves until draining begins, then until all connections have ended or the grace period is over.
 pub async fn serve_connections(
     listeners: Vec<TcpListener>,
+    tls: Option<TlsTerminator>,
     service: HttpService,
     config: &Arc<Config>,
     metrics: &Metrics,
@@ -67,7 +70,11 @@ pub async fn serve_connections(
         slots: Arc::new(Semaphore::new(config.limits.connections.min(Semaphore::MAX_PERMITS))),
         rejection_slots: Arc::new(Semaphore::new(MAX_REJECTIONS)),
         http: http1_builder(&config.limits),
+        tls,
     });
+    if let Some(tls) = server.tls.clone() {
+        shutdown.spawn(tls.reload_on_change(shutdown.clone()));
+    }
     for listener in listeners {
         shutdown.spawn(accept_loop(listener, server.clone()));
     }
@@ -111,7 +118,13 @@ async fn handle_accept_error(error: io::Error) {
 fn admit_connection(server: &Arc<ConnectionServer>, stream: TcpStream, peer: SocketAddr) {
     if let Ok(permit) = server.slots.clone().try_acquire_owned() {
         let slot = ConnectionSlot::new(permit, server.open_connections.clone());
-        server.shutdown.spawn(run_connection(server.clone(), stream, peer, slot));
+        // Without Nagle's algorithm, so that a response does not wait for the acknowledgement of the previous one.
+        let _ = stream.set_nodelay(true);
+        if server.tls.is_some() {
+            server.shutdown.spawn(run_tls_connection(server.clone(), stream, peer, slot));
+        } else {
+            server.shutdown.spawn(run_connection(server.clone(), stream, peer, slot));
+        }
     } else if let Ok(permit) = server.rejection_slots.clone().try_acquire_owned() {
         let limit = server.limits.connections;
         server.shutdown.spawn(async move {
@@ -135,14 +148,32 @@ async fn reject_connection(mut stream: TcpStream, limit: usize) -> io::Result<()
     Ok(())
 }
 
-async fn run_connection(
+/// The handshake has as much time as the head of a request.
+async fn run_tls_connection(
     server: Arc<ConnectionServer>,
     stream: TcpStream,
     peer: SocketAddr,
     slot: ConnectionSlot,
 ) {
-    // Without Nagle's algorithm, so that a response does not wait for the acknowledgement of the previous one.
-    let _ = stream.set_nodelay(true);
+    let Some(tls) = &server.tls else { return };
+    let handshake = tokio::time::timeout(server.limits.header_timeout, tls.accept(stream));
+    let encrypted = tokio::select! {
+        ended = handshake => ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        () = server.shutdown.wait_for_abort() => return,
+    };
+    match encrypted {
+        // Boxed: the handshake is over, and its future no longer needs the space of a connection.
+        Ok(stream) => Box::pin(run_connection(server, stream, peer, slot)).await,
+        Err(error) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+    }
+}
+
+async fn run_connection<S: ConnectionIo + 'static>(
+    server: Arc<ConnectionServer>,
+    stream: S,
+    peer: SocketAddr,
+    slot: ConnectionSlot,
+) {
     let state = Arc::new(ConnectionState::default());
     let stream = GuardedStream::new(stream, peer.ip(), server.limits.clone(), state.clone(), slot);
     let shared = (server.clone(), state.clone());
@@ -218,6 +249,7 @@ async fn handle_request(
     let start = state.begin_request().unwrap_or_else(unexpected_request);
     let connection = ConnectionInfo {
         peer,
+        is_encrypted: server.tls.is_some(),
         received_at: start.first_byte.unwrap_or_else(Instant::now),
         timer: state.request_timer.clone(),
         refusal: start.refusal,

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 
 use trefoil_http::streaming::deadline::MovingDeadline;
 use trefoil_http::streaming::upgrade::ConnectionIo;
-use trefoil_http::streaming::wake_filter::WakeFilter;
+use trefoil_http::streaming::wake_source::WakeSource;
 use trefoil_http::streaming::write_buffer::WriteBuffer;
 
 use crate::http1::guard::guarded_stream::HALF_CLOSED_TIMEOUT;
@@ -41,7 +41,7 @@ impl StreamedBody {
 
     /// Writes until the body ends or the client has gone.
     pub async fn run(mut self, mut stream: Box<dyn ConnectionIo>) -> io::Result<()> {
-        let (mut out, client_wake) = (WriteBuffer::default(), WakeFilter::default());
+        let (mut out, client_wake) = (WriteBuffer::default(), WakeSource::default());
         while poll_fn(|cx| self.poll_fill(&mut stream, &client_wake, &mut out, cx)).await {
             out.write_to(&mut stream).await?;
         }
@@ -56,7 +56,7 @@ impl StreamedBody {
     fn poll_fill(
         &mut self,
         stream: &mut Box<dyn ConnectionIo>,
-        client_wake: &WakeFilter,
+        client_wake: &WakeSource,
         out: &mut WriteBuffer,
         cx: &mut Context<'_>,
     ) -> Poll<bool> {

@@ -32,19 +32,29 @@ pub const CREATE_ON_POSTGRES: &str = "CREATE TABLE IF NOT EXISTS \"trefoil_api_k
 /// The triggers that write the end of a key, and a change of what it may do, into the change log: events that are committed
 /// later are not delivered under it. They have the name of the key alone. Keys of older stores have none until one is
 /// added or revoked.
+///
+/// Their names have a dot, so that they cannot be those of a table `api_keys` of the application.
+///
+/// New keys, too: an `INSERT OR REPLACE` by another program deletes the key that was there, and fires no trigger for it. One
+/// with another name is logged before.
 pub fn log_on_sqlite() -> String {
-    let log = |deed: &str| {
+    let log = |deed: &str, row: &str| {
         format!(
             "INSERT INTO \"trefoil_changes\" (\"resource\", \"deed\", \"record\", \"version\", \"at\", \"image\") \
-             VALUES ('{API_KEY_CHANGES}', '{deed}', 0, 0, {NOW}, json_object('id', OLD.\"name\"))"
+             SELECT '{API_KEY_CHANGES}', '{deed}', 0, 0, {NOW}, json_object('id', {row}.\"name\")"
         )
     };
     format!(
-        "CREATE TRIGGER IF NOT EXISTS \"trefoil_api_keys_deleted\" AFTER DELETE ON \"trefoil_api_keys\" BEGIN {}; END;\n\
-         CREATE TRIGGER IF NOT EXISTS \"trefoil_api_keys_updated\" AFTER UPDATE OF {LOGGED_COLUMNS} ON \"trefoil_api_keys\" \
+        "CREATE TRIGGER IF NOT EXISTS \"trefoil_api_keys.created\" AFTER INSERT ON \"trefoil_api_keys\" BEGIN {}; END;\n\
+         CREATE TRIGGER IF NOT EXISTS \"trefoil_api_keys.replaced\" BEFORE INSERT ON \"trefoil_api_keys\" BEGIN {} \
+         FROM \"trefoil_api_keys\" AS k WHERE k.\"hash\" = NEW.\"hash\" AND k.\"name\" <> NEW.\"name\"; END;\n\
+         CREATE TRIGGER IF NOT EXISTS \"trefoil_api_keys.deleted\" AFTER DELETE ON \"trefoil_api_keys\" BEGIN {}; END;\n\
+         CREATE TRIGGER IF NOT EXISTS \"trefoil_api_keys.updated\" AFTER UPDATE OF {LOGGED_COLUMNS} ON \"trefoil_api_keys\" \
          BEGIN {}; END;",
-        log("deleted"),
-        log("updated")
+        log("created", "NEW"),
+        log("deleted", "k"),
+        log("deleted", "OLD"),
+        log("updated", "OLD")
     )
 }
 
@@ -87,6 +97,8 @@ pub const LIST_KEYS: &str = "SELECT name, roles, account_type, account, expires,
 pub const REVOKE_KEY: &str = "DELETE FROM trefoil_api_keys WHERE name = $1";
 pub const FIND_KEY: &str = "SELECT name, roles, account_type, account, expires, networks, created, used \
      FROM trefoil_api_keys WHERE hash = $1";
+pub const FIND_KEYS_ON_POSTGRES: &str = "SELECT name, roles, account_type, account, expires, networks, created, used, hash \
+     FROM trefoil_api_keys WHERE hash = ANY($1)";
 pub const MARK_USED: &str =
     "UPDATE trefoil_api_keys SET used = $1 WHERE hash = $2 AND (used IS NULL OR used < $1)";
 

@@ -6,12 +6,12 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as DatabaseError, Row};
 
-use trefoil_engine::{ApiKeyRecord, CredentialStore};
+use trefoil_engine::{ApiKeyRecord, CredentialStore, IdentityChanges};
 use trefoil_model::error::{Error, Result};
 
 use crate::api_keys::{
-    ADD_KEY, ApiKeyRow, CREATE_ON_POSTGRES, CREATE_PAUSE, FIND_KEY, LIST_KEYS, MARK_USED, REVOKE_KEY,
-    log_on_postgres,
+    ADD_KEY, ApiKeyRow, CREATE_ON_POSTGRES, CREATE_PAUSE, FIND_KEY, FIND_KEYS_ON_POSTGRES, LIST_KEYS,
+    MARK_USED, REVOKE_KEY, log_on_postgres,
 };
 use crate::postgres::PostgresStore;
 use crate::postgres::connections::connection::PgConnection;
@@ -52,6 +52,18 @@ impl CredentialStore for PostgresStore {
         Box::pin(async move { Ok(self.read_keys(FIND_KEY, &[&hash]).await?.pop()) })
     }
 
+    fn find_api_keys(&self, hashes: Vec<String>) -> BoxFuture<'_, Result<Vec<(String, ApiKeyRecord)>>> {
+        Box::pin(async move {
+            let rows = self.read_rows(FIND_KEYS_ON_POSTGRES, &[&hashes]).await?;
+            let key = |row: &Row| Ok((row.try_get(8).map_err(Error::internal)?, into_record(row)?));
+            rows.iter().map(key).collect()
+        })
+    }
+
+    fn identity_changes(&self, _: i64, _: &[String]) -> Option<IdentityChanges> {
+        None
+    }
+
     fn mark_api_key_used<'s>(&'s self, hash: &'s str, day: Date) -> BoxFuture<'s, Result<()>> {
         Box::pin(async move {
             let connection = self.connections().acquire_pooled().await?;
@@ -62,15 +74,17 @@ impl CredentialStore for PostgresStore {
 
 impl PostgresStore {
     async fn read_keys(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<ApiKeyRecord>> {
+        self.read_rows(sql, parameters).await?.iter().map(into_record).collect()
+    }
+
+    async fn read_rows(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         let connection = self.connections().shared_connection()?;
         let rows = match query(&connection, sql, parameters).await {
             // A prepared statement may have been lost; reading it again does no harm.
             Err(PostgresError::Retryable(_)) => query(&connection, sql, parameters).await,
             result => result,
         };
-        let rows = rows.map_err(PostgresError::into_error)?;
-        let rows = rows.iter().map(|row| read_row(row).map_err(Error::internal));
-        rows.map(|row| row.and_then(ApiKeyRow::into_record)).collect()
+        rows.map_err(PostgresError::into_error)
     }
 }
 
@@ -111,6 +125,10 @@ async fn execute(connection: &PgConnection, sql: &str, parameters: Parameters<'_
 
 fn is_missing_table(error: &DatabaseError) -> bool {
     error.code() == Some(&SqlState::UNDEFINED_TABLE)
+}
+
+fn into_record(row: &Row) -> Result<ApiKeyRecord> {
+    read_row(row).map_err(Error::internal).and_then(ApiKeyRow::into_record)
 }
 
 fn read_row(row: &Row) -> Result<ApiKeyRow, DatabaseError> {

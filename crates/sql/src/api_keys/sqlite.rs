@@ -1,18 +1,29 @@
 //! API keys in SQLite, looked up by their hash.
 
+use std::sync::atomic::Ordering;
+
 use futures_util::future::BoxFuture;
 use jiff::civil::Date;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
-use trefoil_engine::{ApiKeyRecord, CredentialStore};
+use trefoil_engine::{ApiKeyRecord, CredentialStore, IdentityChanges};
 use trefoil_model::error::Result;
 
 use crate::api_keys::{
     ADD_KEY, ApiKeyRow, CREATE_ON_SQLITE, FIND_KEY, LIST_KEYS, MARK_USED, REVOKE_KEY, log_on_sqlite,
 };
 use crate::sqlite::SqliteStore;
+use crate::sqlite::change_log;
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::SqliteSession;
+
+/// Whether changes of keys get into the change log: tables of older versions have no triggers.
+const LOGS_KEYS: &str = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'trefoil_api_keys') \
+     OR 4 = (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'trefoil_api_keys' \
+     AND name IN ('trefoil_api_keys.created', 'trefoil_api_keys.replaced', 'trefoil_api_keys.deleted', 'trefoil_api_keys.updated'))";
+
+/// The number of changes of the schema so far, by any program.
+const READ_SCHEMA_VERSION: &str = "PRAGMA schema_version";
 
 impl CredentialStore for SqliteStore {
     fn add_api_key<'s>(&'s self, hash: &'s str, key: &'s ApiKeyRecord) -> BoxFuture<'s, Result<bool>> {
@@ -55,6 +66,25 @@ impl CredentialStore for SqliteStore {
         })
     }
 
+    fn find_api_keys(&self, hashes: Vec<String>) -> BoxFuture<'_, Result<Vec<(String, ApiKeyRecord)>>> {
+        Box::pin(async move {
+            let find = move |session: SqliteSession<'_>| or_empty(find_keys(session, &hashes));
+            let rows = self.look_up(find).await?.into_iter();
+            rows.map(|(hash, row)| Ok((hash, row.into_record()?))).collect()
+        })
+    }
+
+    fn identity_changes(&self, after: i64, types: &[String]) -> Option<IdentityChanges> {
+        let found = self.read_now(|session| {
+            // One snapshot: it is asked after every commit, and each snapshot takes and frees a lock.
+            session.execute_control("BEGIN")?;
+            let found = self.read_identity_changes(session, after, types)?;
+            session.execute_control("ROLLBACK")?;
+            Ok(found)
+        });
+        found.ok().flatten()
+    }
+
     fn mark_api_key_used<'s>(&'s self, hash: &'s str, day: Date) -> BoxFuture<'s, Result<()>> {
         let (hash, day) = (hash.to_owned(), day.to_string());
         Box::pin(async move {
@@ -62,6 +92,24 @@ impl CredentialStore for SqliteStore {
                 self.run_on_writer(move |connection| or_empty(connection.execute(MARK_USED, [day, hash])));
             marked.await?.map(drop).map_err(|error| store_error(&error))
         })
+    }
+}
+
+impl SqliteStore {
+    fn read_identity_changes(
+        &self,
+        session: SqliteSession<'_>,
+        after: i64,
+        types: &[String],
+    ) -> rusqlite::Result<Option<IdentityChanges>> {
+        let Some(schema) = session.query_integer(READ_SCHEMA_VERSION, &[])? else { return Ok(None) };
+        if self.logs_keys.load(Ordering::Relaxed) != schema {
+            if session.query_integer(LOGS_KEYS, &[])? != Some(1) {
+                return Ok(None);
+            }
+            self.logs_keys.store(schema, Ordering::Relaxed);
+        }
+        change_log::identity_changes(session, schema, after, types).map(Some)
     }
 }
 
@@ -79,6 +127,11 @@ fn list_keys(session: SqliteSession<'_>) -> rusqlite::Result<Vec<ApiKeyRow>> {
 
 fn find_key(session: SqliteSession<'_>, hash: &str) -> rusqlite::Result<Option<ApiKeyRow>> {
     session.prepare(FIND_KEY)?.query_row([hash], read_row).optional()
+}
+
+fn find_keys(session: SqliteSession<'_>, hashes: &[String]) -> rusqlite::Result<Vec<(String, ApiKeyRow)>> {
+    let find = |hash: &String| Ok(find_key(session, hash)?.map(|row| (hash.clone(), row)));
+    hashes.iter().filter_map(|hash| find(hash).transpose()).collect()
 }
 
 fn read_row(row: &Row<'_>) -> rusqlite::Result<ApiKeyRow> {

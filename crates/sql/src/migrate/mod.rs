@@ -56,7 +56,7 @@ pub use crate::migrate::report::{MigrateError, MigrationReport};
 pub use crate::migrate::sqlite::migrate_sqlite;
 pub(crate) use crate::migrate::stored_model::{LinkTable, StoredKey, StoredTable, StoredType};
 pub use crate::migrate::stored_model::{STORE_FORMAT, StoredModel};
-use crate::store_move::refuse_moved_store;
+use crate::move_record::refuse_moved_store;
 
 /// How far a migration may go.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use trefoil_model::{CellValue, Model};
 
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::session::{PostgresSession, read_cell};
-use crate::statements::access::write_rules::WriteRules;
 use crate::statements::constraint_errors::{BrokenConstraint, ConstraintProbe};
 use crate::statements::dialect::Dialect;
 use crate::statements::sql_parameter::SqlParameter;
@@ -47,7 +46,7 @@ async fn check_draft(
     {
         return Ok(Some(error));
     }
-    let rules = WriteRules { dialect: Dialect::Postgres, model, view };
+    let rules = session.write_rules(model, view);
     match rules.of_draft(parts) {
         Some(check) => Ok(check.judge(&session.check_rows(&check).await?).err()),
         None => Ok(None),

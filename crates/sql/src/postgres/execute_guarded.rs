@@ -13,7 +13,8 @@ use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredVal
 use crate::postgres::constraint_errors::execute_explained;
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::{PostgresSession, RowVisitor};
-use crate::statements::access::check_result::{CheckResult, CheckedRecord};
+use crate::statements::access::check_statement::{CheckResult, CheckedRecord};
+use crate::statements::access::free_writes::cannot_refuse;
 use crate::statements::access::write_rules::{
     ChangeAction, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
@@ -44,8 +45,10 @@ pub async fn execute_guarded(
     visit: RowVisitor<'_>,
     execute_unchecked: PostgresRun,
 ) -> Result<Outcome, PostgresError> {
-    let guarded =
-        PostgresGuard { session, model, rules: WriteRules { dialect: Dialect::Postgres, model, view } };
+    let guarded = PostgresGuard { session, model, rules: session.write_rules(model, view) };
+    if cannot_refuse(model, view, &plan.action) {
+        return execute_unchecked(session, model, plan, program, visit).await;
+    }
     match (&plan.action, program) {
         (PlanAction::Create { record, values, links, .. }, _) => {
             guarded.check_targets(*record, values, links).await?;
@@ -161,7 +164,7 @@ pub async fn check_repeated(
 ) -> Result<(), PostgresError> {
     let Some(view) = plan.access_view().filter(|_| plan.is_write()) else { return Ok(()) };
     let session = session.for_plan(plan);
-    let rules = WriteRules { dialect: Dialect::Postgres, model, view };
+    let rules = session.write_rules(model, view);
     let found = match (&plan.action, program) {
         (PlanAction::UpdateMany { listing, .. }, Program::UpdateManyLinks { find, .. })
         | (PlanAction::DeleteMany { listing, .. }, Program::DeleteFound { find, .. }) => {
@@ -183,7 +186,7 @@ pub async fn is_visible(
     id: &RecordId,
 ) -> Result<bool, PostgresError> {
     let Some(view) = session.view else { return Ok(true) };
-    let statement = WriteRules { dialect: Dialect::Postgres, model, view }.visible_ids(record);
+    let statement = session.write_rules(model, view).visible_ids(record);
     let ids = [SqlParameter::Keys(vec![id.as_cell()])];
     Ok(!session.read_values(&statement, &ids).await?.is_empty())
 }
@@ -195,7 +198,7 @@ pub async fn check_step_before(
     step: &NestedStep,
     view: &AccessView,
 ) -> Result<Vec<CheckedRecord>, PostgresError> {
-    let rules = WriteRules { dialect: Dialect::Postgres, model: run.model, view };
+    let rules = session.write_rules(run.model, view);
     let guarded = PostgresGuard { session, model: run.model, rules };
     let mut checked = Vec::new();
     for check in run.checks_before(step, rules)? {
@@ -237,7 +240,7 @@ pub async fn check_step_after(
     checked: &[CheckedRecord],
     links: &[FieldId],
 ) -> Result<(), PostgresError> {
-    let rules = WriteRules { dialect: Dialect::Postgres, model: run.model, view };
+    let rules = session.write_rules(run.model, view);
     let guarded = PostgresGuard { session, model: run.model, rules };
     guarded.run_all(&run.checks_after(step, rules, checked, links)?).await
 }

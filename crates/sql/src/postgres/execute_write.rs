@@ -8,7 +8,7 @@ use trefoil_model::error::Error;
 use crate::postgres::error::PostgresError;
 use crate::postgres::execute_read::{self, attach_children, read_tree};
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error, read_cell};
-use crate::statements::access::unseen_row::UnseenRow;
+use crate::statements::access::unreadable_row::UnreadableRow;
 use crate::statements::compile::{Program, UpdateProgram};
 use crate::statements::row_batch::RowBatch;
 use crate::statements::select::SelectLevel;
@@ -268,7 +268,7 @@ impl PostgresWrite<'_> {
             Some(tree) => tree.visit_rows(visit),
             // The actor may have written what they cannot see.
             None if self.session.view.is_some() => {
-                visit(&UnseenRow { id: &written.id, level: self.level });
+                visit(&UnreadableRow { id: &written.id, level: self.level });
             }
             None => {}
         }

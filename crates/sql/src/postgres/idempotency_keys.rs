@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use trefoil_engine::IdempotencyKey;
 
-use crate::idempotency_key::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
+use crate::idempotency_key::{IdempotencyKeyStatus, KEY_LIFETIME_SECONDS, fingerprint_text, unix_seconds};
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::PostgresSession;
 use crate::statements::sql_parameter::SqlParameter;
@@ -23,17 +23,19 @@ pub async fn try_lock_key(session: PostgresSession<'_>, key: &IdempotencyKey) ->
 pub async fn find_key(
     session: PostgresSession<'_>,
     key: &IdempotencyKey,
-) -> Result<KeyStatus, PostgresError> {
+) -> Result<IdempotencyKeyStatus, PostgresError> {
     let sql = "SELECT fingerprint, answer FROM trefoil_keys WHERE key = $1 AND at > $2";
     let statement = session.prepare(sql).await?;
     let parameters: [&(dyn ToSql + Sync); 2] = [&key.key, &(unix_seconds() - KEY_LIFETIME_SECONDS)];
     let found = session.connection.client().query_opt(&statement, &parameters).await;
-    let Some(row) = found.map_err(|error| session.classify_error(error))? else { return Ok(KeyStatus::New) };
+    let Some(row) = found.map_err(|error| session.classify_error(error))? else {
+        return Ok(IdempotencyKeyStatus::New);
+    };
     let fingerprint: &str = row.try_get(0)?;
     Ok(if fingerprint == fingerprint_text(key) {
-        KeyStatus::Answered(row.try_get(1)?)
+        IdempotencyKeyStatus::Answered(row.try_get(1)?)
     } else {
-        KeyStatus::UsedByOther
+        IdempotencyKeyStatus::UsedByOther
     })
 }
 

@@ -12,7 +12,7 @@ pub(crate) mod execute_many;
 pub(crate) mod execute_read;
 pub(crate) mod execute_write;
 pub(crate) mod run_job;
-pub(crate) mod short_reads;
+pub(crate) mod shared_connection_reads;
 
 // Parts of jobs.
 pub(crate) mod atomic_batch;

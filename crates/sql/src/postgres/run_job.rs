@@ -15,16 +15,16 @@ use trefoil_engine::{CancelFlag, IdempotencyKey, JobResult, Outcome, Plan, Row, 
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Result};
 
-use crate::idempotency_key::KeyStatus;
+use crate::idempotency_key::IdempotencyKeyStatus;
 use crate::job_completion::{JobCompletion, job_panicked};
 use crate::postgres::cancellation::until_cancelled;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::execute_guarded::check_repeated;
-use crate::postgres::session::PostgresSession;
+use crate::postgres::session::{CompiledPrograms, PostgresSession};
 use crate::postgres::{
     PgConnection, PooledConnection, PostgresStore, atomic_batch, execute_many, execute_read, execute_write,
-    idempotency_keys, short_reads,
+    idempotency_keys, shared_connection_reads,
 };
 use crate::statements::compile::Program;
 use crate::statements::write_parts::write_parts;
@@ -81,7 +81,7 @@ impl PostgresStore {
 
     /// Tries the lock before reading: a job that held the key before has then committed what the second statement
     /// reads.
-    async fn find_unlocked_key(&self, key: &IdempotencyKey) -> Result<KeyStatus, PostgresError> {
+    async fn find_unlocked_key(&self, key: &IdempotencyKey) -> Result<IdempotencyKeyStatus, PostgresError> {
         let (cancel, connection) =
             (CancelFlag::default(), self.connections.shared_connection().map_err(PostgresError::Store)?);
         let session = self.session_on(&connection, &cancel);
@@ -100,7 +100,8 @@ impl PostgresStore {
         connection: &'l PgConnection,
         cancel: &'l CancelFlag,
     ) -> PostgresSession<'l> {
-        PostgresSession { connection, statement_count: &self.execution.statement_count, cancel, view: None }
+        let CompiledPrograms { programs, statement_count } = &self.execution;
+        PostgresSession { connection, statement_count, checks: &programs.checks, cancel, view: None }
     }
 
     async fn run_read(
@@ -115,7 +116,7 @@ impl PostgresStore {
             job.sink.finish_plan(*number, Ok(Outcome::Found));
             return Ok(JobCompletion::Completed);
         }
-        if short_reads::is_short_read(job, programs) {
+        if shared_connection_reads::is_short_read(job, programs) {
             let connection = self.connections.shared_connection().map_err(PostgresError::Store)?;
             return read_plans(self.session_on(&connection, &cancel), job, programs, SavepointMode::Off)
                 .await;
@@ -149,7 +150,9 @@ impl PostgresStore {
     ) -> Result<JobCompletion, PostgresError> {
         let completion = match programs {
             [program]
-                if job.idempotency_key.is_none() && execute_write::single_statement(program).is_some() =>
+                if job.idempotency_key.is_none()
+                    && !job.asks_again
+                    && execute_write::single_statement(program).is_some() =>
             {
                 match self.write_single_statement(job, program).await {
                     // Waits for the lock on a pooled connection, where no other caller queues behind.
@@ -177,6 +180,7 @@ impl PostgresStore {
         let session = self.session_on(&connection, &no_cancel);
         session.prepare(execute_write::single_statement(program).unwrap_or_default()).await?;
         let (number, plan) = &job.plans[0];
+        let session = session.for_plan(plan);
         let result =
             execute_write::execute_write(session, plan, program, &mut |row| job.sink.row(*number, row)).await;
         let outcome = match result.map_err(PostgresError::outcome_unknown_if_lost) {
@@ -312,6 +316,10 @@ async fn run_transaction(
     programs: &[Arc<Program>],
 ) -> Result<JobCompletion, PostgresError> {
     match job.idempotency_key.clone() {
+        _ if job.asks_again => {
+            session.execute_control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+            return replayed(session, &job.model, &job.plans, programs, Vec::new()).await;
+        }
         None => {
             session.execute_control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SAVEPOINT plan").await?
         }
@@ -321,11 +329,11 @@ async fn run_transaction(
                 return Ok(JobCompletion::Refused(Error::KeyInUse));
             }
             match idempotency_keys::find_key(session, &key).await? {
-                KeyStatus::New => {}
-                KeyStatus::Answered(bytes) => {
+                IdempotencyKeyStatus::New => {}
+                IdempotencyKeyStatus::Answered(bytes) => {
                     return replayed(session, &job.model, &job.plans, programs, bytes).await;
                 }
-                KeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
+                IdempotencyKeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
             }
             // After the lock: rolling back to the savepoint would otherwise release the key.
             session.execute_control("SAVEPOINT plan").await?;

@@ -12,13 +12,14 @@ use tokio_postgres::{Row as PgRow, RowStream, Statement};
 
 use trefoil_engine::{AccessView, CancelFlag, Plan, Row};
 use trefoil_model::error::Error;
-use trefoil_model::{CellValue, StoredValue};
+use trefoil_model::{CellValue, Model, StoredValue};
 
 use crate::postgres::PgConnection;
 use crate::postgres::connections::connection::ReadPause;
 use crate::postgres::error::PostgresError;
+use crate::statements::access::check_statement::CheckCache;
 use crate::statements::access::read_statement::ReadStatement;
-use crate::statements::access::write_rules::WriteCheck;
+use crate::statements::access::write_rules::{WriteCheck, WriteRules};
 use crate::statements::compile::ProgramCache;
 use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::visit_key_row;
@@ -54,12 +55,21 @@ impl CompiledPrograms {
 pub struct PostgresSession<'l> {
     pub connection: &'l PgConnection,
     pub statement_count: &'l AtomicU64,
+    pub checks: &'l CheckCache,
     pub cancel: &'l CancelFlag,
     /// What the actor of the current plan sees; everything without one.
     pub view: Option<&'l AccessView>,
 }
 
 impl<'l> PostgresSession<'l> {
+    /// The rules for what an actor writes.
+    pub fn write_rules<'a>(&self, model: &'a Model, view: &'a AccessView) -> WriteRules<'a>
+    where
+        'l: 'a,
+    {
+        WriteRules { dialect: Dialect::Postgres, model, view, checks: self.checks }
+    }
+
     /// The session for one plan.
     pub fn for_plan<'p>(self, plan: &'p Plan) -> PostgresSession<'p>
     where
@@ -118,7 +128,7 @@ impl<'l> PostgresSession<'l> {
 
     /// The rows of a check of rules.
     pub async fn check_rows(&self, check: &WriteCheck<'_>) -> Result<Vec<Vec<StoredValue>>, PostgresError> {
-        let mut rows = self.query(&check.sql, &check.parameters).await?;
+        let mut rows = self.query(check.sql(), &check.parameters).await?;
         let mut found = Vec::new();
         while let Some(row) = rows.next_row().await? {
             found.push((0..check.width()).map(|column| read_cell(&row, column).to_stored()).collect());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use trefoil_engine::changes::parse_image;
-use trefoil_engine::{ChangeLog, LogReadLimits, RecordChange, RecordImage};
+use trefoil_engine::{ChangeLog, IdentityChanges, LogReadLimits, RecordChange, RecordImage};
 use trefoil_model::StoredValue;
 use trefoil_model::error::Result;
 
@@ -15,6 +15,18 @@ use crate::sqlite::session::SqliteSession;
 const READ_LOG: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
                    (SELECT value FROM trefoil_meta WHERE key = 'forgotten'), \
                    (SELECT seq FROM sqlite_sequence WHERE name = 'trefoil_changes')";
+
+const READ_LOG_RANGE: &str = "SELECT \
+     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'trefoil_changes'), 0), \
+     coalesce((SELECT CAST(value AS INTEGER) FROM trefoil_meta WHERE key = 'forgotten'), 0)";
+
+/// Also true if changes after the number were pruned, which may have happened since the range was read.
+const HAS_CHANGES: &str = "SELECT EXISTS (SELECT 1 FROM trefoil_changes \
+     WHERE number > ?1 AND resource IN (SELECT value FROM json_each(?2))) \
+     OR EXISTS (SELECT 1 FROM trefoil_meta WHERE key = 'forgotten' AND CAST(value AS INTEGER) > ?1)";
+
+/// A log that is further ahead is not searched for changes of a type.
+const MAX_BEHIND: i64 = 4_096;
 
 const READ_CHANGES: &str = "SELECT number, resource, deed, record, version, image FROM trefoil_changes \
                        WHERE number > ?1 AND number <= ?2 ORDER BY number LIMIT ?3";
@@ -73,6 +85,25 @@ fn parse_stored_image(stored: &[u8]) -> RecordImage {
             Arc::new(valid.cloned().collect())
         }
     }
+}
+
+/// Whether the log has changes of these types after this number. The schema is what was read of it before.
+pub fn identity_changes(
+    session: SqliteSession<'_>,
+    schema: i64,
+    after: i64,
+    types: &[String],
+) -> rusqlite::Result<IdentityChanges> {
+    let (until, pruned_until): (i64, i64) =
+        session.prepare(READ_LOG_RANGE)?.query_row((), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let is_complete = pruned_until <= after && (0..=MAX_BEHIND).contains(&(until - after));
+    // What is committed meanwhile may be among them already, and then is found again.
+    let has_changes = !is_complete
+        || until > after && {
+            let types = serde_json::Value::from(types).to_string();
+            session.prepare(HAS_CHANGES)?.query_row((after, types), |row| row.get(0))?
+        };
+    Ok(IdentityChanges { until, schema, has_changes })
 }
 
 /// Stores the number up to which changes are deleted, in the transaction that deleted them.

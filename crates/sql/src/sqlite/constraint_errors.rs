@@ -7,7 +7,6 @@ use trefoil_model::Model;
 
 use crate::sqlite::error::{SqliteError, extended_code};
 use crate::sqlite::session::SqliteSession;
-use crate::statements::access::write_rules::WriteRules;
 use crate::statements::constraint_errors::{BrokenConstraint, ConstraintProbe};
 use crate::statements::dialect::Dialect;
 use crate::statements::write_parts::WriteParts;
@@ -51,7 +50,7 @@ fn check_draft(
     {
         return Err(error);
     }
-    let rules = WriteRules { dialect: Dialect::Sqlite, model, view };
+    let rules = session.write_rules(model, view);
     match rules.of_draft(parts) {
         Some(check) => Ok(check.judge(&session.check_rows(&check)?).map(drop)?),
         None => Ok(()),

@@ -9,7 +9,8 @@ use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredVal
 
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::session::SqliteSession;
-use crate::statements::access::check_result::{CheckResult, CheckedRecord};
+use crate::statements::access::check_statement::{CheckResult, CheckedRecord};
+use crate::statements::access::free_writes::cannot_refuse;
 use crate::statements::access::write_rules::{
     ChangeAction, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
@@ -37,7 +38,10 @@ pub fn execute_guarded(
     visit: RowVisitor<'_>,
     execute_unchecked: SqliteRun,
 ) -> Result<Outcome, SqliteError> {
-    let guarded = SqliteGuard { session, model, rules: WriteRules { dialect: Dialect::Sqlite, model, view } };
+    if cannot_refuse(model, view, &plan.action) {
+        return execute_unchecked(session, model, plan, program, visit);
+    }
+    let guarded = SqliteGuard { session, model, rules: session.write_rules(model, view) };
     match (&plan.action, program) {
         (PlanAction::Create { record, values, links, .. }, _) => {
             guarded.check_targets(*record, values, links)?;
@@ -149,7 +153,7 @@ pub fn check_repeated(
 ) -> Result<(), SqliteError> {
     let Some(view) = plan.access_view().filter(|_| plan.is_write()) else { return Ok(()) };
     let session = session.for_plan(plan);
-    let rules = WriteRules { dialect: Dialect::Sqlite, model, view };
+    let rules = session.write_rules(model, view);
     let found = match (&plan.action, program) {
         (PlanAction::UpdateMany { listing, .. }, Program::UpdateManyLinks { find, .. })
         | (PlanAction::DeleteMany { listing, .. }, Program::DeleteFound { find, .. }) => {
@@ -171,7 +175,7 @@ pub fn is_visible(
     id: &RecordId,
 ) -> Result<bool, SqliteError> {
     let Some(view) = session.view else { return Ok(true) };
-    let statement = WriteRules { dialect: Dialect::Sqlite, model, view }.visible_ids(record);
+    let statement = session.write_rules(model, view).visible_ids(record);
     let ids = [SqlParameter::Keys(vec![id.as_cell()])];
     Ok(!session.read_values(&statement, &ids)?.is_empty())
 }
@@ -183,7 +187,7 @@ pub fn check_step_before(
     step: &NestedStep,
     view: &AccessView,
 ) -> Result<Vec<CheckedRecord>, SqliteError> {
-    let rules = WriteRules { dialect: Dialect::Sqlite, model: run.model, view };
+    let rules = session.write_rules(run.model, view);
     let guarded = SqliteGuard { session, model: run.model, rules };
     let mut checked = Vec::new();
     for check in run.checks_before(step, rules)? {
@@ -225,7 +229,7 @@ pub fn check_step_after(
     checked: &[CheckedRecord],
     links: &[FieldId],
 ) -> Result<(), SqliteError> {
-    let rules = WriteRules { dialect: Dialect::Sqlite, model: run.model, view };
+    let rules = session.write_rules(run.model, view);
     let guarded = SqliteGuard { session, model: run.model, rules };
     guarded.run_all(&run.checks_after(step, rules, checked, links)?)
 }

@@ -10,7 +10,7 @@ use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_read::{execute_read, read_tree};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::access::read_statement::ReadStatement;
-use crate::statements::access::unseen_row::UnseenRow;
+use crate::statements::access::unreadable_row::UnreadableRow;
 use crate::statements::compile::{Program, UpdateProgram};
 use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::RowTree;
@@ -232,7 +232,7 @@ impl SqliteWrite<'_> {
             // The actor may have written what they cannot see.
             let record = self.session.view.and(self.parts.record).ok_or_else(missing)?;
             let owner = self.model.record(record);
-            visit(&UnseenRow { id, level: self.level });
+            visit(&UnreadableRow { id, level: self.level });
             return self.read_version(&version_sql(Dialect::Sqlite, owner), id)?.ok_or_else(missing);
         };
         record.visit_rows(visit);

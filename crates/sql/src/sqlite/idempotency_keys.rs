@@ -9,7 +9,7 @@ use rusqlite::OptionalExtension;
 use trefoil_engine::IdempotencyKey;
 use trefoil_model::error::{Error, Result};
 
-use crate::idempotency_key::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
+use crate::idempotency_key::{IdempotencyKeyStatus, KEY_LIFETIME_SECONDS, fingerprint_text, unix_seconds};
 use crate::sqlite::session::SqliteSession;
 
 /// The keys of requests that are running in this process.
@@ -41,7 +41,7 @@ impl Drop for KeyGuard {
     }
 }
 
-pub fn find_key(session: &SqliteSession<'_>, key: &IdempotencyKey) -> rusqlite::Result<KeyStatus> {
+pub fn find_key(session: &SqliteSession<'_>, key: &IdempotencyKey) -> rusqlite::Result<IdempotencyKeyStatus> {
     let sql = "SELECT fingerprint, answer FROM trefoil_keys WHERE key = ?1 AND at > ?2";
     let mut statement = session.prepare(sql)?;
     let found = statement
@@ -50,9 +50,11 @@ pub fn find_key(session: &SqliteSession<'_>, key: &IdempotencyKey) -> rusqlite::
         })
         .optional()?;
     Ok(match found {
-        None => KeyStatus::New,
-        Some((fingerprint, answer)) if fingerprint == fingerprint_text(key) => KeyStatus::Answered(answer),
-        Some(_) => KeyStatus::UsedByOther,
+        None => IdempotencyKeyStatus::New,
+        Some((fingerprint, answer)) if fingerprint == fingerprint_text(key) => {
+            IdempotencyKeyStatus::Answered(answer)
+        }
+        Some(_) => IdempotencyKeyStatus::UsedByOther,
     })
 }
 

@@ -28,7 +28,7 @@ pub(crate) mod transactions;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -46,16 +46,17 @@ use trefoil_model::{Model, RecordTypeId};
 
 use crate::migrate::{self, MigrateError, MigrationMode, MigrationReport};
 use crate::options::SqliteOptions;
+use crate::sqlite::connect::file_identity::FileIdentity;
 use crate::sqlite::connect::{ConnectionRole, SqliteLocation, connect};
 use crate::sqlite::data_version::DataVersionProbe;
 use crate::sqlite::error::{is_locked, locked, store_error};
 use crate::sqlite::idempotency_keys::RunningKeys;
-use crate::sqlite::queued_job::{QueuedJob, ThreadMessage};
+use crate::sqlite::queued_job::{JobPrograms, QueuedJob, ThreadMessage};
 use crate::sqlite::read_batcher::ReadBatcher;
 use crate::sqlite::readers::{ReaderPool, is_inline_read, run_reader};
 use crate::sqlite::session::{SharedState, SqliteSession};
 use crate::sqlite::writer::WriterThread;
-use crate::statements::compile::{Program, ProgramCache};
+use crate::statements::compile::ProgramCache;
 use crate::statements::dialect::Dialect;
 
 /// A store in one SQLite file, or in memory. Dropping it finishes queued jobs and closes the file.
@@ -65,6 +66,8 @@ pub struct SqliteStore {
     read_batcher: ReadBatcher,
     version_probe: DataVersionProbe,
     running_keys: RunningKeys,
+    /// The version of the schema that is known to log changes of API keys.
+    pub(crate) logs_keys: AtomicI64,
     /// `None` only while being dropped.
     write_queue: Option<mpsc::Sender<ThreadMessage>>,
     /// `None` also for a store in memory, where the only connection is the writer's.
@@ -76,15 +79,16 @@ impl SqliteStore {
     /// Opens the file, or a store in memory, and starts the threads. Tables are created by [`SqliteStore::migrate`].
     pub fn open(path: Option<&Path>, options: SqliteOptions) -> Result<SqliteStore> {
         let location = path.map_or(SqliteLocation::Memory, |path| SqliteLocation::File(path.to_owned()));
+        let writer =
+            connect(&location, ConnectionRole::Writer, &options).map_err(|error| store_error(&error))?;
         let shared = Arc::new(SharedState {
+            file: path.map(FileIdentity::of).transpose()?,
             location,
             options,
             programs: ProgramCache::new(Dialect::Sqlite),
             statement_count: AtomicU64::new(0),
             commits: watch::Sender::new(()),
         });
-        let writer = connect(&shared.location, ConnectionRole::Writer, &shared.options)
-            .map_err(|error| store_error(&error))?;
         let (write_queue, jobs) = mpsc::channel(shared.options.queue_length.max(1));
         let writer_state = shared.clone();
         let mut threads =
@@ -105,6 +109,7 @@ impl SqliteStore {
             read_batcher: ReadBatcher::new(),
             version_probe: DataVersionProbe::default(),
             running_keys: RunningKeys::default(),
+            logs_keys: AtomicI64::new(i64::MIN),
             write_queue: Some(write_queue),
             read_queue,
             threads,
@@ -177,7 +182,15 @@ impl SqliteStore {
         result.await.map_err(no_reply)?.map_err(|error| store_error(&error))
     }
 
-    async fn run_read(&self, job: StoreJob, programs: Vec<Arc<Program>>) -> Result<JobResult> {
+    /// Runs a look-up on the caller's thread. It fails if it would have to wait.
+    pub(crate) fn read_now<T>(
+        &self,
+        query: impl FnOnce(SqliteSession<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        self.reader_pool.with_connection(&self.shared, query)
+    }
+
+    async fn run_read(&self, job: StoreJob, programs: JobPrograms) -> Result<JobResult> {
         if let Some(queue) = self.read_queue.as_ref().filter(|_| is_inline_read(&programs)) {
             return self.read_batcher.run(&self.reader_pool, &self.shared, queue, job, programs).await;
         }
@@ -186,7 +199,7 @@ impl SqliteStore {
         result.await.map_err(|_| closed_error())?
     }
 
-    async fn run_write(&self, job: StoreJob, programs: Vec<Arc<Program>>) -> Result<JobResult> {
+    async fn run_write(&self, job: StoreJob, programs: JobPrograms) -> Result<JobResult> {
         let key_guard =
             job.idempotency_key.as_ref().map(|key| self.running_keys.try_enter(&key.key)).transpose()?;
         let (queued, result) = QueuedJob::new(job, programs, key_guard);
@@ -199,9 +212,13 @@ impl Store for SqliteStore {
     fn run(&self, job: StoreJob) -> BoxFuture<'_, Result<JobResult>> {
         Box::pin(async move {
             job.cancel_flag.check()?;
-            let programs =
-                job.plans.iter().map(|(_, plan)| self.shared.programs.get_or_compile(&job.model, plan));
-            let programs = programs.collect::<Result<Vec<_>>>()?;
+            let program = |plan| self.shared.programs.get_or_compile(&job.model, plan);
+            let programs = match job.plans.as_slice() {
+                [(_, plan)] => JobPrograms::One([program(plan)?]),
+                plans => {
+                    JobPrograms::Many(plans.iter().map(|(_, plan)| program(plan)).collect::<Result<_>>()?)
+                }
+            };
             if job.plans.iter().any(|(_, plan)| plan.is_write()) {
                 self.run_write(job, programs).await
             } else {
@@ -229,7 +246,10 @@ impl Store for SqliteStore {
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         const READ_SCHEMA: &str = "SELECT count(*) FROM sqlite_schema";
-        Box::pin(self.look_up(|session| session.query_integer(READ_SCHEMA, &[]).map(drop)))
+        Box::pin(async {
+            self.shared.check_file()?;
+            self.look_up(|session| session.query_integer(READ_SCHEMA, &[]).map(drop)).await
+        })
     }
 
     fn data_version(&self) -> Option<DataVersion> {

@@ -1,5 +1,6 @@
 //! A job in a queue of the store, with its programs and the channel for its result.
 
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -13,10 +14,27 @@ use crate::job_completion::{JobCompletion, job_panicked};
 use crate::sqlite::idempotency_keys::KeyGuard;
 use crate::statements::compile::Program;
 
+/// The programs of the plans of a job. Nearly all have one plan, whose program needs no list.
+pub enum JobPrograms {
+    One([Arc<Program>; 1]),
+    Many(Vec<Arc<Program>>),
+}
+
+impl Deref for JobPrograms {
+    type Target = [Arc<Program>];
+
+    fn deref(&self) -> &[Arc<Program>] {
+        match self {
+            JobPrograms::One(program) => program,
+            JobPrograms::Many(programs) => programs,
+        }
+    }
+}
+
 /// A job with the programs of its plans.
 pub struct QueuedJob {
     pub job: StoreJob,
-    pub programs: Vec<Arc<Program>>,
+    pub programs: JobPrograms,
     /// Holds the idempotency key as running.
     key_guard: Option<KeyGuard>,
     reply: oneshot::Sender<Result<JobResult>>,
@@ -25,7 +43,7 @@ pub struct QueuedJob {
 impl QueuedJob {
     pub fn new(
         job: StoreJob,
-        programs: Vec<Arc<Program>>,
+        programs: JobPrograms,
         key_guard: Option<KeyGuard>,
     ) -> (QueuedJob, oneshot::Receiver<Result<JobResult>>) {
         let (reply, result) = oneshot::channel();

@@ -5,7 +5,6 @@
 //! would be alone.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
@@ -16,10 +15,9 @@ use trefoil_model::error::{Error, Result};
 
 use crate::job_completion::JobCompletion;
 use crate::sqlite::error::{is_locked, is_single_page_error, locked, store_error};
-use crate::sqlite::queued_job::{QueuedJob, ThreadMessage, catch_panic};
+use crate::sqlite::queued_job::{JobPrograms, QueuedJob, ThreadMessage, catch_panic};
 use crate::sqlite::readers::{self, ReaderPool};
 use crate::sqlite::session::{SharedState, SqliteSession};
-use crate::statements::compile::Program;
 
 /// Maximum number of look-ups in one snapshot: the thread that runs them does nothing else meanwhile.
 const MAX_BATCH: usize = 128;
@@ -40,7 +38,7 @@ impl ReadBatcher {
         shared: &SharedState,
         readers: &mpsc::Sender<ThreadMessage>,
         job: StoreJob,
-        programs: Vec<Arc<Program>>,
+        programs: JobPrograms,
     ) -> Result<JobResult> {
         let (queued, result) = QueuedJob::new(job, programs, None);
         let queue = &self.0[shard_of_thread()];
@@ -52,9 +50,14 @@ impl ReadBatcher {
         if !is_full {
             tokio::task::yield_now().await;
         }
-        let batch = std::mem::take(&mut *queue.lock());
+        let mut batch = std::mem::take(&mut *queue.lock());
         if !batch.is_empty() {
-            run_batch(pool, shared, batch).into_iter().for_each(|queued| hand_over(readers, queued));
+            run_batch(pool, shared, &mut batch).into_iter().for_each(|queued| hand_over(readers, queued));
+            // The next batch needs the same memory.
+            let mut jobs = queue.lock();
+            if jobs.capacity() == 0 {
+                *jobs = batch;
+            }
         }
         result.await.map_err(|_| Error::internal("a look-up was lost"))?
     }
@@ -67,8 +70,8 @@ fn shard_of_thread() -> usize {
 }
 
 /// Runs the batch and returns the jobs that would have to wait for a lock, which this thread must not.
-fn run_batch(pool: &ReaderPool, shared: &SharedState, batch: Vec<QueuedJob>) -> Vec<QueuedJob> {
-    let (mut left, mut blocked) = (batch.into_iter(), Vec::new());
+fn run_batch(pool: &ReaderPool, shared: &SharedState, batch: &mut Vec<QueuedJob>) -> Vec<QueuedJob> {
+    let (mut left, mut blocked) = (batch.drain(..), Vec::new());
     while let before @ 1.. = left.len() {
         let run = pool.with_connection(shared, |session| {
             let is_shared = before > 1;

@@ -7,14 +7,18 @@ use rusqlite::{CachedStatement, Connection, Statement};
 use tokio::sync::watch;
 
 use trefoil_engine::{AccessView, Plan, Row};
-use trefoil_model::{CellValue, StoredValue};
+use trefoil_model::error::Result;
+use trefoil_model::{CellValue, Model, StoredValue};
 
 use crate::link_side::SIDE_KEY;
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
+use crate::sqlite::connect::file_identity::FileIdentity;
+use crate::statements::access::check_statement::CheckCache;
 use crate::statements::access::read_statement::ReadStatement;
-use crate::statements::access::write_rules::WriteCheck;
+use crate::statements::access::write_rules::{WriteCheck, WriteRules};
 use crate::statements::compile::ProgramCache;
+use crate::statements::dialect::Dialect;
 use crate::statements::row_batch::visit_key_row;
 use crate::statements::select::{ChildBranch, SelectLevel};
 use crate::statements::sql_parameter::SqlParameter;
@@ -26,6 +30,8 @@ const CLEAR_SIDE: &str = "DELETE FROM \"trefoil_meta\" WHERE \"key\" = ?1";
 /// State shared by all threads.
 pub struct SharedState {
     pub location: SqliteLocation,
+    /// `None` for a store in memory.
+    pub file: Option<FileIdentity>,
     pub options: SqliteOptions,
     pub programs: ProgramCache,
     pub statement_count: AtomicU64,
@@ -35,7 +41,13 @@ pub struct SharedState {
 
 impl SharedState {
     pub fn session<'c>(&'c self, connection: &'c Connection) -> SqliteSession<'c> {
-        SqliteSession { connection, statement_count: &self.statement_count, view: None }
+        let (statement_count, checks) = (&self.statement_count, &self.programs.checks);
+        SqliteSession { connection, statement_count, checks, view: None }
+    }
+
+    /// Fails if what is written now would go to a file that was removed or replaced.
+    pub fn check_file(&self) -> Result<()> {
+        self.file.as_ref().map_or(Ok(()), FileIdentity::check)
     }
 
     pub fn is_on_disk(&self) -> bool {
@@ -51,6 +63,7 @@ impl SharedState {
 pub struct SqliteSession<'c> {
     pub connection: &'c Connection,
     pub statement_count: &'c AtomicU64,
+    pub checks: &'c CheckCache,
     /// What the actor of the current plan sees; everything without one.
     pub view: Option<&'c AccessView>,
 }
@@ -59,6 +72,14 @@ impl<'c> SqliteSession<'c> {
     pub fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
         self.statement_count.fetch_add(1, Ordering::Relaxed);
         self.connection.prepare_cached(sql)
+    }
+
+    /// The rules for what an actor writes.
+    pub fn write_rules<'a>(&self, model: &'a Model, view: &'a AccessView) -> WriteRules<'a>
+    where
+        'c: 'a,
+    {
+        WriteRules { dialect: Dialect::Sqlite, model, view, checks: self.checks }
     }
 
     /// The session for one plan.
@@ -114,7 +135,7 @@ impl<'c> SqliteSession<'c> {
 
     /// The rows of a check of rules.
     pub fn check_rows(&self, check: &WriteCheck<'_>) -> rusqlite::Result<Vec<Vec<StoredValue>>> {
-        let mut prepared = self.prepare(&check.sql)?;
+        let mut prepared = self.prepare(check.sql())?;
         bind_parameters(&mut prepared, &check.parameters)?;
         let mut rows = prepared.raw_query();
         let mut found = Vec::new();

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use trefoil_engine::{Outcome, StoreJob};
 use trefoil_model::error::Error;
 
-use crate::idempotency_key::KeyStatus;
+use crate::idempotency_key::IdempotencyKeyStatus;
 use crate::job_completion::JobCompletion;
 use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
@@ -116,6 +116,12 @@ impl<'s> WriterThread<'s> {
         if batch.is_empty() {
             return;
         }
+        if let Err(error) = self.shared.check_file() {
+            tracing::error!(%error, jobs = batch.len(), "cannot write to the store");
+            self.last_write_failed = true;
+            batch.into_iter().for_each(|queued| queued.send_reply(JobCompletion::Refused(error.clone())));
+            return;
+        }
         self.renew_connection();
         match self.run_transaction(&mut batch) {
             Ok(completions) => {
@@ -206,14 +212,17 @@ fn run_job(
     queued: &mut QueuedJob,
     undo: PlanUndo,
 ) -> rusqlite::Result<JobCompletion> {
+    if queued.job.asks_again {
+        return replayed(session, queued, Vec::new());
+    }
     if let Some(key) = &queued.job.idempotency_key {
         match idempotency_keys::find_key(&session, key)? {
-            KeyStatus::New => {}
-            KeyStatus::Answered(bytes) => return replayed(session, queued, bytes),
-            KeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
+            IdempotencyKeyStatus::New => {}
+            IdempotencyKeyStatus::Answered(bytes) => return replayed(session, queued, bytes),
+            IdempotencyKeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
         }
     }
-    match (queued.programs.as_slice(), undo) {
+    match (&*queued.programs, undo) {
         ([program], PlanUndo::Transaction) if !queued.job.atomic && queued.job.idempotency_key.is_none() => {
             run_alone(session, &mut queued.job, program)?;
         }
@@ -235,7 +244,7 @@ fn replayed(
     queued: &QueuedJob,
     answer: Vec<u8>,
 ) -> rusqlite::Result<JobCompletion> {
-    for ((_, plan), program) in queued.job.plans.iter().zip(&queued.programs) {
+    for ((_, plan), program) in queued.job.plans.iter().zip(queued.programs.iter()) {
         match check_repeated(session, &queued.job.model, plan, program) {
             Ok(()) => {}
             Err(SqliteError::Plan(error)) => return Ok(JobCompletion::Refused(error)),

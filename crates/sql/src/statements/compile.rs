@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use quick_cache::Equivalent;
 use quick_cache::unsync::Cache;
 
 use trefoil_engine::Plan;
@@ -11,6 +12,8 @@ use trefoil_engine::plan::{PlanAction, StatementShape};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordType};
 
+use crate::statements::access::check_statement::CheckCache;
+use crate::statements::access::free_writes::cannot_refuse;
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::dialect::Dialect;
 use crate::statements::select::{SelectBuilder, SelectLevel};
@@ -140,7 +143,11 @@ impl Program {
 
 /// Compiles one plan, without the cache.
 pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> {
-    let selects = SelectBuilder { dialect, model, view: plan.access_view().map(AsRef::as_ref) };
+    let view = plan.access_view().map(AsRef::as_ref);
+    let selects = SelectBuilder { dialect, model, view };
+    // A write that the rules of the actor cannot refuse may return what it wrote.
+    let is_checked = view.is_some_and(|view| !cannot_refuse(model, view, &plan.action));
+    let written = |level: SelectLevel| SelectLevel { is_guarded: level.is_guarded || is_checked, ..level };
     Ok(match &plan.action {
         PlanAction::Get { record, selection, .. } | PlanAction::ReadImage { record, selection, .. } => {
             Program::Get(selects.record_by_id(*record, selection)?)
@@ -152,7 +159,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         },
         PlanAction::Create { record, id, values, links, selection } => {
             let owner = model.record(*record);
-            let read_level = selects.written_record(*record, selection)?;
+            let read_level = written(selects.written_record(*record, selection)?);
             let insert = write::insert_sql(
                 dialect,
                 owner,
@@ -168,14 +175,14 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
             Program::Create { sequence, insert, links: links.collect::<Result<_>>()?, read_level }
         }
         PlanAction::Update { record, values, links, expected_version, selection, .. } => {
-            let read_level = selects.written_record(*record, selection)?;
+            let read_level = written(selects.written_record(*record, selection)?);
             let fields = (field_ids(values), field_ids(links));
             let has_version = expected_version.is_some();
             Program::Update(update_program(selects, model.record(*record), fields, has_version, read_level)?)
         }
         PlanAction::Delete { record, expected_version, selection, .. } => {
             let owner = model.record(*record);
-            let read_level = selects.record_by_id(*record, selection)?;
+            let read_level = written(selects.record_by_id(*record, selection)?);
             let delete = write::delete_sql(dialect, owner, expected_version.is_some(), &read_level);
             Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level }
         }
@@ -223,7 +230,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         },
         PlanAction::Upsert { record, listing, create, values, links, selection } => {
             let owner = model.record(*record);
-            let read_level = selects.written_record(*record, selection)?;
+            let read_level = written(selects.written_record(*record, selection)?);
             let fields = (field_ids(values), field_ids(links));
             Program::Upsert {
                 find: selects
@@ -271,6 +278,8 @@ fn field_ids<T>(values: &[(FieldId, T)]) -> Vec<FieldId> {
 #[derive(Debug)]
 pub struct ProgramCache {
     dialect: Dialect,
+    /// The statements that check writes.
+    pub checks: CheckCache,
     cached: RwLock<CachedPrograms>,
 }
 
@@ -278,25 +287,44 @@ pub struct ProgramCache {
 struct CachedPrograms {
     /// Held so that no later model can have the same address.
     model: Option<Arc<Model>>,
-    programs: Cache<Box<[u8]>, Arc<Program>>,
+    programs: Cache<OwnedProgramKey, Arc<Program>>,
+}
+
+/// What decides a program: the shape of its plan, and that of the rules of its actor.
+#[derive(Hash)]
+struct ProgramKey<'s> {
+    rules: Option<u128>,
+    shape: &'s [u8],
+}
+
+/// A [`ProgramKey`] in the cache, with the same hash.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OwnedProgramKey {
+    rules: Option<u128>,
+    shape: Box<[u8]>,
+}
+
+impl Equivalent<OwnedProgramKey> for ProgramKey<'_> {
+    fn equivalent(&self, owned: &OwnedProgramKey) -> bool {
+        self.rules == owned.rules && *self.shape == *owned.shape
+    }
 }
 
 impl ProgramCache {
     pub fn new(dialect: Dialect) -> ProgramCache {
         let cached = CachedPrograms { model: None, programs: Cache::new(MAX_PROGRAMS) };
-        ProgramCache { dialect, cached: RwLock::new(cached) }
+        ProgramCache { dialect, checks: CheckCache::default(), cached: RwLock::new(cached) }
     }
 
     pub fn get_or_compile(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
-        let mut shape = plan_shape(&plan.action);
-        if let Some(view) = plan.access_view() {
-            shape.to_mut().push_bytes(&view.rules.shape.to_le_bytes());
-        }
-        if let Some(program) = self.cached.read().get(model, shape.as_bytes()) {
+        let shape = plan_shape(&plan.action);
+        let rules = plan.access_view().map(|view| view.rules.shape);
+        let key = ProgramKey { rules, shape: shape.as_bytes() };
+        if let Some(program) = self.cached.read().get(model, &key) {
             return Ok(program);
         }
         let program = Arc::new(compile_plan(self.dialect, model, plan)?);
-        self.cached.write().put(model, shape.as_bytes(), program.clone());
+        self.cached.write().put(model, &key, program.clone());
         Ok(program)
     }
 }
@@ -306,16 +334,16 @@ impl CachedPrograms {
         self.model.as_ref().is_some_and(|cached| Arc::ptr_eq(cached, model))
     }
 
-    fn get(&self, model: &Arc<Model>, shape: &[u8]) -> Option<Arc<Program>> {
-        if self.is_for_model(model) { self.programs.get(shape).cloned() } else { None }
+    fn get(&self, model: &Arc<Model>, key: &ProgramKey<'_>) -> Option<Arc<Program>> {
+        if self.is_for_model(model) { self.programs.get(key).cloned() } else { None }
     }
 
-    fn put(&mut self, model: &Arc<Model>, shape: &[u8], program: Arc<Program>) {
+    fn put(&mut self, model: &Arc<Model>, key: &ProgramKey<'_>, program: Arc<Program>) {
         if !self.is_for_model(model) {
             self.programs.clear();
             self.model = Some(model.clone());
         }
-        self.programs.insert(shape.into(), program);
+        self.programs.insert(OwnedProgramKey { rules: key.rules, shape: key.shape.into() }, program);
     }
 }
 

@@ -28,7 +28,7 @@ use crate::statements::where_clause::WhereBuilder;
 #[derive(Debug)]
 pub struct SelectLevel {
     pub statement: ReadStatement,
-    /// Rules may hide a part of what is written: it is read again.
+    /// Rules may refuse what is written, or hide a part of it: it is checked, and read again.
     pub is_guarded: bool,
     /// The record's own columns, quoted, which are the first of the statement: those selected, those of cursors, and
     /// those that lead to the branches.
@@ -192,9 +192,10 @@ impl SelectBuilder<'_> {
             self.dialect.read_columns(owner, "t.", &columns),
             self.table_alias(owner)
         );
+        let statement = self.statement(sql.clone());
         SelectLevel {
-            statement: self.statement(sql),
-            is_guarded: self.is_guarded(),
+            is_guarded: statement.sql != sql,
+            statement,
             width: columns.len(),
             parent_key: 0,
             column_names: names,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
+use crate::move_record::{MOVE_TOKEN_KEY, refuse_moved_store};
 use crate::postgres::connect_for_maintenance;
-use crate::store_move::{MOVE_TOKEN_KEY, refuse_moved_store};
 use crate::transfer::copied_table::{CHANGES_TABLE, CopiedValue, TableDigest, changes_table};
 use crate::transfer::copy::{compare_digests, copy_store, count_records, digest_store, for_each_page};
 use crate::transfer::partial_file::PartialStoreFile;

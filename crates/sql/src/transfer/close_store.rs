@@ -1,7 +1,7 @@
 //! Closes a store that is moved, so that only the one that is live takes writes, and opens it again.
 
 use crate::migrate::{StoredModel, quote_name, quote_text};
-use crate::store_move::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, StoreMove};
+use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, StoreMove};
 use crate::transfer::TransferError;
 use crate::transfer::store_handle::StoreHandle;
 

@@ -93,6 +93,9 @@ pub async fn copy_store(
     }
     progress.begin("creating indexes and triggers", "", 0);
     to.finish_tables(&metadata.stored_model).await?;
+    if metadata.has_api_keys {
+        to.log_api_keys().await?;
+    }
     metadata.write(to).await?;
     Ok(digests)
 }

@@ -28,7 +28,7 @@ pub(crate) mod examine_store;
 pub(crate) mod move_store;
 pub mod restore;
 
-pub use crate::store_move::StoreMove;
+pub use crate::move_record::StoreMove;
 pub use crate::transfer::backup::{BackupLabel, BackupResult, back_up_store, read_label};
 pub use crate::transfer::copied_table::TableDigest;
 pub use crate::transfer::examine_store::{StoreContents, examine_store};

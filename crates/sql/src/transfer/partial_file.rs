@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode};
 
-use trefoil_files::AtomicReplacement;
+use trefoil_atomic_files::AtomicReplacement;
 
 use crate::transfer::{TransferError, sqlite};
 

@@ -99,17 +99,19 @@ impl StoreHandle {
         Ok(())
     }
 
-    /// Creates the table of API keys and its triggers.
+    /// Creates the table of API keys without its triggers.
     pub async fn create_api_keys(&self) -> Result<(), TransferError> {
         match self {
-            StoreHandle::Sqlite(_) => {
-                self.execute_batch(CREATE_ON_SQLITE).await?;
-                self.execute_batch(&log_on_sqlite()).await
-            }
-            StoreHandle::Postgres(_) => {
-                self.execute_batch(CREATE_ON_POSTGRES).await?;
-                self.execute_batch(&log_on_postgres()).await
-            }
+            StoreHandle::Sqlite(_) => self.execute_batch(CREATE_ON_SQLITE).await,
+            StoreHandle::Postgres(_) => self.execute_batch(CREATE_ON_POSTGRES).await,
+        }
+    }
+
+    /// Adds the triggers of API keys, after the rows: copied keys are in the copied log already.
+    pub async fn log_api_keys(&self) -> Result<(), TransferError> {
+        match self {
+            StoreHandle::Sqlite(_) => self.execute_batch(&log_on_sqlite()).await,
+            StoreHandle::Postgres(_) => self.execute_batch(&log_on_postgres()).await,
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_keys::API_KEYS_TABLE;
 use crate::migrate::{MigrateError, STORE_FORMAT, StoredModel};
-use crate::store_move::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, random_tag};
+use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, random_tag};
 use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::{StoreLocation, TransferError};
 

@@ -1,9 +1,10 @@
 //! What `trefoil can` is asked, looked up in the schema.
 
+use trefoil_application::{AllowedMethods, Manifest, TextEndpoint};
 use trefoil_engine::{AccessQuestion, ResolverBinding};
 use trefoil_model::access::AccessAction;
 use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{Model, RecordId, RootKind};
+use trefoil_model::{Model, RecordId, RootType};
 use trefoil_server::load_application::LoadedApplication;
 
 use crate::command_error::CommandError;
@@ -12,6 +13,22 @@ pub enum AskedAccess {
     Record(AccessQuestion),
     /// A call of an operation, by position in [`Model::root_fields`].
     Call(usize),
+    /// A plain list or a text of `trefoil.toml`.
+    Path {
+        action: &'static str,
+        path: String,
+        rule: PathRule,
+    },
+}
+
+/// The rule of a path.
+pub enum PathRule {
+    List {
+        name: String,
+        is_write: bool,
+    },
+    /// By position in `trefoil.toml`.
+    Text(usize),
 }
 
 const ACTIONS: [AccessAction; 4] =
@@ -19,11 +36,15 @@ const ACTIONS: [AccessAction; 4] =
 
 impl AskedAccess {
     pub fn read(
+        manifest: &Manifest,
         application: &LoadedApplication,
         action: &str,
         target: &str,
         field: Option<&str>,
     ) -> Result<AskedAccess, CommandError> {
+        if target.starts_with('/') {
+            return read_path(manifest, action, target, field);
+        }
         let (type_name, id) = match target.split_once('/') {
             Some((type_name, id)) => (type_name, Some(id)),
             None => (target, None),
@@ -75,7 +96,7 @@ impl AskedAccess {
         matches!(self, AskedAccess::Record(AccessQuestion { id: Some(_), .. }))
     }
 
-    /// `update Post 2`, `read title of Post`, `call Query.stats`
+    /// `update Post 2`, `read title of Post`, `call Query.stats`, `write /items`
     pub fn words(&self, model: &Model) -> String {
         match self {
             AskedAccess::Record(question) => question_words(question, model),
@@ -83,6 +104,7 @@ impl AskedAccess {
                 let root = &model.root_fields[*position];
                 format!("call {}.{}", model.root_type_name(root.root_kind), root.name)
             }
+            AskedAccess::Path { action, path, .. } => format!("{action} {path}"),
         }
     }
 }
@@ -101,13 +123,49 @@ pub fn question_words(question: &AccessQuestion, model: &Model) -> String {
     format!("{verb} {field}{}{id}{after}", owner.name)
 }
 
+fn read_path(
+    manifest: &Manifest,
+    action: &str,
+    path: &str,
+    field: Option<&str>,
+) -> Result<AskedAccess, CommandError> {
+    let asked = |action, rule| Ok(AskedAccess::Path { action, path: path.to_owned(), rule });
+    if field.is_some() {
+        return Err(CommandError::usage(format!("{path} has no fields: leave out the field")));
+    }
+    if let Some(list) = manifest.plain_lists.iter().find(|list| list.path == path) {
+        let rule = |is_write| PathRule::List { name: list.name().to_owned(), is_write };
+        return match action {
+            "read" => asked("read", rule(false)),
+            "write" => asked("write", rule(true)),
+            _ => Err(CommandError::usage(format!("{path} is a plain list: ask `read` or `write`"))),
+        };
+    }
+    let texts = || manifest.text_endpoints.iter().enumerate().filter(|(_, text)| text.path == path);
+    // Of several texts at one path, that of a plain request.
+    let is_plain = |text: &TextEndpoint| match &text.methods {
+        AllowedMethods::Any => true,
+        AllowedMethods::Only(methods) => methods.iter().any(|method| method == "GET"),
+    };
+    match (texts().find(|(_, text)| is_plain(text)).or_else(|| texts().next()), action) {
+        (Some((position, _)), "read") => asked("read", PathRule::Text(position)),
+        (Some(_), _) => Err(CommandError::usage(format!("{path} is a text: ask `read`"))),
+        (None, _) => {
+            let lists = manifest.plain_lists.iter().map(|list| list.path.as_str());
+            let known = lists.chain(manifest.text_endpoints.iter().map(|text| text.path.as_str()));
+            let help = did_you_mean(path, known, "write the name of a type for records");
+            Err(CommandError::usage(format!("trefoil.toml has no list and no text at {path}; {help}")))
+        }
+    }
+}
+
 fn read_call(
     application: &LoadedApplication,
     type_name: &str,
     field: Option<&str>,
 ) -> Result<AskedAccess, CommandError> {
     let model = &*application.model;
-    let kinds = [RootKind::Query, RootKind::Mutation, RootKind::Subscription];
+    let kinds = [RootType::Query, RootType::Mutation, RootType::Subscription];
     let Some(kind) = kinds.into_iter().find(|kind| model.root_type_name(*kind) == type_name) else {
         return Err(CommandError::usage(format!(
             "call is about operations: write `call Query FIELD` or `call Mutation FIELD`, not `{type_name}`"

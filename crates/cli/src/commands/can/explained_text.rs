@@ -8,7 +8,7 @@ use trefoil_model::access::{AccessAction, AccessVerdict, PartJoin};
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 
 use crate::commands::can::asked_access::{AskedAccess, question_words};
-use crate::commands::can::explaining::{ExplainedAccess, part_text, rest_of_rule};
+use crate::commands::can::explained_access::{ExplainedAccess, part_text, rest_of_rule};
 use crate::commands::rules_table::verdict_word;
 
 /// The verdict, then each rule with a caret, and what its parts come to.

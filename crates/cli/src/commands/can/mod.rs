@@ -1,8 +1,8 @@
 //! `trefoil can`: whether somebody may do something, and which part of which rule decides.
 
 mod asked_access;
+mod explained_access;
 mod explained_text;
-mod explaining;
 mod named_actor;
 
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ use trefoil_server::load_application::{LoadedApplication, load_application};
 use crate::application_argument::{AppSource, is_application, open_source_and_config};
 use crate::command_error::CommandError;
 use crate::commands::can::asked_access::AskedAccess;
+use crate::commands::can::explained_access::{ExplainedAccess, explained_json};
 use crate::commands::can::explained_text::explained_text;
-use crate::commands::can::explaining::{ExplainedAccess, explained_json};
 use crate::commands::can::named_actor::NamedActor;
 use crate::store_arguments::{add_store_flags, block_on};
 use crate::terminal_output::print_output;
 
 const ABOUT: &str = "Say whether somebody may do something, and which part of which rule decides";
 
-const USAGE: &str = "trefoil can (--as LOGIN | --key NAME | --role R… | --anonymous) ACTION TYPE[/ID] [FIELD] [FOLDER]\n       trefoil can (…) call Query|Mutation FIELD [FOLDER]";
+const USAGE: &str = "trefoil can (--as LOGIN | --key NAME | --role R… | --anonymous) ACTION TYPE[/ID] [FIELD] [FOLDER]\n       trefoil can (…) read|write /PATH [FOLDER]\n       trefoil can (…) call Query|Mutation FIELD [FOLDER]";
 
 const AFTER_HELP: &str = "A single argument after TYPE is the FOLDER if it is that of an application or could not be the name of a field.\n\
     The store is only opened for --as, --key and an ID. Exit codes: 0 yes, or it depends on the record; 1 no, or a failure; \
@@ -38,11 +38,11 @@ pub fn command() -> Command {
     let action = Arg::new("action")
         .value_name("ACTION")
         .required(true)
-        .help("read, create, update, delete; or call, for an operation with a resolver of its own");
+        .help("read, create, update, delete; write, of a plain list; or call, for an operation with a resolver of its own");
     let target = Arg::new("type")
         .value_name("TYPE[/ID]")
         .required(true)
-        .help("A type of the schema; with an ID, a record of it as the store has it");
+        .help("A type of the schema; with an ID, a record of it as the store has it. Or the path of a plain list or a text");
     let rest = |name, value_name, help| Arg::new(name).value_name(value_name).help(help);
     let login = Arg::new("as").long("as").value_name("LOGIN").help("As the account with this login");
     let key = Arg::new("key").long("key").value_name("NAME").help("As the API key of this name");
@@ -86,12 +86,14 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
         ));
     }
     let action = text("action").unwrap_or_default();
-    let asked = AskedAccess::read(&application, action, text("type").unwrap_or_default(), field)?;
+    let asked =
+        AskedAccess::read(&app.manifest, &application, action, text("type").unwrap_or_default(), field)?;
     let explained = block_on(explain(matches, registry, &app, &resolved.config, &application, asked))??;
     let is_json = text("format") == Some("json");
+    let sources = [app.schema.clone(), app.other_files.clone()].concat();
     print_output(&match is_json {
-        true => format!("{:#}\n", explained_json(&explained, &app.schema)),
-        false => explained_text(&explained, &app.schema),
+        true => format!("{:#}\n", explained_json(&explained, &sources)),
+        false => explained_text(&explained, &sources),
     })?;
     if explained.is_refused() { Err(CommandError::Reported) } else { Ok(()) }
 }

@@ -59,7 +59,7 @@ impl NamedActor {
         let credentials = engine.credentials().map_err(CommandError::failed)?;
         let keys = credentials.list_api_keys().await.map_err(CommandError::failed)?;
         let key = keys.iter().find(|key| key.name == name).ok_or_else(|| unknown_key(name, &keys))?;
-        let identity = match key_identity(key, AccountReader::new(engine).as_ref()).await {
+        let identity = match key_identity(key, AccountReader::new(engine, &[]).as_ref()).await {
             Ok(identity) => Ok(Some(Arc::new(identity))),
             Err(CredentialRefusal::Bad(reason)) => Err(reason),
             Err(CredentialRefusal::Failed(error)) => return Err(CommandError::failed(error.full_text())),

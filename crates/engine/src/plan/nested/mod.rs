@@ -11,7 +11,7 @@ use trefoil_model::error::{PathSegment, Result};
 
 use crate::operation::NestedWrite;
 use crate::plan::nested::step_planner::StepPlanner;
-use crate::plan::planning::Planning;
+use crate::plan::plan_context::PlanContext;
 use crate::plan::selection::PreparedSelection;
 
 pub use crate::plan::nested::steps::{
@@ -19,7 +19,7 @@ pub use crate::plan::nested::steps::{
 };
 
 pub(super) fn plan_nested(
-    planning: Planning<'_>,
+    planning: PlanContext<'_>,
     record: RecordTypeId,
     write: NestedWrite,
     selection: Arc<PreparedSelection>,

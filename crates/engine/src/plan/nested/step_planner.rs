@@ -11,13 +11,13 @@ use crate::plan::nested::input_path::{InputPath, joined, under_path};
 use crate::plan::nested::steps::{
     NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem, version_checks,
 };
+use crate::plan::plan_context::PlanContext;
 use crate::plan::plan_limits::PlanLimits;
-use crate::plan::planning::Planning;
 use crate::plan::write_planner::{PlannedValues, WritePlanner};
 use crate::plan::write_refusal::WriteRefusal;
 
 pub(super) struct StepPlanner<'a> {
-    planning: Planning<'a>,
+    planning: PlanContext<'a>,
     model: &'a Model,
     new_ids: Vec<Option<RecordId>>,
     /// Each with its level and its rank among the steps of a level.
@@ -48,7 +48,7 @@ struct PlacedRecord {
 }
 
 impl<'a> StepPlanner<'a> {
-    pub fn new(planning: Planning<'a>) -> Self {
+    pub fn new(planning: PlanContext<'a>) -> Self {
         StepPlanner {
             planning,
             model: planning.model,

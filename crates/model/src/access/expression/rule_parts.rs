@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::access::access_rule::{PartJoin, RuleTest};
-use crate::access::expression::rule_scope::{Resolved, RuleFailure, RuleResolver};
+use crate::access::expression::rule_scope::{Resolved, RuleResolutionError, RuleResolver};
 use crate::access::expression::rule_sources::{RuleSource, WrittenRule};
 use crate::access::expression::rule_syntax::{SyntaxKind, SyntaxNode};
 use crate::access::expression::syntax_part::SyntaxPart;
@@ -11,7 +11,7 @@ use crate::access::expression::syntax_part::SyntaxPart;
 impl RuleResolver<'_> {
     pub(super) fn resolve_whole(&mut self, rule: &RuleSource) -> Resolved<SyntaxPart> {
         self.resolve_source(rule)?;
-        self.parts.pop().ok_or(RuleFailure::Elsewhere)
+        self.parts.pop().ok_or(RuleResolutionError::Elsewhere)
     }
 
     pub(super) fn resolve_source(&mut self, rule: &RuleSource) -> Resolved<RuleTest> {

@@ -3,7 +3,7 @@
 use crate::access::access_rule::{RecordPath, RuleTest, RuleValue};
 use crate::access::expression::rule_error::RuleError;
 use crate::access::expression::rule_mistakes::{check_length, list_misuse, path_span, unknown_field};
-use crate::access::expression::rule_scope::{Resolved, RuleFailure, RulePlace, RuleResolver, WORDS};
+use crate::access::expression::rule_scope::{Resolved, RulePlace, RuleResolutionError, RuleResolver, WORDS};
 use crate::access::expression::rule_syntax::PathName;
 use crate::access::expression::value_kind::{TypedOperand, TypedValue, ValueKind};
 use crate::naming::names::nearest_name;
@@ -50,7 +50,7 @@ impl<'a> RuleResolver<'a> {
 
     /// The record that a path starts from, and the names after it; `None` for a single word of the language.
     fn start_of<'p>(&self, path: &'p [PathName]) -> Resolved<(Option<PathStart>, &'p [PathName])> {
-        let (first, rest) = path.split_first().ok_or(RuleFailure::Elsewhere)?;
+        let (first, rest) = path.split_first().ok_or(RuleResolutionError::Elsewhere)?;
         let is_word = WORDS.contains(&first.name.as_str()) && first.name != "this";
         if self.variables.is_empty() && !is_word {
             let is_constant = rest.is_empty() && is_constant_name(&first.name);
@@ -243,7 +243,7 @@ impl<'a> RuleResolver<'a> {
                 Err(RuleError::new(last.span.clone(), "RULE_NAME", message).into())
             }
             FieldKind::Id(_) | FieldKind::Value(_) | FieldKind::Relation(Relation::Reference(_)) => {
-                let kind = self.field_kind(field).ok_or(RuleFailure::Elsewhere)?;
+                let kind = self.field_kind(field).ok_or(RuleResolutionError::Elsewhere)?;
                 value(at, field_id, Vec::new(), kind)
             }
         }

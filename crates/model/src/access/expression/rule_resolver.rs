@@ -10,8 +10,8 @@ use crate::access::expression::rule_mistakes::{
 };
 use crate::access::expression::rule_paths::PathMeaning;
 use crate::access::expression::rule_scope::{
-    MAX_COMPARISONS, MAX_LIST_TESTS, Resolved, RuleFailure, RuleNames, RulePlace, RuleResolver, RuleVariable,
-    WORDS,
+    MAX_COMPARISONS, MAX_LIST_TESTS, Resolved, RuleNames, RulePlace, RuleResolutionError, RuleResolver,
+    RuleVariable, WORDS,
 };
 use crate::access::expression::rule_sources::RuleSource;
 use crate::access::expression::rule_syntax::{PathName, SyntaxKind, SyntaxNode};
@@ -371,7 +371,7 @@ impl<'a> RuleResolver<'a> {
         }
         // A circle of other rules is reported where they are written.
         if self.expanding.contains(&expanded) || self.expanding.len() > MAX_COMPARISONS {
-            return Err(RuleFailure::Elsewhere);
+            return Err(RuleResolutionError::Elsewhere);
         }
         self.expanding.push(expanded);
         let owner = path.references.split_last();
@@ -394,10 +394,12 @@ impl<'a> RuleResolver<'a> {
         }
         self.expanding.pop();
         let tests = tests.map_err(|failure| match failure {
-            RuleFailure::Mistake(error) if ["RULE_CIRCLE", "RULE_LENGTH"].contains(&error.code) => {
-                RuleFailure::Mistake(RuleError { span: span.clone(), ..error })
+            RuleResolutionError::Mistake(error) if ["RULE_CIRCLE", "RULE_LENGTH"].contains(&error.code) => {
+                RuleResolutionError::Mistake(RuleError { span: span.clone(), ..error })
             }
-            RuleFailure::Mistake(_) | RuleFailure::Elsewhere => RuleFailure::Elsewhere,
+            RuleResolutionError::Mistake(_) | RuleResolutionError::Elsewhere => {
+                RuleResolutionError::Elsewhere
+            }
         })?;
         let test = RuleTest::Any(tests);
         Ok(match owner {

@@ -35,19 +35,19 @@ pub struct RuleNames<'a> {
 
 /// Why a rule has no meaning.
 #[derive(Debug)]
-pub enum RuleFailure {
+pub enum RuleResolutionError {
     Mistake(RuleError),
     /// The mistake is in another rule, which is reported where it is written.
     Elsewhere,
 }
 
-impl From<RuleError> for RuleFailure {
-    fn from(error: RuleError) -> RuleFailure {
-        RuleFailure::Mistake(error)
+impl From<RuleError> for RuleResolutionError {
+    fn from(error: RuleError) -> RuleResolutionError {
+        RuleResolutionError::Mistake(error)
     }
 }
 
-pub type Resolved<T> = Result<T, RuleFailure>;
+pub type Resolved<T> = Result<T, RuleResolutionError>;
 
 pub struct RuleVariable {
     pub name: Option<String>,

@@ -109,8 +109,13 @@ fn is_foreign(origin: Option<DirectiveOrigin>, directive: &Directive, location: 
                 SHARED_NAMES.contains(&builtin.name) && !fits_builtin(builtin, directive, location)
             })
         }
-        None => misspelt_builtin(&directive.name).is_none(),
+        None => misspelt_builtin(&directive.name).is_none() || is_validation(directive),
     }
+}
+
+/// Laravel's `@rules(apply: ["required"])`, which is no `@rule`.
+fn is_validation(directive: &Directive) -> bool {
+    directive.name == "rules" && directive.arguments.iter().any(|argument| argument.name == "apply")
 }
 
 fn fits_builtin(builtin: &BuiltinDirective, directive: &Directive, location: &str) -> bool {
@@ -121,8 +126,8 @@ fn fits_builtin(builtin: &BuiltinDirective, directive: &Directive, location: &st
 
 /// The directive of ours that was meant: it differs by one letter or by case, or was cut short.
 pub(crate) fn misspelt_builtin(name: &str) -> Option<&'static str> {
-    // Another word, which other servers use.
-    if name == "generated" {
+    // Other words, which other servers use.
+    if matches!(name, "generated" | "create" | "update" | "upsert") {
         return None;
     }
     let is_cut_short = |builtin: &str| name.len() >= 4 && builtin.starts_with(name);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use apollo_compiler::Schema;
 use apollo_compiler::schema::ExtendedType;
 
-use crate::RootKind;
+use crate::RootType;
 use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
 use crate::sdl::generate::generated_operations::GenerationRequest;
 use crate::sdl::generate::generated_type::{GeneratedType, inner_name};
@@ -55,12 +55,12 @@ struct SdlGenerator<'a> {
     type_sdl: String,
     /// The fields of Query, Mutation and Subscription.
     roots: [String; 3],
-    taken: HashSet<(RootKind, String)>,
+    taken: HashSet<(RootType, String)>,
 }
 
-const ROOT_KINDS: [RootKind; 3] = [RootKind::Query, RootKind::Mutation, RootKind::Subscription];
+const ROOT_KINDS: [RootType; 3] = [RootType::Query, RootType::Mutation, RootType::Subscription];
 
-fn declared_root_fields(schema: &Schema) -> HashSet<(RootKind, String)> {
+fn declared_root_fields(schema: &Schema) -> HashSet<(RootType, String)> {
     let mut names = HashSet::new();
     for (kind, type_name) in root_fields::root_types(schema) {
         let fields = schema.get_object(type_name).into_iter().flat_map(|ty| ty.fields.keys());
@@ -202,7 +202,7 @@ impl SdlGenerator<'_> {
         sdl.trim_start().to_owned()
     }
 
-    fn report_taken_root(&mut self, name: &str, kind: RootKind) {
+    fn report_taken_root(&mut self, name: &str, kind: RootType) {
         let span = self.schema.types.get(name).and_then(|ty| ty.name().location());
         let operation = kind.keyword();
         let message =

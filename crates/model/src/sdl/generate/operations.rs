@@ -9,11 +9,11 @@ use crate::sdl::generate::input_types::{FieldTypes, create_name, update_name, wr
 use crate::sdl::generate::result_types::{change_name, connection_name};
 use crate::sdl::generate::where_types::where_name;
 use crate::sdl::record_types::PartialModel;
-use crate::{KeySource, RecordType, RootKind};
+use crate::{KeySource, RecordType, RootType};
 
 /// A root field that the schema may lack.
 pub(super) struct GeneratedOperation {
-    pub root: RootKind,
+    pub root: RootType,
     pub name: String,
     /// `book(id: ID!): Book`
     pub sdl: String,
@@ -96,7 +96,7 @@ struct OperationList<'a> {
 impl OperationList<'_> {
     fn add(
         &mut self,
-        root: RootKind,
+        root: RootType,
         name: String,
         arguments: Vec<ArgumentText>,
         result: String,
@@ -111,30 +111,30 @@ impl OperationList<'_> {
         let names = operation_names(&record.name);
         let [_, get] = &names.get;
         if let Some(key) = self.key.clone() {
-            self.add(RootKind::Query, get.clone(), vec![key], record.name.clone(), &[]);
+            self.add(RootType::Query, get.clone(), vec![key], record.name.clone(), &[]);
         }
         for field in record.fields.iter().filter(|field| field.unique) {
             let argument =
                 (field.input_name.clone(), format!("{}!", self.types.single_type(&record.name, field)));
             let name = unique_get_name(&record.name, &field.input_name);
-            self.add(RootKind::Query, name, vec![argument], record.name.clone(), &[]);
+            self.add(RootType::Query, name, vec![argument], record.name.clone(), &[]);
         }
         let paging = [("first", "Int"), ("after", "String"), ("page", "Int"), ("size", "Int")];
         let (arguments, mut types) = self.list_arguments(&paging);
         let result = format!("[{}!]!", record.name);
-        self.add(RootKind::Query, names.distinct_list(), arguments, result, &types);
+        self.add(RootType::Query, names.distinct_list(), arguments, result, &types);
         let cursors = [("first", "Int"), ("after", "String"), ("last", "Int"), ("before", "String")];
         let (arguments, _) = self.list_arguments(&cursors);
         types.push(connection_name(record));
         let result = format!("{}!", connection_name(record));
-        self.add(RootKind::Query, names.connection, arguments, result, &types);
+        self.add(RootType::Query, names.connection, arguments, result, &types);
     }
 
     fn add_aggregate(&mut self) {
         let names = operation_names(&self.record.name);
         let (arguments, types) = self.aggregate_arguments();
         let result = format!("[{}!]!", aggregate_name(self.record));
-        self.add(RootKind::Query, names.aggregate, arguments, result, &types);
+        self.add(RootType::Query, names.aggregate, arguments, result, &types);
     }
 
     /// The arguments of an aggregate, and the types that it needs.
@@ -186,7 +186,7 @@ impl OperationList<'_> {
         if has_input {
             let input = self.input_argument(format!("{create}!"));
             self.add(
-                RootKind::Mutation,
+                RootType::Mutation,
                 names.create,
                 vec![input],
                 result.clone(),
@@ -195,14 +195,14 @@ impl OperationList<'_> {
             let inputs = self.input_argument(format!("[{create}!]!"));
             let results = format!("[{}!]!", record.name);
             self.add(
-                RootKind::Mutation,
+                RootType::Mutation,
                 names.create_many,
                 vec![inputs],
                 results,
                 std::slice::from_ref(&create),
             );
         } else {
-            self.add(RootKind::Mutation, names.create, Vec::new(), result.clone(), &[]);
+            self.add(RootType::Mutation, names.create, Vec::new(), result.clone(), &[]);
         }
         let expected_version = || ("expectedVersion".to_owned(), "Int".to_owned());
         let update_input = self.input_argument(format!("{update}!"));
@@ -210,7 +210,7 @@ impl OperationList<'_> {
         if let Some(key) = self.key.clone().filter(|_| is_changeable) {
             let arguments = vec![key, update_input.clone(), expected_version()];
             self.add(
-                RootKind::Mutation,
+                RootType::Mutation,
                 names.update,
                 arguments,
                 result.clone(),
@@ -220,20 +220,20 @@ impl OperationList<'_> {
         if is_changeable && !matching.is_empty() {
             let arguments = [matching.clone(), vec![update_input]].concat();
             let types = [where_types.clone(), vec![update]].concat();
-            self.add(RootKind::Mutation, names.update_many, arguments, "Int!".to_owned(), &types);
+            self.add(RootType::Mutation, names.update_many, arguments, "Int!".to_owned(), &types);
         }
         let has_unique = record.fields.iter().any(|field| field.unique && field.is_writable());
         if (has_unique || record.accepts_given_key()) && has_input && record.find_input_field("by").is_none()
         {
             let by = ("by".to_owned(), "[String!]!".to_owned());
             let arguments = vec![by, self.input_argument(format!("{create}!"))];
-            self.add(RootKind::Mutation, names.upsert, arguments, result.clone(), &[create]);
+            self.add(RootType::Mutation, names.upsert, arguments, result.clone(), &[create]);
         }
         if let Some(key) = self.key.clone() {
-            self.add(RootKind::Mutation, names.delete, vec![key, expected_version()], result, &[]);
+            self.add(RootType::Mutation, names.delete, vec![key, expected_version()], result, &[]);
         }
         if !matching.is_empty() {
-            self.add(RootKind::Mutation, names.delete_many, matching, "Int!".to_owned(), &where_types);
+            self.add(RootType::Mutation, names.delete_many, matching, "Int!".to_owned(), &where_types);
         }
     }
 
@@ -242,7 +242,7 @@ impl OperationList<'_> {
         for name in [names.created, names.updated, names.deleted] {
             let (arguments, types) = self.where_argument("");
             let result = format!("{}!", self.record.name);
-            self.add(RootKind::Subscription, name, arguments, result, &types);
+            self.add(RootType::Subscription, name, arguments, result, &types);
         }
         // A field of the change must not have the name of the field with the record.
         let [_, record_field] = &names.get;
@@ -250,7 +250,7 @@ impl OperationList<'_> {
             let (arguments, mut types) = self.where_argument("");
             types.push(change_name(self.record));
             let result = format!("{}!", change_name(self.record));
-            self.add(RootKind::Subscription, names.changed, arguments, result, &types);
+            self.add(RootType::Subscription, names.changed, arguments, result, &types);
         }
     }
 }

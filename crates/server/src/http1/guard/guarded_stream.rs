@@ -115,7 +115,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         if passed < count && self.input_state != InputState::Discarded {
             let rest = &bytes[passed..];
             self.input.extend_from_slice(rest);
-            self.has_new_line |= rest.contains(&b'\n') || self.input.len() >= self.limits.headers;
+            self.has_new_line |= rest.contains(&b'\n')
+                || self.input.len() >= self.limits.headers
+                || request_head::is_tls_hello(&self.input);
         }
         out.set_filled(start + passed);
         Poll::Ready(Ok(count))

@@ -43,7 +43,7 @@ pub fn parse_head(bytes: &[u8], limit: usize) -> ParsedHead {
         }
         Ok(Status::Partial) if bytes.len() >= limit => Err(head_too_large(limit)),
         Ok(Status::Partial) => Ok(ParsedHead::Partial),
-        Err(error) => Err(parse_problem(error)),
+        Err(error) => Err(parse_problem(error, bytes)),
     };
     result.unwrap_or_else(|problem| ParsedHead::Refused(Box::new(problem.closing_connection())))
 }
@@ -54,22 +54,39 @@ fn head_too_large(limit: usize) -> Problem {
     Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE", detail)
 }
 
-fn parse_problem(error: httparse::Error) -> Problem {
+fn parse_problem(error: httparse::Error, head: &[u8]) -> Problem {
+    if is_tls_hello(head) {
+        return malformed_request("this port speaks HTTP without TLS; use http://");
+    }
     let what = match error {
         httparse::Error::TooManyHeaders => {
             let detail = format!("more than {MAX_HEADERS} header fields");
             return Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE", detail);
         }
-        httparse::Error::Version => {
+        httparse::Error::Version if has_version(head) => {
             let detail = "only HTTP/1.1 and HTTP/1.0 are supported";
             return Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "HTTP_VERSION", detail);
         }
         httparse::Error::HeaderName => "a header name is malformed (or a line is folded)",
         httparse::Error::HeaderValue => "a header value contains an invalid character",
         httparse::Error::NewLine => "a line ends with a carriage return but no line feed",
-        httparse::Error::Token | httparse::Error::Status => "the request line is malformed",
+        httparse::Error::Token | httparse::Error::Status | httparse::Error::Version => {
+            "the request line is not a method, a target and a version"
+        }
     };
     malformed_request(what)
+}
+
+/// Whether the bytes begin as a TLS client does: a record of a handshake.
+pub fn is_tls_hello(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x16, 0x03])
+}
+
+/// Whether the request line ends with a version after a method and a target.
+fn has_version(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let version = line.split(|byte| *byte == b' ').nth(2);
+    version.is_some_and(|version| version.starts_with(b"HTTP/"))
 }
 
 fn malformed_request(what: &str) -> Problem {
@@ -145,6 +162,11 @@ fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), P
         return Ok(());
     }
     // hyper would refuse these without a message.
+    if target.contains('#') {
+        return Err(malformed_request(
+            "the request target has a fragment (#), which a client keeps to itself",
+        ));
+    }
     let Ok(uri) = Uri::try_from(target) else {
         return Err(malformed_request(
             "the request target contains a character that must be percent-encoded",
@@ -299,7 +321,8 @@ mod tests {
             ("GET /a<b HTTP/1.1", "400 the request target contains"),
             ("GET /a\"b HTTP/1.1", "length 0"),
             ("GET /?a\"b HTTP/1.1", "400 the request target contains"),
-            ("GET /a b HTTP/1.1", "505"),
+            ("GET /a b HTTP/1.1", "400 the request line"),
+            ("GET /#a HTTP/1.1", "400 the request target has a fragment"),
             ("GET / HTTP/2.0", "505"),
             ("PRI * HTTP/2.0", "505"),
             ("GET /", "400 the request line"),

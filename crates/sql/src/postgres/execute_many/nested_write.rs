@@ -12,8 +12,7 @@ use crate::postgres::execute_guarded::{check_step_after, check_step_before, is_v
 use crate::postgres::execute_read::read_tree;
 use crate::postgres::session::{PostgresSession, RowVisitor, internal_error, read_cell};
 use crate::statements::access::nested_rules::links_of_new;
-use crate::statements::access::unseen_row::UnseenRow;
-use crate::statements::access::write_rules::WriteRules;
+use crate::statements::access::unreadable_row::UnreadableRow;
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::{NestedRun, StepResult};
 use crate::statements::select::SelectLevel;
@@ -59,7 +58,7 @@ pub async fn execute_nested(
             Some(tree) => tree.visit_rows(visit),
             // The actor may have written what they cannot see.
             None if session.view.is_some() => {
-                visit(&UnseenRow { id, level: read_level });
+                visit(&UnreadableRow { id, level: read_level });
             }
             None => return Err(internal_error("a written record cannot be read")),
         }
@@ -151,7 +150,7 @@ async fn execute_items(
     items: &[StepItem],
 ) -> Result<(), PostgresError> {
     let model = run.model;
-    let rules = session.view.map(|view| WriteRules { dialect: Dialect::Postgres, model, view });
+    let rules = session.view.map(|view| session.write_rules(model, view));
     let statement = run.statement(step, items.len(), rules)?;
     let sql = &statement.sql;
     match NestedRun::step_result(step) {

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use trefoil_engine::{BegunTransaction, CancelFlag, IdempotencyKey, RowSink, StoreJob, StoreTransaction};
 use trefoil_model::error::{Error, Result};
 
-use crate::idempotency_key::KeyStatus;
+use crate::idempotency_key::IdempotencyKeyStatus;
 use crate::postgres::error::PostgresError;
 use crate::postgres::run_job::run_plans;
 use crate::postgres::session::PostgresSession;
@@ -29,12 +29,12 @@ impl PostgresStore {
         let mut transaction =
             PostgresTransaction { store: self, connection, key, cancel: CancelFlag::default() };
         match transaction.begin().await.map_err(PostgresError::into_error)? {
-            KeyStatus::New => Ok(BegunTransaction::Open(Box::new(transaction))),
-            KeyStatus::Answered(answer) => {
+            IdempotencyKeyStatus::New => Ok(BegunTransaction::Open(Box::new(transaction))),
+            IdempotencyKeyStatus::Answered(answer) => {
                 transaction.roll_back().await;
                 Ok(BegunTransaction::Replayed(answer))
             }
-            KeyStatus::UsedByOther => {
+            IdempotencyKeyStatus::UsedByOther => {
                 transaction.roll_back().await;
                 Err(Error::KeyReused)
             }
@@ -49,10 +49,10 @@ impl PostgresTransaction<'_> {
     }
 
     /// Begins the transaction and locks the key.
-    async fn begin(&self) -> Result<KeyStatus, PostgresError> {
+    async fn begin(&self) -> Result<IdempotencyKeyStatus, PostgresError> {
         let session = self.session()?;
         session.execute_control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
-        let Some(key) = &self.key else { return Ok(KeyStatus::New) };
+        let Some(key) = &self.key else { return Ok(IdempotencyKeyStatus::New) };
         if !idempotency_keys::try_lock_key(session, key).await? {
             return Err(PostgresError::Plan(Error::KeyInUse));
         }

@@ -11,8 +11,7 @@ use crate::sqlite::execute_guarded::{check_step_after, check_step_before, is_vis
 use crate::sqlite::execute_read::read_tree;
 use crate::sqlite::session::{SqliteSession, bind_parameters, bind_parameters_after};
 use crate::statements::access::nested_rules::links_of_new;
-use crate::statements::access::unseen_row::UnseenRow;
-use crate::statements::access::write_rules::WriteRules;
+use crate::statements::access::unreadable_row::UnreadableRow;
 use crate::statements::dialect::Dialect;
 use crate::statements::nested_write::{NestedRun, StepResult};
 use crate::statements::select::SelectLevel;
@@ -60,7 +59,7 @@ pub fn execute_nested(
         let Some(tree) = tree else {
             // The actor may have written what they cannot see.
             session.view.ok_or_else(missing)?;
-            visit(&UnseenRow { id, level: read_level });
+            visit(&UnreadableRow { id, level: read_level });
             let query = version_sql(Dialect::Sqlite, model.record(plan.record));
             return session.query_integer(&query, &[SqlParameter::id(id)])?.ok_or_else(missing);
         };
@@ -99,7 +98,7 @@ fn execute_items(
     step: &NestedStep,
 ) -> Result<(), SqliteError> {
     let model = run.model;
-    let rules = session.view.map(|view| WriteRules { dialect: Dialect::Sqlite, model, view });
+    let rules = session.view.map(|view| session.write_rules(model, view));
     let step_statement = run.statement(step, 1, rules)?;
     let mut of_rules = Vec::new();
     step_statement.add_parameters(session.view, &mut of_rules);

@@ -63,12 +63,15 @@ fn run_bulk_transaction(
 ) {
     // Empties the WAL first: if the disk fills up, it then holds nothing but the uncommitted transaction.
     let _ = session.connection.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()));
-    let begin = session
-        .execute_control("BEGIN IMMEDIATE")
-        .and_then(|()| session.connection.execute_batch("PRAGMA defer_foreign_keys = ON"));
+    let begin = shared.check_file().and_then(|()| {
+        let begun = session
+            .execute_control("BEGIN IMMEDIATE")
+            .and_then(|()| session.connection.execute_batch("PRAGMA defer_foreign_keys = ON"));
+        begun.map_err(|error| store_error(&error))
+    });
     let is_open = begin.is_ok();
     // If the receiver is gone, so is the sender of commands, and the loop ends.
-    let _ = begun.send(begin.map_err(|error| store_error(&error)));
+    let _ = begun.send(begin);
     while is_open && let Some(command) = commands.blocking_recv() {
         let is_usable = match command {
             BulkCommand::Run(mut job, programs, reply) => {

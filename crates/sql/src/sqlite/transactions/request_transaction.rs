@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use trefoil_engine::{BegunTransaction, IdempotencyKey, RowSink, StoreJob, StoreTransaction};
 use trefoil_model::error::{Error, Result};
 
-use crate::idempotency_key::KeyStatus;
+use crate::idempotency_key::IdempotencyKeyStatus;
 use crate::sqlite::error::store_error;
 use crate::sqlite::idempotency_keys::{self, KeyGuard};
 use crate::sqlite::session::{SharedState, SqliteSession};
@@ -61,7 +61,7 @@ fn run_transaction(
     begun: TransactionReply<Option<Vec<u8>>>,
     mut commands: mpsc::Receiver<TransactionCommand>,
 ) {
-    let begin = begin_transaction(session, key);
+    let begin = shared.check_file().and_then(|()| begin_transaction(session, key));
     let is_open = matches!(begin, Ok(None));
     // If the receiver is gone, so is the sender of commands, and the loop ends.
     let _ = begun.send(begin);
@@ -93,9 +93,9 @@ fn begin_transaction(session: SqliteSession<'_>, key: Option<&IdempotencyKey>) -
     session.execute_control("BEGIN IMMEDIATE").map_err(|error| store_error(&error))?;
     let Some(key) = key else { return Ok(None) };
     match idempotency_keys::find_key(&session, key).map_err(|error| store_error(&error))? {
-        KeyStatus::New => Ok(None),
-        KeyStatus::Answered(answer) => Ok(Some(answer)),
-        KeyStatus::UsedByOther => Err(Error::KeyReused),
+        IdempotencyKeyStatus::New => Ok(None),
+        IdempotencyKeyStatus::Answered(answer) => Ok(Some(answer)),
+        IdempotencyKeyStatus::UsedByOther => Err(Error::KeyReused),
     }
 }
 

@@ -1,16 +1,18 @@
 //! What an actor may see and do, in SQL.
 
-pub(crate) mod check_result;
+pub(crate) mod check_statement;
+pub(crate) mod free_writes;
 mod guarded_select;
 pub(crate) mod image_list;
 pub(super) mod key_columns;
+mod named_targets;
 pub(crate) mod nested_rules;
 mod old_fields;
+mod proposed_record;
 pub(crate) mod read_statement;
-mod record_draft;
 pub(super) mod record_views;
 pub(crate) mod rule_parameters;
 pub(super) mod rule_sql;
-pub(crate) mod unseen_row;
+pub(crate) mod unreadable_row;
 pub(super) mod visible_rows;
 pub(crate) mod write_rules;

@@ -4,7 +4,7 @@ use trefoil_engine::plan::{NestedPlan, NestedStep, RecordKey, RecordOwner, StepA
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, FieldId, RecordTypeId, Relation, StoredValue};
 
-use crate::statements::access::check_result::CheckedRecord;
+use crate::statements::access::check_statement::CheckedRecord;
 use crate::statements::access::key_columns::list_key;
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::visible_rows::{only_shown, only_visible};

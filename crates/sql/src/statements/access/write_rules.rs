@@ -1,23 +1,25 @@
 //! What the rules ask of a write: checks to run before and after it, in its transaction.
 
+use std::sync::Arc;
+
 use trefoil_engine::AccessView;
 use trefoil_model::access::{AccessVerdict, RuleTest};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::VERSION_COLUMN;
 use trefoil_model::values::coerce::coerce_comparable;
 use trefoil_model::{
-    CellValue, Field, FieldId, Model, RecordId, RecordTypeId, Relation, SourceLocation, StoredValue,
-    ValueSource,
+    CellValue, Field, FieldId, Model, RecordId, RecordTypeId, SourceLocation, StoredValue, ValueSource,
 };
 
-use crate::statements::access::check_result::{CheckResult, CheckedRecord, OldValues};
+use crate::statements::access::check_statement::{
+    AskedTest, CheckCache, CheckKind, CheckResult, CheckStatement, CheckedColumn, CheckedRecord, OldValues,
+};
 use crate::statements::access::image_list::is_json;
 use crate::statements::access::old_fields::{OldFields, old_fields};
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::access::record_views::RecordViews;
-use crate::statements::access::rule_parameters::{RuleName, test_values};
+use crate::statements::access::rule_parameters::RuleName;
 use crate::statements::access::rule_sql::{RuleScope, RuleWriter};
-use crate::statements::constraint_errors::missing_target;
 use crate::statements::dialect::{Dialect, ValueComparison};
 use crate::statements::sql_parameter::SqlParameter;
 
@@ -29,6 +31,7 @@ pub struct WriteRules<'a> {
     pub dialect: Dialect,
     pub model: &'a Model,
     pub view: &'a AccessView,
+    pub checks: &'a CheckCache,
 }
 
 /// What is done to records that exist.
@@ -53,27 +56,15 @@ pub type FieldLinks = [(FieldId, Vec<RecordId>)];
 
 /// One statement whose rows tell whether a write is allowed.
 pub struct WriteCheck<'a> {
-    pub sql: String,
+    statement: Arc<CheckStatement>,
     /// Its own parameters, then those of its rules.
     pub parameters: Vec<SqlParameter<'a>>,
     view: &'a AccessView,
-    columns: Vec<CheckedColumn>,
     /// The rule about reading the records.
     hidden_by: Option<&'a SourceLocation>,
     /// The number of records that must be there.
     expected_rows: usize,
     expected_version: Option<i64>,
-}
-
-/// What a column of a check means.
-pub(super) enum CheckedColumn {
-    /// The id of the record.
-    Key,
-    Readable,
-    Version,
-    Rule(RuleName),
-    Field(String, RuleName),
-    Old(FieldId),
 }
 
 impl<'a> WriteRules<'a> {
@@ -89,9 +80,11 @@ impl<'a> WriteRules<'a> {
         let (condition, mut parameters, expected_rows, shown) = match records {
             CheckedRecords::Ids(ids) => {
                 let count = ids.len();
-                (self.has_id(1), vec![SqlParameter::Keys(ids)], count, None)
+                (None, vec![SqlParameter::Keys(ids)], count, None)
             }
-            CheckedRecords::Matching { condition, parameters, shown } => (condition, parameters, 0, shown),
+            CheckedRecords::Matching { condition, parameters, shown } => {
+                (Some(condition), parameters, 0, shown)
+            }
         };
         let owner = self.model.record(record);
         let narrowed: Vec<(&Field, &(FieldId, StoredValue))> = values
@@ -104,7 +97,32 @@ impl<'a> WriteRules<'a> {
             .collect();
         let first_value = parameters.len() + 1;
         parameters.extend(narrowed.iter().map(|(_, (_, value))| SqlParameter::Cell(value.as_cell())));
-        let mut check = CheckWriter::new(self, record, parameters.len());
+        let mut shape = CheckCache::shape(self.model, self.view, CheckKind::Before);
+        shape.push_number(record.0);
+        shape.push_flag(action == ChangeAction::Update);
+        shape.push_bytes(condition.as_deref().unwrap_or_default().as_bytes());
+        shape.push_number(first_value);
+        shape.push_fields(shown.as_slice().iter().copied());
+        shape.push_fields(narrowed.iter().map(|(_, (id, _))| *id));
+        shape.push_fields(links.iter().copied());
+        let statement = self.checks.get_or_write(&shape, || {
+            let condition = condition.unwrap_or_else(|| self.has_id(1));
+            let narrowed = narrowed.iter().map(|(field, (id, _))| (*field, *id));
+            self.write_before(record, action, &condition, (first_value, narrowed.collect()), (shown, links))
+        });
+        self.check(record, statement, parameters, (expected_rows, expected_version))
+    }
+
+    fn write_before(
+        self,
+        record: RecordTypeId,
+        action: ChangeAction,
+        condition: &str,
+        (first_value, narrowed): (usize, Vec<(&Field, FieldId)>),
+        (shown, links): (Option<FieldId>, &[FieldId]),
+    ) -> CheckStatement {
+        let owner = self.model.record(record);
+        let mut check = CheckWriter::new(self, record, first_value - 1 + narrowed.len());
         let key = self.dialect.read_key(owner.key_form(), &format!("{ROW}.\"id\""));
         check.add(CheckedColumn::Key, key);
         let reference = shown.map(|id| check.shown_terms(id, owner.field(id))).unwrap_or_default();
@@ -116,7 +134,7 @@ impl<'a> WriteRules<'a> {
             ChangeAction::Delete => RuleName::Delete(record),
         };
         check.add_rule(CheckedColumn::Rule(rule), rule);
-        for (position, (field, (id, _))) in narrowed.iter().enumerate() {
+        for (position, (field, id)) in narrowed.iter().enumerate() {
             let mark = self.dialect.parameter_mark(first_value + position);
             // Only where the value is shown: else a write would tell whether a guess is right.
             let terms = check.shown_terms(*id, field);
@@ -140,8 +158,7 @@ impl<'a> WriteRules<'a> {
             Dialect::Sqlite => "",
             Dialect::Postgres => " FOR UPDATE OF g",
         };
-        let source = format!("{} WHERE {condition}", self.rows(record));
-        check.finish(&source, lock, parameters, (expected_rows, expected_version))
+        check.finish(&format!("{} WHERE {condition}", self.rows(record)), lock)
     }
 
     /// After records were created. Fields with their default count as not given.
@@ -185,33 +202,64 @@ impl<'a> WriteRules<'a> {
             });
             narrowed.push((field, id, mark));
         }
-        let mut check = CheckWriter::new(self, record, parameters.len());
-        check.add_rule(CheckedColumn::Rule(RuleName::Create(record)), RuleName::Create(record));
-        for (field, id, mark) in narrowed {
-            let is_default = match mark {
-                Some(number) => self.is_value(field, &self.dialect.parameter_mark(number)),
-                None => format!("{ROW}.{} IS NULL", self.dialect.quote_name(&field.column)),
-            };
-            check.add_field(field, RuleName::CreateField(record, id), &is_default);
-        }
-        for field in links {
-            let rule = RuleName::CreateField(record, *field);
-            if rule.of(self.view).verdict() != AccessVerdict::Yes {
-                check.add_field(owner.field(*field), rule, "1 = 0");
+        let mut shape = CheckCache::shape(self.model, self.view, CheckKind::OfCreated);
+        shape.push_number(record.0);
+        shape.push_bytes(source.as_bytes());
+        shape.push_fields(narrowed.iter().map(|(_, id, _)| *id));
+        narrowed.iter().for_each(|(_, _, mark)| shape.push_flag(mark.is_some()));
+        shape.push_fields(links.iter().copied());
+        let statement = self.checks.get_or_write(&shape, || {
+            let mut check = CheckWriter::new(self, record, parameters.len());
+            check.add_rule(CheckedColumn::Rule(RuleName::Create(record)), RuleName::Create(record));
+            for (field, id, mark) in narrowed {
+                let is_default = match mark {
+                    Some(number) => self.is_value(field, &self.dialect.parameter_mark(number)),
+                    None => format!("{ROW}.{} IS NULL", self.dialect.quote_name(&field.column)),
+                };
+                check.add_field(field, RuleName::CreateField(record, id), &is_default);
             }
-        }
-        check.finish(source, "", parameters, (0, None))
+            for field in links {
+                let rule = RuleName::CreateField(record, *field);
+                if rule.of(self.view).verdict() != AccessVerdict::Yes {
+                    check.add_field(owner.field(*field), rule, "1 = 0");
+                }
+            }
+            check.finish(source, "")
+        });
+        self.check(record, statement, parameters, (0, None))
+    }
+
+    pub(super) fn check(
+        self,
+        record: RecordTypeId,
+        statement: Arc<CheckStatement>,
+        mut parameters: Vec<SqlParameter<'a>>,
+        (expected_rows, expected_version): (usize, Option<i64>),
+    ) -> WriteCheck<'a> {
+        statement.add_values(self.view, &mut parameters);
+        let hidden_by = self.view.of_type(record).read.location.as_ref();
+        WriteCheck { statement, parameters, view: self.view, hidden_by, expected_rows, expected_version }
     }
 
     /// After records were updated; the rule may compare them with what they were.
     fn after_update(self, record: RecordTypeId, ids: Vec<CellValue<'a>>, old: &OldValues) -> WriteCheck<'a> {
-        let parameters = vec![SqlParameter::Keys(ids)];
-        let mut check = CheckWriter::new(self, record, parameters.len());
         let rule = RuleName::UpdateTo(record);
-        let fields = OldFields { model: self.model, record, values: old };
-        check.add_test(CheckedColumn::Rule(rule), rule.of(self.view).test.folded(&fields));
-        let source = format!("{} WHERE {}", self.rows(record), self.has_id(1));
-        check.finish(&source, "", parameters, (0, None))
+        let source = || format!("{} WHERE {}", self.rows(record), self.has_id(1));
+        let mut check = CheckWriter::new(self, record, 1);
+        let statement = if old.is_empty() {
+            let mut shape = CheckCache::shape(self.model, self.view, CheckKind::AfterUpdate);
+            shape.push_number(record.0);
+            self.checks.get_or_write(&shape, || {
+                check.add_rule(CheckedColumn::Rule(rule), rule);
+                check.finish(&source(), "")
+            })
+        } else {
+            // What the record was decides what is left of the rule.
+            let fields = OldFields { model: self.model, record, values: old };
+            check.add_test(CheckedColumn::Rule(rule), rule.of(self.view).test.folded(&fields));
+            Arc::new(check.finish(&source(), ""))
+        };
+        self.check(record, statement, vec![SqlParameter::Keys(ids)], (0, None))
     }
 
     /// After these records were updated: one check, or one for each where the rule compares it with what it was.
@@ -233,68 +281,26 @@ impl<'a> WriteRules<'a> {
         action: ChangeAction,
         ids: Vec<CellValue<'a>>,
     ) -> WriteCheck<'a> {
-        let mut check = CheckWriter::new(self, record, 1);
-        let of_action = match action {
-            ChangeAction::Update => RuleName::Update(record),
-            ChangeAction::Delete => RuleName::Delete(record),
-        };
-        for rule in [RuleName::Read(record), of_action] {
-            check.add_rule(CheckedColumn::Rule(rule), rule);
-        }
-        let source = format!("{} WHERE {}", self.rows(record), self.has_id(1));
-        check.finish(&source, "", vec![SqlParameter::Keys(ids)], (0, None))
-    }
-
-    /// Selects those of these ids that the actor sees.
-    pub fn visible_ids(self, target: RecordTypeId) -> ReadStatement {
-        let record = self.model.record(target);
-        let is_listed =
-            self.dialect.is_in_list(ValueComparison::Plain, "t.\"id\"", &self.dialect.parameter_mark(1));
-        let id = self.dialect.read_key(record.key_form(), "t.\"id\"");
-        let table = self.dialect.quote_name(&record.table);
-        self.seen(format!("SELECT {id} FROM {table} AS t WHERE {is_listed}"))
+        let mut shape = CheckCache::shape(self.model, self.view, CheckKind::StillAllowed);
+        shape.push_number(record.0);
+        shape.push_flag(action == ChangeAction::Update);
+        let statement = self.checks.get_or_write(&shape, || {
+            let mut check = CheckWriter::new(self, record, 1);
+            let of_action = match action {
+                ChangeAction::Update => RuleName::Update(record),
+                ChangeAction::Delete => RuleName::Delete(record),
+            };
+            for rule in [RuleName::Read(record), of_action] {
+                check.add_rule(CheckedColumn::Rule(rule), rule);
+            }
+            check.finish(&format!("{} WHERE {}", self.rows(record), self.has_id(1)), "")
+        });
+        self.check(record, statement, vec![SqlParameter::Keys(ids)], (0, None))
     }
 
     /// A statement in which tables are what the actor sees.
     pub fn seen(self, sql: String) -> ReadStatement {
         RecordViews { dialect: self.dialect, model: self.model, view: Some(self.view) }.statement(sql)
-    }
-
-    /// The references and links whose targets the actor may not see all of.
-    pub fn guarded_targets(
-        self,
-        record: RecordTypeId,
-        values: &'a [(FieldId, StoredValue)],
-        links: &'a [(FieldId, Vec<RecordId>)],
-    ) -> Vec<(FieldId, RecordTypeId, Vec<CellValue<'a>>)> {
-        let owner = self.model.record(record);
-        let target = |field: FieldId| owner.field(field).kind.relation().map(Relation::target);
-        let of_values = values.iter().filter_map(|(field, value)| {
-            let is_given = owner.field(*field).kind.is_reference() && *value != StoredValue::Null;
-            is_given.then(|| Some((*field, target(*field)?, vec![value.as_cell()])))?
-        });
-        let of_links = links.iter().filter_map(|(field, ids)| {
-            Some((*field, target(*field)?, ids.iter().map(RecordId::as_cell).collect()))
-        });
-        let is_guarded =
-            |target: RecordTypeId| RuleName::Read(target).of(self.view).verdict() != AccessVerdict::Yes;
-        of_values.chain(of_links).filter(|(_, target, ids)| is_guarded(*target) && !ids.is_empty()).collect()
-    }
-
-    /// The error for targets that the actor does not see: as for those that do not exist.
-    pub fn unseen_targets(
-        self,
-        record: RecordTypeId,
-        field: FieldId,
-        ids: &[CellValue<'_>],
-        seen: &[StoredValue],
-    ) -> Vec<Violation> {
-        let field = self.model.record(record).field(field);
-        let Some(target) = field.kind.relation().map(Relation::target) else { return Vec::new() };
-        let is_unseen = |id: &CellValue<'_>| !seen.iter().any(|seen| seen.as_cell() == *id);
-        let unseen = ids.iter().enumerate().filter(|(_, id)| is_unseen(id));
-        let unseen = unseen.filter_map(|(position, id)| Some((position, RecordId::from_cell(*id)?)));
-        unseen.map(|(position, id)| missing_target(field, self.model.record(target), position, &id)).collect()
     }
 
     pub(super) fn table(self, record: RecordTypeId) -> String {
@@ -329,14 +335,7 @@ pub(super) struct CheckWriter<'a> {
     writer: RuleWriter<'a>,
     columns: Vec<CheckedColumn>,
     selected: Vec<String>,
-    /// The tests whose values are its parameters, in order.
     asked: Vec<AskedTest>,
-}
-
-enum AskedTest {
-    Rule(RuleName),
-    /// What is left of a rule for one record.
-    Rest(RuleTest),
 }
 
 impl<'a> CheckWriter<'a> {
@@ -396,33 +395,20 @@ impl<'a> CheckWriter<'a> {
         self.add(column, format!("CASE WHEN ({sql}) OR {is_unchanged} THEN 1 ELSE 0 END"));
     }
 
-    pub(super) fn finish(
-        self,
-        source: &str,
-        lock: &str,
-        mut parameters: Vec<SqlParameter<'a>>,
-        (expected_rows, expected_version): (usize, Option<i64>),
-    ) -> WriteCheck<'a> {
+    pub(super) fn finish(self, source: &str, lock: &str) -> CheckStatement {
         let sql = format!("SELECT {} FROM {source}{lock}", self.selected.join(", "));
-        for asked in self.asked {
-            match asked {
-                AskedTest::Rule(rule) => rule.add_values(self.rules.view, &mut parameters),
-                AskedTest::Rest(test) => {
-                    let values = test_values(&test, self.rules.view);
-                    parameters.extend(values.cloned().map(SqlParameter::Owned));
-                }
-            }
-        }
-        let (view, columns) = (self.rules.view, self.columns);
-        let hidden_by = view.of_type(self.record).read.location.as_ref();
-        WriteCheck { sql, parameters, view, columns, hidden_by, expected_rows, expected_version }
+        CheckStatement { sql, columns: self.columns, asked: self.asked }
     }
 }
 
 impl WriteCheck<'_> {
+    pub fn sql(&self) -> &str {
+        &self.statement.sql
+    }
+
     /// The number of columns of its rows.
     pub fn width(&self) -> usize {
-        self.columns.len()
+        self.statement.columns.len()
     }
 
     /// What the rows mean; an error if a rule refuses the write.
@@ -434,7 +420,7 @@ impl WriteCheck<'_> {
             let mut violations = Vec::new();
             let mut refused_by = None;
             let mut is_visible = true;
-            for (position, column) in self.columns.iter().enumerate() {
+            for (position, column) in self.statement.columns.iter().enumerate() {
                 match column {
                     CheckedColumn::Readable => is_visible = holds(position),
                     CheckedColumn::Version => {}
@@ -473,7 +459,8 @@ impl WriteCheck<'_> {
     }
 
     fn check_version(&self, row: &[StoredValue]) -> Result<()> {
-        let position = self.columns.iter().position(|column| matches!(column, CheckedColumn::Version));
+        let position =
+            self.statement.columns.iter().position(|column| matches!(column, CheckedColumn::Version));
         let (Some(position), Some(expected)) = (position, self.expected_version) else { return Ok(()) };
         match row[position] {
             StoredValue::Int(found) if found != expected => Err(Error::Stale { expected, found }),

@@ -7,7 +7,7 @@ use trefoil_model::{ComparisonOp, FieldId, Model, RecordType};
 use crate::statements::dialect::Dialect;
 use crate::statements::indexed_predicate::{is_index_order, is_indexed_predicate};
 use crate::statements::related::selected_rows::{LimitMarks, RowLimits, SelectedRows};
-use crate::statements::search::search_walk::SearchedRows;
+use crate::statements::search::search_by_id::SearchedRows;
 use crate::statements::select::SelectBuilder;
 use crate::statements::where_clause::{WhereBuilder, chooses_ids};
 

@@ -1,0 +1,327 @@
+//! [`CredentialLookup`]: asks the store about the credentials of many requests at once.
+//!
+//! A store that cannot tell versions of its data is asked in each request whether a credential still proves what it proved.
+//! Requests that come at the same time share these statements: alone, they would cost as much as what most requests read.
+//! None shares an answer that may be older than itself. Whoever asks is added to a look-up that has not begun; only after it
+//! is closed to others its statements are sent, and PostgreSQL takes their snapshots when it runs them. A commit is in every
+//! snapshot that is taken after it was acknowledged, on whichever node, so a look-up sees all that was acknowledged before
+//! any of its requests began.
+//!
+//! A request waits for what its own credential needs, not for the rest of its look-up; and no look-up waits long for a slow one.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use trefoil_engine::{ApiKeyRecord, Engine};
+use trefoil_model::error::Result;
+use trefoil_model::{FieldId, RecordId};
+
+use crate::account_reader::{AccountFinding, AccountKey, AccountReader};
+
+/// How many look-ups may run at once, without slow ones. A request waits for the end of one at most before its own begins.
+const MAX_RUNNING: usize = 2;
+
+/// A look-up that takes longer is slow: others begin beside it.
+const SLOW_AFTER: Duration = Duration::from_millis(250);
+
+/// Looks up credentials.
+pub struct CredentialLookup {
+    engine: Engine,
+    accounts: Option<Arc<AccountReader>>,
+    turns: Mutex<LookupTurns>,
+}
+
+/// What a credential was when it was last looked up.
+pub struct ExpectedCredential {
+    /// The hash of an API key, and the key.
+    pub key: Option<(String, ApiKeyRecord)>,
+    pub account: Option<(AskedAccount, AccountFinding)>,
+}
+
+/// How the account of a credential is found again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum AskedAccount {
+    Id(RecordId),
+    Field(FieldId, String),
+}
+
+#[derive(Default)]
+struct LookupTurns {
+    running: usize,
+    /// The one that has not begun.
+    next: Option<OpenLookup>,
+}
+
+/// A look-up that credentials can still be added to.
+struct OpenLookup {
+    hashes: HashSet<String>,
+    accounts: HashSet<AskedAccount>,
+    found: watch::Sender<FoundCredentials>,
+}
+
+/// What the store knows now, as far as it has answered.
+#[derive(Default)]
+struct FoundCredentials {
+    keys: Option<Result<HashMap<String, ApiKeyRecord>>>,
+    accounts: Option<Result<HashMap<RecordId, AccountFinding>>>,
+    by_field: HashMap<AskedAccount, Result<AccountFinding>>,
+}
+
+impl CredentialLookup {
+    pub fn new(engine: &Engine, accounts: Option<Arc<AccountReader>>) -> CredentialLookup {
+        CredentialLookup { engine: engine.clone(), accounts, turns: Mutex::default() }
+    }
+
+    /// Whether a credential is what it was; false if that cannot be told. It is asked whether or not the future is polled.
+    pub fn confirm(
+        self: &Arc<Self>,
+        expected: Arc<ExpectedCredential>,
+    ) -> impl Future<Output = bool> + Send + use<> {
+        let mut found = self.add(&expected);
+        async move {
+            let found = found.wait_for(|found| found.confirms(&expected).is_some()).await;
+            found.is_ok_and(|found| found.confirms(&expected) == Some(true))
+        }
+    }
+
+    fn add(self: &Arc<Self>, expected: &ExpectedCredential) -> watch::Receiver<FoundCredentials> {
+        let mut turns = self.turns.lock();
+        let is_first = turns.next.is_none();
+        let open = turns.next.get_or_insert_with(OpenLookup::new);
+        open.add(expected);
+        let found = open.found.subscribe();
+        if is_first && turns.running < MAX_RUNNING {
+            turns.running += 1;
+            tokio::spawn(RunningLookups { lookup: self.clone(), is_counted: true }.run());
+        }
+        found
+    }
+
+    /// Tells each answer of the store as it comes.
+    async fn look_up(self: Arc<Self>, asked: OpenLookup) {
+        let OpenLookup { hashes, accounts, found } = asked;
+        let (mut ids, mut fields) = (Vec::new(), Vec::new());
+        for account in accounts {
+            match account {
+                AskedAccount::Id(id) => ids.push(id),
+                AskedAccount::Field(field, text) => fields.push((field, text)),
+            }
+        }
+        let keys = async {
+            if !hashes.is_empty() {
+                let keys = self.find_keys(hashes.into_iter().collect()).await;
+                found.send_modify(|found| found.keys = Some(keys));
+            }
+        };
+        let accounts = async {
+            if !ids.is_empty() {
+                let accounts = match &self.accounts {
+                    Some(reader) => reader.find_all(ids).await,
+                    None => Ok(HashMap::new()),
+                };
+                found.send_modify(|found| found.accounts = Some(accounts));
+            }
+        };
+        let (reader, told) = (self.accounts.as_deref(), &found);
+        let by_field = join_all(fields.into_iter().map(|(field, text)| async move {
+            let finding = match reader {
+                Some(reader) => reader.find(AccountKey::Field(field, &text)).await,
+                None => Ok(AccountFinding::Missing),
+            };
+            told.send_modify(|found| drop(found.by_field.insert(AskedAccount::Field(field, text), finding)));
+        }));
+        tokio::join!(keys, accounts, by_field);
+    }
+
+    async fn find_keys(&self, hashes: Vec<String>) -> Result<HashMap<String, ApiKeyRecord>> {
+        Ok(self.engine.credentials()?.find_api_keys(hashes).await?.into_iter().collect())
+    }
+}
+
+/// Runs look-ups until none is wanted.
+struct RunningLookups {
+    lookup: Arc<CredentialLookup>,
+    /// Whether it is one of the running ones still.
+    is_counted: bool,
+}
+
+impl RunningLookups {
+    async fn run(mut self) {
+        // Requests that are read from their connections at the same time come along.
+        tokio::task::yield_now().await;
+        while let Some(next) = self.take_next() {
+            let mut asking = Box::pin(self.lookup.clone().look_up(next));
+            if timeout(SLOW_AFTER, &mut asking).await.is_err() {
+                // It is not given up: if each of its requests asked for itself, the database would have more to do. Their own
+                // time is limited.
+                tokio::spawn(asking);
+            }
+        }
+    }
+
+    fn take_next(&mut self) -> Option<OpenLookup> {
+        let next = self.lookup.turns.lock().take_next();
+        self.is_counted = next.is_some();
+        next
+    }
+}
+
+impl Drop for RunningLookups {
+    fn drop(&mut self) {
+        // It ended as it should, see [`LookupTurns::take_next`].
+        if !self.is_counted {
+            return;
+        }
+        let mut turns = self.lookup.turns.lock();
+        turns.running -= 1;
+        if turns.running == 0 {
+            // Nobody would run it. It is there only after a panic.
+            turns.next = None;
+        }
+    }
+}
+
+impl LookupTurns {
+    /// The look-up that a runner begins. Without one the runner ends, and does not count from this moment on: else who adds
+    /// one before it is gone would leave it to a runner that does not look again.
+    fn take_next(&mut self) -> Option<OpenLookup> {
+        let next = self.next.take();
+        if next.is_none() {
+            self.running -= 1;
+        }
+        next
+    }
+}
+
+impl OpenLookup {
+    fn new() -> OpenLookup {
+        let (hashes, accounts) = Default::default();
+        OpenLookup { hashes, accounts, found: watch::Sender::default() }
+    }
+
+    fn add(&mut self, expected: &ExpectedCredential) {
+        if let Some((hash, _)) = &expected.key
+            && !self.hashes.contains(hash)
+        {
+            self.hashes.insert(hash.clone());
+        }
+        if let Some((account, _)) = &expected.account
+            && !self.accounts.contains(account)
+        {
+            self.accounts.insert(account.clone());
+        }
+    }
+}
+
+impl FoundCredentials {
+    /// Whether a credential is what it was; `None` as long as that is not known.
+    fn confirms(&self, expected: &ExpectedCredential) -> Option<bool> {
+        let has_key = match &expected.key {
+            Some((hash, record)) => self.has_key(hash, record),
+            None => Some(true),
+        };
+        let has_account = match &expected.account {
+            Some((asked, finding)) => self.has_account(asked, finding),
+            None => Some(true),
+        };
+        match (has_key, has_account) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            (None, _) | (_, None) => None,
+        }
+    }
+
+    fn has_key(&self, hash: &str, expected: &ApiKeyRecord) -> Option<bool> {
+        let found = self.keys.as_ref()?.as_ref().ok().and_then(|keys| keys.get(hash));
+        Some(found.is_some_and(|found| is_same_key(found, expected)))
+    }
+
+    fn has_account(&self, asked: &AskedAccount, expected: &AccountFinding) -> Option<bool> {
+        Some(match asked {
+            AskedAccount::Id(id) => self
+                .accounts
+                .as_ref()?
+                .as_ref()
+                .is_ok_and(|accounts| accounts.get(id).unwrap_or(&AccountFinding::Missing) == expected),
+            AskedAccount::Field(..) => {
+                self.by_field.get(asked)?.as_ref().is_ok_and(|found| found == expected)
+            }
+        })
+    }
+}
+
+/// Whether a key proves what it proved. The day of its last use is no part of that: it changes with the first use of a day,
+/// under all requests that are answered meanwhile.
+fn is_same_key(found: &ApiKeyRecord, expected: &ApiKeyRecord) -> bool {
+    let ApiKeyRecord { name, roles, account, expires, networks, created, last_used: _ } = found;
+    *name == expected.name
+        && *roles == expected.roles
+        && *account == expected.account
+        && *expires == expected.expires
+        && *networks == expected.networks
+        && *created == expected.created
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use jiff::civil::date;
+
+    use super::*;
+
+    #[test]
+    fn runners_that_find_nothing_count_no_more() {
+        let mut turns = LookupTurns { running: MAX_RUNNING, next: Some(OpenLookup::new()) };
+        assert!(turns.take_next().is_some());
+        assert_eq!(turns.running, MAX_RUNNING);
+        for left in (0..MAX_RUNNING).rev() {
+            assert!(turns.take_next().is_none());
+            assert_eq!(turns.running, left);
+        }
+    }
+
+    #[test]
+    fn keys_are_the_same_whenever_they_were_used() {
+        let key = ApiKeyRecord {
+            name: "ci".to_owned(),
+            roles: vec!["editor".to_owned()],
+            account: None,
+            expires: None,
+            networks: Vec::new(),
+            created: Timestamp::UNIX_EPOCH,
+            last_used: None,
+        };
+        let found = |keys: HashMap<String, ApiKeyRecord>| FoundCredentials {
+            keys: Some(Ok(keys)),
+            ..FoundCredentials::default()
+        };
+        let with = |key: ApiKeyRecord| found(HashMap::from([("hash".to_owned(), key)]));
+        let expected = ExpectedCredential { key: Some(("hash".to_owned(), key.clone())), account: None };
+        let used = ApiKeyRecord { last_used: Some(date(2026, 7, 1)), ..key.clone() };
+        assert_eq!(with(key.clone()).confirms(&expected), Some(true));
+        assert_eq!(with(used).confirms(&expected), Some(true));
+        let network = vec!["10.0.0.0/8".to_owned()];
+        for other in [
+            ApiKeyRecord { roles: Vec::new(), ..key.clone() },
+            ApiKeyRecord { expires: Some(Timestamp::UNIX_EPOCH), ..key.clone() },
+            ApiKeyRecord { networks: network, ..key.clone() },
+        ] {
+            assert_eq!(with(other).confirms(&expected), Some(false));
+        }
+        assert_eq!(found(HashMap::new()).confirms(&expected), Some(false));
+        // With an account, nobody is confirmed before both are known; who has no key is refused at once.
+        let account = Some((AskedAccount::Id(RecordId::Number(1)), AccountFinding::Missing));
+        let both = ExpectedCredential { account, ..expected };
+        assert_eq!(FoundCredentials::default().confirms(&both), None);
+        assert_eq!(with(key.clone()).confirms(&both), None);
+        assert_eq!(found(HashMap::new()).confirms(&both), Some(false));
+        let all = FoundCredentials { accounts: Some(Ok(HashMap::new())), ..with(key) };
+        assert_eq!(all.confirms(&both), Some(true));
+    }
+}

@@ -1,0 +1,77 @@
+//! Root fields without arguments that return the only record of a type: `shop: Shop!`.
+
+use trefoil_model::naming::names::snake_words;
+use trefoil_model::naming::operation_verbs::{NamedVerb, TypeNoun, read_operation_name};
+use trefoil_model::{Model, RecordType, RecordTypeId, Relation, RootField, RootType};
+
+use crate::binding::result_type::{declared_record, is_listed};
+use crate::builtin_operation::OperationVerb;
+
+/// True for `shop: Shop!` where nothing says that there are several shops, or that each caller has one.
+pub(super) fn is_only_record(
+    model: &Model,
+    root: &RootField,
+    record: RecordTypeId,
+    verb: OperationVerb,
+) -> bool {
+    let is_current_user = matches!(root.name.as_str(), "me" | "viewer" | "currentUser");
+    let could_be = verb == OperationVerb::Get && root.arguments.is_empty() && !is_current_user;
+    // `@resolver` is meant to the letter.
+    let is_clear = || root.resolver.is_some() || is_clearly_one(model, root, record);
+    could_be && !is_listed(model, record) && is_clear()
+}
+
+fn is_clearly_one(model: &Model, root: &RootField, record: RecordTypeId) -> bool {
+    let record_type = model.record(record);
+    let is_plain_name = TypeNoun::new(&record_type.name, |_| false).is_named(&snake_words(&root.name));
+    is_plain_name
+        && !belongs_to_caller(&root.name)
+        && !is_referred_to(model, record)
+        && !model.root_fields.iter().any(|other| is_of_several(model, root, other, record, record_type))
+}
+
+/// Things of which every user has one.
+const CALLER_NOUNS: [&str; 11] = [
+    "account", "basket", "cart", "customer", "member", "profile", "session", "user", "viewer", "wallet",
+    "wishlist",
+];
+
+fn belongs_to_caller(name: &str) -> bool {
+    snake_words(name).rsplit('_').next().is_some_and(|last| CALLER_NOUNS.contains(&last))
+}
+
+/// True if records refer or link to it: there is a choice.
+fn is_referred_to(model: &Model, record: RecordTypeId) -> bool {
+    let mut fields = model.records.iter().flat_map(|other| &other.fields);
+    fields.any(|field| field.kind.relation().map(Relation::target) == Some(record))
+}
+
+/// True if another root field tells that there are several: a query gets one, or one comes or goes.
+fn is_of_several(
+    model: &Model,
+    root: &RootField,
+    other: &RootField,
+    record: RecordTypeId,
+    record_type: &RecordType,
+) -> bool {
+    if other.root_kind == RootType::Query {
+        return other.name != root.name && declared_record(model, &other.ty) == Some(record);
+    }
+    let noun = TypeNoun::new(&record_type.name, |_| false);
+    read_operation_name(other.root_kind, &other.name).iter().any(|reading| {
+        let comes_or_goes = match reading.verb {
+            NamedVerb::Create | NamedVerb::Delete | NamedVerb::Created | NamedVerb::Deleted => true,
+            NamedVerb::List
+            | NamedVerb::Search
+            | NamedVerb::Get
+            | NamedVerb::Count
+            | NamedVerb::Exists
+            | NamedVerb::Update
+            | NamedVerb::Set
+            | NamedVerb::Save
+            | NamedVerb::Updated => false,
+        };
+        let is_declared = || reading.noun.is_empty() && declared_record(model, &other.ty) == Some(record);
+        comes_or_goes && (noun.is_named(&reading.noun) || is_declared())
+    })
+}

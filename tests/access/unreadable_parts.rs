@@ -1,0 +1,103 @@
+//! What is answered of parts that may not be read: a record after it was written, included types, members of an interface.
+
+use serde_json::{Value, json};
+use trefoil::Trefoil;
+use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
+
+use super::stage::write_application;
+use super::tokens;
+use crate::support::{Client, Server, postgres};
+
+const SCHEMA: &str = r#"
+enum Role { ADMIN }
+extend schema @allow(all: "role(ADMIN)")
+interface Thing { id: ID! title: String! }
+type User @account(login: "login") @allow(read: true) { id: ID! login: String! @unique notes: [Note!]! }
+type Note implements Thing @allow(read: "owner == me", create: "signedIn", update: "owner == me", updateTo: true) {
+  id: ID!
+  title: String!
+  text: String
+  owner: User!
+  secrets: [Secret!]!
+}
+type Secret implements Thing @allow(read: "role(ADMIN)") { id: ID! title: String! note: Note! }
+type Query { things: [Thing!]!  notes: [Note!]!  secrets: [Secret!]!  users: [User!]! }
+type Mutation {
+  createNote(title: String!, text: String, ownerId: ID!): Note
+  updateNote(id: ID!, ownerId: ID): Note
+}
+"#;
+
+#[test]
+fn what_may_not_be_read_is_told_apart_from_what_fails() {
+    let postgres = PostgresUrl::parse(&postgres::database()).expect("an address");
+    for database in [DatabaseLocation::Memory, DatabaseLocation::Postgres(postgres)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let seeds = [
+            ("users", json!([{ "login": "ann" }, { "login": "bob" }])),
+            ("notes", json!([{ "title": "one", "text": "first", "ownerId": 1 }])),
+            ("secrets", json!([{ "title": "secret", "noteId": 1 }])),
+        ];
+        let seeds = seeds.map(|(name, rows)| (name, rows.to_string()));
+        write_application(folder.path(), SCHEMA, &seeds).expect("written");
+        tokens::add_issuer(folder.path(), "login").expect("written");
+        let config = Config { database, ..Config::default() };
+        let server = Server::start(Trefoil::folder(folder.path()), config);
+        let [ann, bob] = ["ann", "bob"].map(|login| tokens::bearer(&json!({ "login": login })));
+        let admin = tokens::bearer(&json!({ "roles": ["ADMIN"] }));
+        let send = |credential: Option<&str>, method: &str, path: &str, body: &str| {
+            let headers = [("accept", "application/json"), ("content-type", "application/json")];
+            let own = credential.map(|credential| ("authorization", credential));
+            let headers: Vec<(&str, &str)> = headers.into_iter().chain(own).collect();
+            Client::of(&server).send(method, path, &headers, body.as_bytes())
+        };
+        let ask = |credential: Option<&str>, document: &str| -> Value {
+            send(credential, "POST", "/graphql", &json!({ "query": document }).to_string()).json()
+        };
+        // The data, and code and path of each error.
+        let outline = |answer: &Value| {
+            let errors = answer["errors"].as_array().into_iter().flatten();
+            let errors = errors.map(|error| json!([error["extensions"]["code"], error["path"]]));
+            json!([answer["data"], errors.collect::<Vec<_>>()])
+        };
+
+        // A written record that is out of sight: its id, and what is asked of it is refused.
+        let create = |directive: &str, selection: &str| {
+            let fields = "title: \"two\", text: \"second\", ownerId: 2";
+            let document = format!("mutation {directive} {{ note: createNote({fields}) {{ {selection} }} }}");
+            outline(&ask(Some(&ann), &document))
+        };
+        assert_eq!(create("", "__typename id"), json!([{ "note": { "__typename": "Note", "id": "2" } }, []]));
+        let hidden = json!([{ "note": { "id": "3", "text": null } }, [["FORBIDDEN", ["note", "text"]]]]);
+        assert_eq!(create("", "id text"), hidden);
+        let required = json!([{ "note": null }, [["FORBIDDEN", ["note", "title"]]]]);
+        assert_eq!(create("", "id title"), required);
+        // The write has not failed.
+        let atomic = json!([{ "note": { "id": "5", "text": null } }, [["FORBIDDEN", ["note", "text"]]]]);
+        assert_eq!(create("@atomic", "id text"), atomic);
+        let given = ask(Some(&ann), "mutation { updateNote(id: 1, ownerId: 2) { id text owner { login } } }");
+        let expected = json!([{ "updateNote": null },
+            [["FORBIDDEN", ["updateNote", "text"]], ["FORBIDDEN", ["updateNote", "owner"]]]]);
+        assert_eq!(outline(&given), expected, "{given}");
+        let all = ask(Some(&admin), "{ notes { id } }");
+        assert_eq!(all["data"]["notes"].as_array().map(Vec::len), Some(5), "{all}");
+
+        // Members of an interface that may never be read are not there.
+        let things = |credential: Option<&str>| outline(&ask(credential, "{ things { __typename id } }"));
+        let note = |id: i64| json!({ "__typename": "Note", "id": id.to_string() });
+        assert_eq!(things(Some(&bob)), json!([{ "things": (1..=5).map(note).collect::<Vec<_>>() }, []]));
+        assert_eq!(things(Some(&ann)), json!([{ "things": [] }, []]));
+        assert_eq!(things(Some(&admin))[0]["things"].as_array().map(Vec::len), Some(6));
+        assert_eq!(things(None)[1][0][0], "UNAUTHENTICATED");
+
+        // An included type that needs a credential.
+        let status = |credential: Option<&str>, path: &str| send(credential, "GET", path, "").status;
+        assert_eq!(status(None, "/users"), 200);
+        for path in ["/users?include=notes", "/users/1?include=notes", "/users?include=notes.secrets"] {
+            assert_eq!(status(None, path), 401, "{path}");
+        }
+        assert_eq!(status(Some(&bob), "/users?include=notes"), 200);
+        assert_eq!(status(Some(&bob), "/users?include=notes.secrets"), 403);
+        assert_eq!(status(Some(&admin), "/users?include=notes.secrets"), 200);
+    }
+}
