@@ -101,7 +101,7 @@ fn removed_and_replaced_files_stop_writes_and_readiness() {
     fs::copy(&aside, &file).expect("a copy");
     let wrong = ready_and_write(&process).expect("another file is there");
     assert!(wrong.iter().all(|told| told.contains("replaced")), "{wrong:?}");
-    assert!(process.log().contains("cannot use the database file trefoil.db"), "{}", process.log());
+    process.wait_for("cannot use the database file trefoil.db");
 
     fs::rename(&aside, &file).expect("both are there");
     assert_eq!(ready_and_write(&process), None, "the file that was opened is back");
