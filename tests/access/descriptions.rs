@@ -25,7 +25,7 @@ struct Described {
 
 #[test]
 fn schemas_are_described_as_far_as_they_are_open() {
-    seeds::run(&Trial { name: "access::descriptions", short: 60, long: 3_000 }, |seed| async move {
+    seeds::run(&Trial { name: "access::descriptions", short: 30, long: 3_000 }, |seed| async move {
         let mut chance = Chance::new(seed);
         let weight = if seed.is_multiple_of(2) { RuleWeight::Reading } else { RuleWeight::Writing };
         let shape = AccessShape::random(&mut chance, weight);

@@ -42,7 +42,7 @@ struct SeenChange {
 
 #[test]
 fn changes_reach_those_who_may_read_them() {
-    seeds::run(&Trial { name: "access::events", short: 30, long: 1_500 }, |seed| async move {
+    seeds::run(&Trial { name: "access::events", short: 15, long: 1_500 }, |seed| async move {
         let on = if seed.is_multiple_of(2) { On::Postgres } else { On::Sqlite };
         let mut chance = Chance::new(seed);
         let shape = AccessShape::random(&mut chance, RuleWeight::Reading);

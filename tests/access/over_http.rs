@@ -104,7 +104,7 @@ pub fn ask(client: &mut Client, path: &str, credential: Option<&str>, accept: &s
 
 #[test]
 fn rest_answers_are_those_of_the_actors_world() {
-    seeds::run(&Trial { name: "access::over_http", short: 16, long: 500 }, |seed| async move {
+    seeds::run(&Trial { name: "access::over_http", short: 8, long: 500 }, |seed| async move {
         let mut chance = Chance::new(seed);
         let shape = AccessShape::random(&mut chance, RuleWeight::Reading);
         let stock = AccessStock::random(&mut chance, &shape);

@@ -24,7 +24,7 @@ const REQUESTS: usize = 12;
 #[test]
 fn hidden_values_are_in_no_answer() {
     let shown = &AtomicUsize::new(0);
-    seeds::run(&Trial { name: "access::secrets", short: 40, long: 2_000 }, |seed| async move {
+    seeds::run(&Trial { name: "access::secrets", short: 20, long: 2_000 }, |seed| async move {
         let on = if seed.is_multiple_of(2) { On::Postgres } else { On::Sqlite };
         let mut chance = Chance::new(seed);
         let shape = AccessShape::random(&mut chance, RuleWeight::Writing);

@@ -26,7 +26,7 @@ struct WorldCase {
 
 #[test]
 fn answers_are_those_of_the_actors_world() {
-    seeds::run(&Trial { name: "access::world", short: 60, long: 3_000 }, |seed| async move {
+    seeds::run(&Trial { name: "access::world", short: 30, long: 3_000 }, |seed| async move {
         let mut chance = Chance::new(seed);
         let case = WorldCase::random(seed, &mut chance).await?;
         let actors = TestActor::eight(&mut chance, &case.shape, &case.stock);
@@ -40,7 +40,7 @@ fn answers_are_those_of_the_actors_world() {
 
 #[test]
 fn what_can_never_be_seen_is_refused_by_name() {
-    seeds::run(&Trial { name: "access::world", short: 60, long: 3_000 }, |seed| async move {
+    seeds::run(&Trial { name: "access::world", short: 30, long: 3_000 }, |seed| async move {
         let mut chance = Chance::new(seed);
         let case = WorldCase::random(seed, &mut chance).await?;
         for actor in TestActor::eight(&mut chance, &case.shape, &case.stock) {

@@ -18,7 +18,7 @@ const WRITES: usize = 30;
 
 #[test]
 fn writes_are_judged_as_the_interpreter_does() {
-    seeds::run(&Trial { name: "access::writes", short: 60, long: 3_000 }, |seed| async move {
+    seeds::run(&Trial { name: "access::writes", short: 30, long: 3_000 }, |seed| async move {
         let on = if seed.is_multiple_of(2) { On::Postgres } else { On::Sqlite };
         let mut chance = Chance::new(seed);
         let shape = AccessShape::random(&mut chance, RuleWeight::Writing);

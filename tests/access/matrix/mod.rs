@@ -29,7 +29,7 @@ use super::verdicts::{WriteVerdict, verdict};
 use crate::support::{Client, is_long, postgres};
 
 /// Of the acts that there are, the short form tries one in so many, others for each actor and form.
-const ONE_IN: usize = 23;
+const ONE_IN: usize = 43;
 
 /// How many cases there were, and what was expected of them.
 #[derive(Default)]
