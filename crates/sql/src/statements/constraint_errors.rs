@@ -16,7 +16,7 @@ use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write_parts::{WriteKind, WriteParts};
 
 /// What a query of a probe found.
-pub enum ProbeFinding {
+pub enum ConstraintFinding {
     Violation(Violation),
     /// More records than those that the actor sees refer to what is to be deleted.
     UnseenReferrers,
@@ -128,12 +128,12 @@ impl<'a> ConstraintProbe<'a> {
     }
 
     /// The error for these violations; `None` if there are none and there is no fallback.
-    pub fn into_error(self, found: Vec<ProbeFinding>) -> Option<Error> {
+    pub fn into_error(self, found: Vec<ConstraintFinding>) -> Option<Error> {
         let (mut violations, mut has_unseen) = (Vec::new(), false);
         for finding in found {
             match finding {
-                ProbeFinding::Violation(violation) => violations.push(violation),
-                ProbeFinding::UnseenReferrers => has_unseen = true,
+                ConstraintFinding::Violation(violation) => violations.push(violation),
+                ConstraintFinding::UnseenReferrers => has_unseen = true,
             }
         }
         if let Some(last) = violations.last_mut().filter(|_| has_unseen) {
@@ -147,7 +147,7 @@ impl<'a> ConstraintProbe<'a> {
 }
 
 impl ProbeQuery<'_> {
-    pub fn findings(&self, values: &[StoredValue]) -> Vec<ProbeFinding> {
+    pub fn findings(&self, values: &[StoredValue]) -> Vec<ConstraintFinding> {
         let count = || values.first().and_then(|value| value.as_cell().to_i64()).unwrap_or(0);
         let violations: Vec<Violation> = match &self.meaning {
             ProbeMeaning::ValueTaken(violation) => {
@@ -165,10 +165,10 @@ impl ProbeQuery<'_> {
                 (count > 0).then(|| still_referenced(count, referrer, target)).into_iter().collect()
             }
             ProbeMeaning::ReferencedUnseen => {
-                return (count() > 0).then_some(ProbeFinding::UnseenReferrers).into_iter().collect();
+                return (count() > 0).then_some(ConstraintFinding::UnseenReferrers).into_iter().collect();
             }
         };
-        violations.into_iter().map(ProbeFinding::Violation).collect()
+        violations.into_iter().map(ConstraintFinding::Violation).collect()
     }
 }
 
