@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use trefoil_model::{SourceFile, parse_schema};
+
 use super::blocks;
 
 /// The languages of each page's blocks that something runs: most of them here, `js` and `ts` in `e2e/`, a page's Rust as a
@@ -18,7 +20,7 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/graphql.md", &["graphql", "js", "json", "sh", "text"]),
     ("docs/operating.md", &["console"]),
     ("docs/operations.md", &["graphql", "graphqls", "json"]),
-    ("docs/pages.md", &["console", "html", "toml"]),
+    ("docs/pages.md", &["console", "graphqls", "html", "toml"]),
     ("docs/rest.md", &["console", "toml", "ts"]),
     ("docs/schema.md", &["graphqls"]),
     ("docs/security.md", &["console"]),
@@ -38,4 +40,13 @@ fn every_code_block_is_run_by_a_test() {
         unrun.extend(other.map(|block| format!("{page}:{}: {}", block.line, block.language)));
     }
     assert!(unrun.is_empty(), "nothing runs {unrun:?}");
+}
+
+#[test]
+fn schemas_on_the_page_of_pages_load() {
+    for block in blocks("docs/pages.md").into_iter().filter(|block| block.language == "graphqls") {
+        let file = SourceFile { name: "schema.graphqls".to_owned(), text: block.text };
+        let found = parse_schema(&[file], &[]).map(|(_, warnings)| warnings);
+        assert_eq!(found, Ok(Vec::new()), "docs/pages.md:{}", block.line);
+    }
 }

@@ -29,6 +29,7 @@ mod aggregate_wrapper;
 mod change_wrapper;
 mod list_wrapper;
 mod payload;
+mod record_title;
 
 // Values: parsing, validation, and their text in JSON and CSV.
 pub mod values;
@@ -58,6 +59,7 @@ pub use crate::field_kind::{
 pub use crate::filter_operator::{FilterOperator, TextMatch, TextPart};
 pub use crate::list_wrapper::{PageField, PagePart};
 pub use crate::payload::PayloadPart;
+pub use crate::record_title::{RecordTitle, TitlePart};
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
 pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
@@ -90,9 +92,6 @@ pub struct Model {
     pub access: Option<AccessModel>,
 }
 
-/// Names of title fields, best first.
-const TITLE_NAMES: [&str; 6] = ["title", "name", "label", "subject", "item", "email"];
-
 /// A type whose values are records with a key.
 #[derive(Debug)]
 pub struct RecordType {
@@ -102,6 +101,8 @@ pub struct RecordType {
     pub table: String,
     pub description: Option<String>,
     pub fields: Vec<Field>,
+    /// What a record is called where others refer to it.
+    pub title: RecordTitle,
     pub(crate) key: FieldId,
     pub(crate) key_form: KeyForm,
     /// The schema has no field for the key.
@@ -361,17 +362,6 @@ impl RecordType {
     /// The reference whose key a field shows that is not stored itself: `user` for `userId`.
     pub fn find_shown_reference(&self, name: &str) -> Option<FieldId> {
         self.find_input_field(name).filter(|id| self.field(*id).kind.is_reference())
-    }
-
-    /// The field that names a record where others refer to it: a text with one of [`TITLE_NAMES`], or else the first
-    /// text.
-    pub fn title_field(&self) -> Option<FieldId> {
-        let is_text = |field: &Field| {
-            matches!(field.kind.scalar(), Some(Scalar::String | Scalar::Email)) && field.is_stored()
-        };
-        let by_name =
-            TITLE_NAMES.iter().find_map(|name| self.find_field(name).filter(|id| is_text(self.field(*id))));
-        by_name.or_else(|| self.fields.iter().position(is_text).map(FieldId))
     }
 
     /// True if searches may use the full-text index: it has the texts of all records, also those that rules hide.

@@ -121,9 +121,10 @@ fn example_query(resources: &ServedResources) -> Option<String> {
                 && !root.arguments.iter().any(|argument| argument.ty.is_required()) =>
         {
             let record = model.record(builtin.record);
-            let title = record.title_field().filter(|id| resources.engine.shows_field(builtin.record, *id));
-            let title = title.map(|id| format!(" {}", record.field(id).name));
-            Some(format!("{{ {} {{ id{} }} }}", root.name, title.unwrap_or_default()))
+            let title = record.title.fields();
+            let title = title.filter(|id| resources.engine.shows_field(builtin.record, *id));
+            let title: String = title.map(|id| format!(" {}", record.field(id).name)).collect();
+            Some(format!("{{ {} {{ id{title} }} }}", root.name))
         }
         ResolverBinding::Builtin(_)
         | ResolverBinding::Abstract(_)

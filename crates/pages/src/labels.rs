@@ -1,8 +1,9 @@
-//! Names for people: of record types and fields, and which field is the title of a record.
+//! Names for people: of record types, fields and records.
 
 use trefoil_model::naming::names;
-use trefoil_model::{Field, FieldId, FieldRule, RecordId, RecordType, Scalar};
+use trefoil_model::{Field, FieldRule, RecordId, RecordTitle, RecordType, RecordTypeId, Scalar, StoredValue};
 
+use crate::detail::display::{ValueDisplay, title_text};
 use crate::template_data::ResourceView;
 
 /// The names of a record type.
@@ -11,12 +12,13 @@ pub struct ResourceLabels {
     pub resource: ResourceView,
     /// "order lines", within a sentence.
     pub plural_noun: String,
-    /// The field that names a record; without one, records are named by their id.
-    pub title_field: Option<FieldId>,
+    pub record: RecordTypeId,
+    /// What names a record, of what may be seen; without parts, records are named by their id.
+    pub title: RecordTitle,
 }
 
 impl ResourceLabels {
-    pub fn from_record(record: &RecordType) -> ResourceLabels {
+    pub fn from_record(id: RecordTypeId, record: &RecordType) -> ResourceLabels {
         let resource = ResourceView {
             label: names::display_label(&record.name),
             noun: noun_form(&names::display_label(&record.name)),
@@ -27,16 +29,17 @@ impl ResourceLabels {
         ResourceLabels {
             plural_noun: noun_form(&resource.plural),
             resource,
-            title_field: record.title_field(),
+            record: id,
+            title: record.title.clone(),
         }
     }
 
-    /// The name of a record: "Ada Lovelace", or "Order 7" if its title is empty or missing.
-    pub fn record_name(&self, id: &RecordId, title: Option<&str>) -> String {
-        match title.map(str::trim).filter(|title| !title.is_empty()) {
-            Some(title) => title.to_owned(),
-            None => format!("{} {id}", self.resource.label),
-        }
+    /// The name of a record, with the cells of the fields of its title: "Ada Lovelace", or "Order 7" if all are empty.
+    pub fn record_name(&self, display: ValueDisplay<'_>, id: &RecordId, cells: &[StoredValue]) -> String {
+        let record = display.model.record(self.record);
+        let values = self.title.fields().zip(cells);
+        let values = values.map(|(field, cell)| title_text(display, record.field(field), cell.as_cell()));
+        self.title.text(values).unwrap_or_else(|| format!("{} {id}", self.resource.label))
     }
 }
 

@@ -88,13 +88,12 @@ impl TypeParts {
         let is_shown =
             |record: RecordTypeId, field: &FieldId| view.is_none_or(|view| !view.hides_field(record, *field));
         let label = |record: RecordTypeId| {
-            let labels = ResourceLabels::from_record(model.record(record));
-            let title_field = labels.title_field.filter(|field| is_shown(record, field));
-            ResourceLabels { title_field, ..labels }
+            let labels = ResourceLabels::from_record(record, model.record(record));
+            ResourceLabels { title: labels.title.shown(|field| is_shown(record, &field)), ..labels }
         };
         let labels: Vec<ResourceLabels> = types().map(label).collect();
         let row_reading = |record: RecordTypeId| {
-            let title = labels[record.0].title_field;
+            let title = &labels[record.0].title;
             let columns =
                 record_reading::list_columns(model.record(record), title, |field| is_shown(record, field));
             RecordReading::new(model, &labels, record, &columns)

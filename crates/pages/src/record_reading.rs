@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use trefoil_engine::{ChildSelection, Listing, OwnedRow, PreparedSelection, Selection};
-use trefoil_model::{CellValue, Field, FieldId, Model, RecordId, RecordType, RecordTypeId};
+use trefoil_model::{CellValue, Field, FieldId, Model, RecordId, RecordTitle, RecordType, RecordTypeId};
 
 use trefoil_resources::collection::record_path;
 
-use crate::detail::display::{DisplaySize, display_cell, fit_text};
+use crate::detail::display::{DisplaySize, ValueDisplay, display_cell, fit_text};
 use crate::labels::{ResourceLabels, field_label, is_long_text};
 use crate::template_data::{DisplayValue, LabelledValue};
 
@@ -15,10 +15,9 @@ use crate::template_data::{DisplayValue, LabelledValue};
 #[derive(Debug)]
 pub struct RecordReading {
     pub record: RecordTypeId,
-    /// The id, then the title if the type has one, then the other columns.
+    /// The id, then the fields of the title, then the other columns.
     pub selection: Arc<PreparedSelection>,
     fields: Vec<(FieldId, CellSource)>,
-    has_title: bool,
 }
 
 /// The place of a field in a row.
@@ -37,9 +36,9 @@ impl RecordReading {
         record: RecordTypeId,
         displayed: &[FieldId],
     ) -> RecordReading {
-        let (owner, title) = (model.record(record), all_labels[record.0].title_field);
+        let owner = model.record(record);
         let mut columns = vec![owner.id_field()];
-        columns.extend(title);
+        columns.extend(all_labels[record.0].title.fields());
         let (mut fields, mut children) = (Vec::new(), Vec::new());
         for field in displayed {
             let column = columns.iter().position(|known| known == field).unwrap_or_else(|| {
@@ -57,7 +56,7 @@ impl RecordReading {
             fields.push((*field, source));
         }
         let selection = PreparedSelection::new(Selection::new(columns, children));
-        RecordReading { record, selection, fields, has_title: title.is_some() }
+        RecordReading { record, selection, fields }
     }
 
     /// The same with the version after the columns.
@@ -71,30 +70,35 @@ impl RecordReading {
     }
 
     /// Id and name of the record in a row.
-    pub fn record_name(&self, all_labels: &[ResourceLabels], row: &OwnedRow) -> (RecordId, String) {
-        record_name(&all_labels[self.record.0], row, self.has_title)
+    pub fn record_name(
+        &self,
+        display: ValueDisplay<'_>,
+        all_labels: &[ResourceLabels],
+        row: &OwnedRow,
+    ) -> (RecordId, String) {
+        record_name(display, &all_labels[self.record.0], row)
     }
 
     /// The fields of a row, without the hidden one.
     pub fn display_values(
         &self,
-        model: &Model,
+        display: ValueDisplay<'_>,
         all_labels: &[ResourceLabels],
         row: &OwnedRow,
         hidden: Option<FieldId>,
         size: DisplaySize,
     ) -> Vec<DisplayValue> {
-        let owner = model.record(self.record);
+        let owner = display.model.record(self.record);
         let fields = self.fields.iter().filter(|(field, _)| Some(*field) != hidden);
         fields
             .map(|(field, source)| match source {
                 CellSource::Column(column) => {
-                    display_cell(model, owner.field(*field), row.cells[*column].as_cell(), size)
+                    display_cell(display, owner.field(*field), row.cells[*column].as_cell(), size)
                 }
                 CellSource::Reference(column, child) => {
                     let found = row.children[*child].first();
                     display_reference(
-                        all_labels,
+                        (display, all_labels),
                         owner.field(*field),
                         row.cells[*column].as_cell(),
                         found,
@@ -107,44 +111,33 @@ impl RecordReading {
 
     pub fn labelled_values(
         &self,
-        model: &Model,
+        display: ValueDisplay<'_>,
         all_labels: &[ResourceLabels],
         row: &OwnedRow,
     ) -> Vec<LabelledValue> {
-        let owner = model.record(self.record);
+        let owner = display.model.record(self.record);
         let field_labels = self.fields.iter().map(|(field, _)| field_label(owner.field(*field)));
-        let values = self.display_values(model, all_labels, row, None, DisplaySize::Full);
+        let values = self.display_values(display, all_labels, row, None, DisplaySize::Full);
         field_labels.zip(values).map(|(label, value)| LabelledValue { label, value }).collect()
     }
 }
 
 /// Selects the id and the title, for records of which only the name is shown.
 pub fn name_selection(model: &Model, all_labels: &[ResourceLabels], record: RecordTypeId) -> Selection {
-    let columns = std::iter::once(model.record(record).id_field()).chain(all_labels[record.0].title_field);
+    let columns = std::iter::once(model.record(record).id_field()).chain(all_labels[record.0].title.fields());
     Selection::new(columns.collect(), Vec::new())
 }
 
-/// Id and name in a row that begins with id and title.
-pub fn record_name(labels: &ResourceLabels, row: &OwnedRow, has_title: bool) -> (RecordId, String) {
+/// Id and name in a row that begins with the id and the fields of the title.
+pub fn record_name(display: ValueDisplay<'_>, labels: &ResourceLabels, row: &OwnedRow) -> (RecordId, String) {
     let id = row_id(row);
-    let title = match row.cells.get(1).map(|cell| cell.as_cell()) {
-        Some(CellValue::Text(text)) if has_title => Some(text),
-        Some(
-            CellValue::Text(_)
-            | CellValue::Null
-            | CellValue::Int(_)
-            | CellValue::Real(_)
-            | CellValue::Unreadable,
-        )
-        | None => None,
-    };
-    let name = labels.record_name(&id, title);
+    let name = labels.record_name(display, &id, row.cells.get(1..).unwrap_or_default());
     (id, name)
 }
 
 /// A link to the record that a reference points to, or its id if another program has removed the record.
 fn display_reference(
-    all_labels: &[ResourceLabels],
+    (display, all_labels): (ValueDisplay<'_>, &[ResourceLabels]),
     field: &Field,
     cell: CellValue<'_>,
     found: Option<&OwnedRow>,
@@ -153,7 +146,7 @@ fn display_reference(
     match (field.kind.reference(), found, RecordId::from_cell(cell)) {
         (Some(reference), Some(row), _) => {
             let labels = &all_labels[reference.target.0];
-            let (id, text) = record_name(labels, row, labels.title_field.is_some());
+            let (id, text) = record_name(display, labels, row);
             let (text, is_cut) = fit_text(&text, size);
             let text = if is_cut { format!("{text}…") } else { text };
             DisplayValue::Record { href: record_path(&labels.resource.path, &id), text }
@@ -166,7 +159,7 @@ fn display_reference(
 /// The columns of a list besides the title: at most six, short ones first. Values stored as JSON do not fit into a table.
 pub fn list_columns(
     record: &RecordType,
-    title: Option<FieldId>,
+    title: &RecordTitle,
     is_shown: impl Fn(&FieldId) -> bool,
 ) -> Vec<FieldId> {
     const MAX_COLUMNS: usize = 6;
@@ -175,7 +168,7 @@ pub fn list_columns(
         field.is_stored()
             && field.kind.is_comparable()
             && !field.kind.is_id()
-            && Some(*id) != title
+            && !title.has_field(*id)
             && is_shown(id)
     });
     let (long, short): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_long_text(field));

@@ -56,11 +56,13 @@ impl<'w> ShownWorld<'w> {
         self.judge.field_verdict(of, at, Deed::Read) != Verdict::No
     }
 
-    /// The first text names a record.
+    /// What an account signs in with names it, else the first required text.
     fn title_field(&self, of: usize) -> Option<usize> {
-        let is_text =
-            |field: &ShapeField| matches!(field.content, Content::Login | Content::Value(Kind::Text));
-        self.fields(of).iter().position(is_text).filter(|at| self.is_shown(of, *at))
+        let is_login = |field: &ShapeField| field.content == Content::Login;
+        let is_text = |field: &ShapeField| field.content == Content::Value(Kind::Text) && field.required;
+        let login = self.fields(of).iter().position(is_login);
+        let title = login.or_else(|| self.fields(of).iter().position(is_text));
+        title.filter(|at| self.is_shown(of, *at))
     }
 
     pub fn title(&self, of: usize, id: i64) -> String {

@@ -79,7 +79,9 @@ fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
 
 /// The list with a condition and an order, if its operation takes both.
 fn filtered_list(engine: &Engine, record: RecordTypeId, selection: &str) -> Option<String> {
-    let title = engine.model().record(record).title_field().filter(|id| engine.shows_field(record, *id))?;
+    let owner = engine.model().record(record);
+    let mut titles = owner.title.fields().filter(|id| engine.shows_field(record, *id));
+    let title = titles.find(|id| owner.field(*id).kind.is_text())?;
     let (operator, operand) = (FilterOperator::CONTAINS, Value::String("a".to_owned()));
     let condition = Condition::Compare(FieldComparison { path: title.into(), operator, operand });
     let sort_keys = vec![SortKey::by_field(title, true)];

@@ -16,6 +16,7 @@ pub(crate) mod generate;
 
 // Types and root fields.
 pub(crate) mod record_keys;
+pub(crate) mod record_titles;
 pub(crate) mod record_types;
 pub(crate) mod relations;
 pub(crate) mod root_fields;

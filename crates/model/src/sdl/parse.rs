@@ -14,8 +14,8 @@ use crate::sdl::directives::{self, foreign_directives};
 use crate::sdl::record_types::PartialModel;
 use crate::sdl::resource_paths::ReservedPath;
 use crate::sdl::{
-    default_values, generate, graphql_errors, implied_types, merge_extensions, record_types, relations,
-    root_fields, schema_checks, syntax_errors,
+    default_values, generate, graphql_errors, implied_types, merge_extensions, record_titles, record_types,
+    relations, root_fields, schema_checks, syntax_errors,
 };
 use crate::{Model, RecordType, RootField, SourceFile};
 
@@ -107,6 +107,7 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     relations::resolve_relations(&mut partial_model, &schema, &mut log);
     let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);
     schema_checks::check_schema(&mut partial_model, &schema, &redeclared, reserved, &mut log);
+    record_titles::read_titles(&mut partial_model, &schema, &redeclared, &mut log);
     default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
     let mut access = access::read_access(&schema, &partial_model, &root_fields, &mut log);
     access::read_actor_fields(&schema, &mut partial_model, &redeclared, access.as_mut(), &mut log);

@@ -18,8 +18,8 @@ use crate::sdl::record_keys::{DeclaredKey, declared_keys, hidden_key, is_embedde
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
-    EmbeddedType, EnumType, Field, FieldDisplay, FieldId, FieldKind, KeyForm, ListItem, OnDelete, RecordType,
-    RecordTypeId, Reference, Relation, Scalar, ValueSource, ValueType,
+    EmbeddedType, EnumType, Field, FieldDisplay, FieldId, FieldKind, KeyForm, ListItem, OnDelete,
+    RecordTitle, RecordType, RecordTypeId, Reference, Relation, Scalar, ValueSource, ValueType,
 };
 
 /// The part of the model that has been read so far.
@@ -208,6 +208,7 @@ impl<'a> RecordTypeReader<'a> {
             table: names::table_name(&ty.name),
             description: ty.description.as_ref().map(|text| text.to_string()),
             fields,
+            title: RecordTitle::default(),
             key: FieldId(key_position),
             key_form: key.form,
             is_key_hidden: key.field.is_none(),

@@ -23,6 +23,7 @@ use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
 
 use crate::Pages;
 use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
+use crate::detail::display::ValueDisplay;
 use crate::examples::page::PageSubject;
 use crate::flash::{self, FlashKind};
 use crate::form::keys;
@@ -103,7 +104,9 @@ impl Pages {
             read_snapshot(engine, vec![operation], TEXT_PREVIEW_BYTES).await.map_err(write_problem)?;
         let row =
             found.iter().flat_map(|found| &found.rows).next().ok_or_else(|| request.not_found(record, id))?;
-        let (_, title) = self.row_title(record, row).ok_or_else(|| request.not_found(record, id))?;
+        let (_, title) = self
+            .row_title(ValueDisplay::of(engine), record, row)
+            .ok_or_else(|| request.not_found(record, id))?;
         engine.require_allowed(AccessAction::Delete, record, id).await.map_err(write_problem)?;
         let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64()).unwrap_or(IMPOSSIBLE_VERSION);
         let affected = deletion_effects(engine, record, id).await.map_err(write_problem)?;

@@ -1,5 +1,8 @@
 //! Cell values formatted for people: times in words, addresses as links, JSON indented.
 
+use std::borrow::Cow;
+
+use trefoil_engine::Engine;
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
 use trefoil_model::values::json_text;
@@ -24,14 +27,31 @@ pub const BRIEF_LENGTH: usize = 80;
 /// Values nested deeper than this are shown as JSON: types may be recursive, and the nesting of templates is limited.
 const MAX_DEPTH: usize = 16;
 
+/// What values are formatted with.
+#[derive(Clone, Copy)]
+pub struct ValueDisplay<'m> {
+    pub model: &'m Model,
+}
+
+impl<'m> ValueDisplay<'m> {
+    pub fn of(engine: &'m Engine) -> ValueDisplay<'m> {
+        ValueDisplay { model: engine.model() }
+    }
+}
+
 /// The value of a field. A value that another program wrote and the field cannot hold is shown as nothing.
-pub fn display_cell(model: &Model, field: &Field, cell: CellValue<'_>, size: DisplaySize) -> DisplayValue {
+pub fn display_cell(
+    display: ValueDisplay<'_>,
+    field: &Field,
+    cell: CellValue<'_>,
+    size: DisplaySize,
+) -> DisplayValue {
     let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
     let Some(value_type) = field.kind.value_type() else { return DisplayValue::Nothing };
     match (value_type, cell) {
         (ValueType::Scalar(Scalar::String), CellValue::Text(text)) if is_email => display_email(text, size),
         (value_type, cell) => match typed_value(value_type, cell) {
-            Some(value) => display_json(model, value_type, &value, size, 0),
+            Some(value) => display_json(display, value_type, &value, size, 0),
             None => DisplayValue::Nothing,
         },
     }
@@ -48,12 +68,34 @@ pub fn typed_value(value_type: &ValueType, cell: CellValue<'_>) -> Option<Value>
 }
 
 /// A value that [`typed_value`] found.
-pub fn display_typed(model: &Model, value_type: &ValueType, value: &Value) -> DisplayValue {
-    display_json(model, value_type, value, DisplaySize::Brief, 0)
+pub fn display_typed(display: ValueDisplay<'_>, value_type: &ValueType, value: &Value) -> DisplayValue {
+    display_json(display, value_type, value, DisplaySize::Brief, 0)
+}
+
+/// The value in a title; `None` for one that is missing or has parts.
+pub fn title_text<'c>(display: ValueDisplay<'_>, field: &Field, cell: CellValue<'c>) -> Option<Cow<'c, str>> {
+    if let (true, CellValue::Text(text)) = (field.kind.is_text(), cell) {
+        return Some(Cow::Borrowed(text));
+    }
+    let text = match display_cell(display, field, cell, DisplaySize::Brief) {
+        DisplayValue::Boolean { yes } => if yes { "Yes" } else { "No" }.to_owned(),
+        DisplayValue::Text { text, .. }
+        | DisplayValue::Number { text }
+        | DisplayValue::Choice { text, .. }
+        | DisplayValue::Time { text, .. }
+        | DisplayValue::Address { text, .. }
+        | DisplayValue::Code { text } => text,
+        DisplayValue::Nothing
+        | DisplayValue::Record { .. }
+        | DisplayValue::Json { .. }
+        | DisplayValue::List { .. }
+        | DisplayValue::Object { .. } => return None,
+    };
+    Some(Cow::Owned(text))
 }
 
 fn display_json(
-    model: &Model,
+    display: ValueDisplay<'_>,
     value_type: &ValueType,
     value: &Value,
     size: DisplaySize,
@@ -66,11 +108,11 @@ fn display_json(
             DisplayValue::Json { text: pretty_json(value) }
         }
         (ValueType::Scalar(scalar), value) => display_scalar(*scalar, value, size),
-        (ValueType::Enum(name), Value::String(text)) => display_enum(model, name, text),
+        (ValueType::Enum(name), Value::String(text)) => display_enum(display.model, name, text),
         (ValueType::Key(_), Value::String(text)) => DisplayValue::Code { text: text.clone() },
         (ValueType::Key(_), Value::Int(number)) => DisplayValue::Code { text: number.to_string() },
-        (ValueType::List(item), Value::List(items)) => display_list(model, item, items, size, depth),
-        (ValueType::Embedded(name), Value::Object(_)) => display_embedded(model, name, value, size, depth),
+        (ValueType::List(item), Value::List(items)) => display_list(display, item, items, size, depth),
+        (ValueType::Embedded(name), Value::Object(_)) => display_embedded(display, name, value, size, depth),
         (ValueType::Key(_) | ValueType::Enum(_) | ValueType::Embedded(_) | ValueType::List(_), _) => {
             DisplayValue::Nothing
         }
@@ -153,28 +195,28 @@ fn display_enum(model: &Model, name: &str, text: &str) -> DisplayValue {
 }
 
 fn display_list(
-    model: &Model,
+    display: ValueDisplay<'_>,
     item: &ListItem,
     items: &[Value],
     size: DisplaySize,
     depth: usize,
 ) -> DisplayValue {
-    let items = items.iter().map(|value| display_json(model, &item.value_type, value, size, depth + 1));
+    let items = items.iter().map(|value| display_json(display, &item.value_type, value, size, depth + 1));
     DisplayValue::List { items: items.collect() }
 }
 
 fn display_embedded(
-    model: &Model,
+    display: ValueDisplay<'_>,
     name: &str,
     object: &Value,
     size: DisplaySize,
     depth: usize,
 ) -> DisplayValue {
-    let fields = model.embedded.get(name).map_or(&[][..], |known| &known.fields);
+    let fields = display.model.embedded.get(name).map_or(&[][..], |known| &known.fields);
     let fields = fields.iter().map(|field| {
         let value = object.get(&field.name).unwrap_or(&Value::Null);
         let value = match field.kind.value_type() {
-            Some(value_type) => display_json(model, value_type, value, size, depth + 1),
+            Some(value_type) => display_json(display, value_type, value, size, depth + 1),
             None => DisplayValue::Nothing,
         };
         LabelledValue { label: names::display_label(&field.name), value }

@@ -14,6 +14,7 @@ use trefoil_resources::list_query::query_problem;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
+use crate::detail::display::ValueDisplay;
 use crate::detail::layout::{DetailLayout, RelatedList};
 use crate::examples::page::PageSubject;
 use crate::labels::ResourceLabels;
@@ -59,7 +60,8 @@ impl Pages {
         let (own, parent) = (found.remove(0), found.remove(0));
         let labels = self.labels_of(parent_type);
         let row = parent.rows.first().ok_or_else(|| request.not_found(parent_type, parent_id))?;
-        let (_, label) = record_name(labels, row, labels.title_field.is_some());
+        let display = ValueDisplay::of(&request.resources.engine);
+        let (_, label) = record_name(display, labels, row);
         let href = record_path(&labels.resource.path, parent_id);
         let list = format!("{href}/{}", nested.segment);
         let crumbs = vec![
@@ -96,10 +98,10 @@ impl Pages {
         related_rows: &[FoundRows],
         crumbs: Vec<PageLink>,
     ) -> Result<Response, Problem> {
-        let (layout, model) = (&self.detail_layouts[record.0], request.resources.engine.model());
+        let (layout, display) = (&self.detail_layouts[record.0], ValueDisplay::of(&request.resources.engine));
         let row = record_rows.rows.first().ok_or_else(|| request.not_found(record, id))?;
         let resource = self.labels_of(record).resource.clone();
-        let (_, title) = layout.reading.record_name(&self.labels, row);
+        let (_, title) = layout.reading.record_name(display, &self.labels, row);
         let version = row.cells[layout.reading.selection.columns.len()].as_cell().to_i64();
         let engine = &request.resources.engine;
         let allowed = async |action| engine.allowed_records(action, record, || vec![id.clone()]).await;
@@ -108,7 +110,7 @@ impl Pages {
         let detail = DetailView {
             edit: is_editable.then(|| format!("{}/edit", record_path(&resource.path, id))),
             delete: is_deletable.then(|| format!("{}/delete", record_path(&resource.path, id))),
-            fields: layout.reading.labelled_values(model, &self.labels, row),
+            fields: layout.reading.labelled_values(display, &self.labels, row),
             related: self.related_views(request, layout, id, related_rows).await?,
             version: version.unwrap_or_default(),
             title: title.clone(),

@@ -101,9 +101,9 @@ impl ExampleBuilder<'_> {
     /// Selects the stored fields, and id and title of referenced records.
     fn selection_text(&self, record: RecordTypeId) -> String {
         let related = |target: RecordTypeId| {
-            let title = self.pages.labels_of(target).title_field;
-            let title = title.map(|title| self.model().record(target).field(title).name.as_str());
             let record = self.model().record(target);
+            let title = &self.pages.labels_of(target).title;
+            let title = title.fields().map(|field| record.field(field).name.as_str());
             let words: Vec<&str> = record.key_in_schema().into_iter().chain(title).collect();
             (!words.is_empty()).then(|| words.join(" "))
         };

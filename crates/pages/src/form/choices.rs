@@ -4,17 +4,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use trefoil_engine::{
-    Condition, ListSearch, ListSlice, Listing, Operation, OwnedRow, PlanLimits, PreparedSelection, Selection,
+    Condition, ListSearch, ListSlice, Listing, Operation, OwnedRow, PlanLimits, PreparedSelection,
     list_window,
 };
 use trefoil_model::error::Result;
-use trefoil_model::{
-    CellValue, Field, FieldId, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
-};
+use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, RecordTypeId, Value};
 use trefoil_resources::ServedResources;
 use trefoil_resources::forms::form_input::FormInput;
 
 use crate::Pages;
+use crate::detail::display::ValueDisplay;
+use crate::record_reading::name_selection;
 use crate::snapshot_reads::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
 
 /// Records listed by a control; others are found by searching.
@@ -62,7 +62,7 @@ impl Pages {
         record: RecordTypeId,
         inputs: &[&FormInput],
     ) -> Result<Vec<ReferenceChoices>> {
-        let model = resources.engine.model();
+        let (model, display) = (resources.engine.model(), ValueDisplay::of(&resources.engine));
         let fields = model.record(record).fields.iter().enumerate();
         let is_shown = |id: &FieldId| inputs.iter().any(|input| !input.hidden_fields.contains(id));
         let fields = fields
@@ -97,7 +97,9 @@ impl Pages {
                 let text = if position.is_some() { text } else { "" };
                 let chosen = chosen_ids(model.record(target), input, id, text.trim());
                 let first = &found[position.unwrap_or_default()];
-                choices.insert(id, self.offered_records(target, first, (&by_id, &chosen), text.to_owned()));
+                let found = (&by_id, chosen.as_slice());
+                let offered = self.offered_records(display, target, first, found, text.to_owned());
+                choices.insert(id, offered);
             }
         }
         Ok(choices)
@@ -128,15 +130,14 @@ impl Pages {
         Operation::List { record: target, listing, selection: self.title_selection(model, target) }
     }
 
-    /// Selects the id and the title, if the type has one.
+    /// Selects the id and the title.
     pub fn title_selection(&self, model: &Model, record: RecordTypeId) -> Arc<PreparedSelection> {
-        let id = model.record(record).id_field();
-        let columns = std::iter::once(id).chain(self.labels_of(record).title_field).collect();
-        PreparedSelection::new(Selection::new(columns, Vec::new()))
+        PreparedSelection::new(name_selection(model, &self.labels, record))
     }
 
     fn offered_records(
         &self,
+        display: ValueDisplay<'_>,
         target: RecordTypeId,
         first: &FoundRows,
         (by_id, chosen): (&FoundRows, &[RecordId]),
@@ -145,8 +146,9 @@ impl Pages {
         let has_more = first.rows.len() > MAX_OPTIONS;
         let found_count = first.rows.len().min(MAX_OPTIONS);
         let mut options: Vec<(RecordId, String)> = Vec::new();
-        let listed = first.rows.iter().take(MAX_OPTIONS).filter_map(|row| self.row_title(target, row));
-        let others = by_id.rows.iter().filter_map(|row| self.row_title(target, row));
+        let listed =
+            first.rows.iter().take(MAX_OPTIONS).filter_map(|row| self.row_title(display, target, row));
+        let others = by_id.rows.iter().filter_map(|row| self.row_title(display, target, row));
         let chosen: HashSet<&RecordId> = chosen.iter().collect();
         let mut known = HashSet::new();
         for (id, title) in listed.chain(others.filter(|(id, _)| chosen.contains(id))) {
@@ -169,11 +171,14 @@ impl Pages {
     }
 
     /// Id and name in a row of [`Pages::title_selection`].
-    pub fn row_title(&self, record: RecordTypeId, row: &OwnedRow) -> Option<(RecordId, String)> {
+    pub fn row_title(
+        &self,
+        display: ValueDisplay<'_>,
+        record: RecordTypeId,
+        row: &OwnedRow,
+    ) -> Option<(RecordId, String)> {
         let id = RecordId::from_cell(row.cells.first()?.as_cell())?;
-        let title = row.cells.get(1).map_or(CellValue::Null, StoredValue::as_cell);
-        let title = if let CellValue::Text(text) = title { Some(text) } else { None };
-        let name = cut_title(&self.labels_of(record).record_name(&id, title));
+        let name = cut_title(&self.labels_of(record).record_name(display, &id, row.cells.get(1..)?));
         Some((id, name))
     }
 }

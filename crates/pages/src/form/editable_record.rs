@@ -10,7 +10,7 @@ use trefoil_engine::{
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{
-    CellValue, FieldId, FieldKind, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
+    CellValue, FieldId, FieldKind, Model, RecordId, RecordTitle, RecordType, RecordTypeId, StoredValue, Value,
 };
 use trefoil_resources::collection::NestedCollection;
 use trefoil_resources::field_values::FieldValues;
@@ -21,6 +21,7 @@ use trefoil_resources::forms::typed_values::ControlReader;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
+use crate::detail::display::ValueDisplay;
 use crate::form::closed_fields::{closed_fields, is_list_open};
 use crate::form::value_texts::value_node;
 use crate::snapshot_reads::{FoundRows, read_snapshot};
@@ -65,12 +66,11 @@ struct EditLayout {
     record: RecordTypeId,
     columns: Vec<FieldId>,
     links: Vec<FieldId>,
-    title: Option<FieldId>,
     selection: Arc<PreparedSelection>,
 }
 
 impl EditLayout {
-    fn new(model: &Model, record: RecordTypeId, title: Option<FieldId>) -> Result<EditLayout> {
+    fn new(model: &Model, record: RecordTypeId, title: &RecordTitle) -> Result<EditLayout> {
         let owner = model.record(record);
         let writable = || owner.fields.iter().enumerate().filter(|(_, field)| field.is_writable());
         let columns: Vec<FieldId> =
@@ -79,9 +79,9 @@ impl EditLayout {
         let links: Vec<ChildSelection> =
             links.map(|(i, _)| link_child(model, owner, FieldId(i))).collect::<Result<_>>()?;
         let link_fields = links.iter().map(|child| child.field).collect();
-        let selected = std::iter::once(owner.id_field()).chain(columns.iter().copied()).chain(title);
+        let selected = std::iter::once(owner.id_field()).chain(columns.iter().copied()).chain(title.fields());
         let selection = PreparedSelection::new(Selection::new(selected.collect(), links).with_version());
-        Ok(EditLayout { record, columns, links: link_fields, title, selection })
+        Ok(EditLayout { record, columns, links: link_fields, selection })
     }
 
     fn list_operation(&self, conditions: Vec<Condition>) -> Operation {
@@ -100,13 +100,13 @@ impl Pages {
         read_rows: ReadRows<'_>,
     ) -> Result<Option<EditableRecord>> {
         let (model, record) = (request.resources.engine.model(), request.collection.record);
-        let layout = EditLayout::new(model, record, self.labels_of(record).title_field)?;
+        let layout = EditLayout::new(model, record, &self.labels_of(record).title)?;
         let selection = layout.selection.clone();
         let mut operations = vec![Operation::Get { record, id: id.clone(), selection }];
         let mut lists = Vec::new();
         let engine = &request.resources.engine;
         for list in edited_lists(model, request.record()).filter(|list| is_list_open(engine, record, list)) {
-            let layout = EditLayout::new(model, list.record, self.labels_of(list.record).title_field)?;
+            let layout = EditLayout::new(model, list.record, &self.labels_of(list.record).title)?;
             let belongs = list.condition(record, id);
             operations.push(layout.list_operation(vec![belongs.clone()]));
             if let ReadRows::Named(input) = read_rows {
@@ -154,12 +154,10 @@ impl Pages {
         for (field, rows) in links.filter(|(_, rows)| rows.len() <= MAX_LINKS) {
             values.push((*field, Value::List(linked_ids(rows).collect())));
         }
-        let title = layout.title.and_then(|_| row.cells.get(layout.columns.len() + 1));
-        let title = title.map_or(CellValue::Null, StoredValue::as_cell);
-        let title = if let CellValue::Text(text) = title { Some(text) } else { None };
+        let title_cells = row.cells.get(layout.columns.len() + 1..).unwrap_or_default();
         let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64());
         let version = version.ok_or_else(|| Error::internal("a record without a version"))?;
-        let title = self.labels_of(layout.record).record_name(&id, title);
+        let title = self.labels_of(layout.record).record_name(ValueDisplay::of(engine), &id, title_cells);
         let closed = closed_fields(engine, AccessAction::Update, layout.record);
         Ok((id, EditableRecord { version, title, values, closed, lists: Vec::new() }))
     }

@@ -11,6 +11,7 @@ use trefoil_model::{
 use trefoil_resources::ServedResources;
 use trefoil_resources::list_query::{LIST_PARAMS, ListQuery};
 
+use crate::detail::display::ValueDisplay;
 use crate::record_reading::record_name;
 use crate::snapshot_reads::FoundRows;
 use crate::template_data::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
@@ -88,8 +89,9 @@ impl ListFilters<'_> {
         found: &[FoundRows],
     ) -> SearchView {
         let targets = self.reference_targets(resources);
+        let display = ValueDisplay::of(&resources.engine);
         let mut choices =
-            targets.iter().zip(found).map(|(record, found)| record_choices(pages, *record, found));
+            targets.iter().zip(found).map(|(record, found)| record_choices(display, pages, *record, found));
         let mut filters = Vec::new();
         for (id, field) in self.filterable_fields(resources) {
             let options = if field.kind.is_reference() {
@@ -308,13 +310,18 @@ fn kind_choices(resources: &ServedResources, kind: &FieldKind) -> Option<Vec<Cho
 }
 
 /// The options of a reference; `None` if there are too many.
-fn record_choices(pages: &Pages, record: RecordTypeId, found: &FoundRows) -> Option<Vec<ChoiceOption>> {
+fn record_choices(
+    display: ValueDisplay<'_>,
+    pages: &Pages,
+    record: RecordTypeId,
+    found: &FoundRows,
+) -> Option<Vec<ChoiceOption>> {
     if matches!(found.outcome, Outcome::Listed { has_more: true, .. }) {
         return None;
     }
     let labels = pages.labels_of(record);
     let choices = found.rows.iter().map(|row| {
-        let (id, name) = record_name(labels, row, labels.title_field.is_some());
+        let (id, name) = record_name(display, labels, row);
         new_choice(&id.to_string(), &name)
     });
     Some(std::iter::once(any_choice()).chain(choices).collect())

@@ -9,6 +9,9 @@ pub(crate) mod page;
 // The search form above the table.
 pub(crate) mod filters;
 
+// What it is sorted by.
+pub(crate) mod order;
+
 // Rows and columns, also used by detail pages.
 pub(crate) mod table;
 

@@ -13,6 +13,7 @@ use trefoil_resources::collection::{NestedCollection, NestedRelation, record_pat
 use trefoil_resources::list_query::query_url;
 use trefoil_resources::request::ResourceRequest;
 
+use crate::detail::display::ValueDisplay;
 use crate::examples::page::PageSubject;
 use crate::list::downloads::{PageCoverage, download_links};
 use crate::list::filters::ListFilters;
@@ -157,18 +158,17 @@ impl ListPage<'_> {
 
     fn parent_link(&self, parent_row: &OwnedRow) -> PageLink {
         let labels = self.pages.labels_of(self.request.collection.record);
-        let (id, label) = record_name(labels, parent_row, labels.title_field.is_some());
+        let (id, label) = record_name(ValueDisplay::of(&self.request.resources.engine), labels, parent_row);
         PageLink { label, href: record_path(&labels.resource.path, &id) }
     }
 
     fn table_view(&self, rows: Vec<TableRow>) -> TableView {
         let (pages, resources, record) = (self.pages, self.request.resources, self.target.record);
         let (query, labels) = (self.filters.query, pages.labels_of(record));
-        let nouns = (labels.resource.noun.as_str(), labels.plural_noun.as_str());
         let is_live = !resources.collection(record).subscribed_changes.is_empty();
         let (shown, total) = (self.rows.rows.len(), self.rows.total);
         TableView {
-            caption: table_caption(resources.engine.model(), record, nouns, query, shown, total),
+            caption: table_caption(resources.engine.model(), (labels, &pages.labels), query, shown, total),
             columns: pages.column_views(resources, &self.table_columns(), Some(query)),
             rows,
             live: is_live.then(|| format!("{}?fields=id", labels.resource.path)),

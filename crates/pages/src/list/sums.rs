@@ -3,7 +3,7 @@
 use trefoil_engine::{AggregateQuery, Engine, GroupMeasure, Listing, MeasureFunction, Operation, OwnedRow};
 use trefoil_model::{FieldId, RecordTypeId};
 
-use crate::detail::display::{display_typed, typed_value};
+use crate::detail::display::{ValueDisplay, display_typed, typed_value};
 use crate::labels::field_label;
 use crate::summary::choices::measure_label;
 use crate::template_data::{DisplayValue, LabelledValue};
@@ -34,7 +34,9 @@ pub fn sum_values(
         let value = typed_value(&value_type, cell.as_cell());
         LabelledValue {
             label: if is_part { format!("{label}, all pages") } else { label },
-            value: value.map_or(DisplayValue::Nothing, |value| display_typed(model, &value_type, &value)),
+            value: value.map_or(DisplayValue::Nothing, |value| {
+                display_typed(ValueDisplay::of(engine), &value_type, &value)
+            }),
         }
     });
     sums.collect()

@@ -3,17 +3,18 @@
 use trefoil_engine::{AllowedRecords, ListSlice, OwnedRow};
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Result;
-use trefoil_model::{FieldId, Model, RecordType, RecordTypeId};
+use trefoil_model::{FieldId, Model, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::record_path;
 use trefoil_resources::list_query::ListQuery;
 
 use crate::Pages;
-use crate::detail::display::{BRIEF_LENGTH, DisplaySize};
-use crate::labels::{field_label, noun_form};
+use crate::detail::display::{BRIEF_LENGTH, DisplaySize, ValueDisplay};
+use crate::labels::{ResourceLabels, field_label};
+use crate::list::order::{ColumnOrder, order_phrase};
 use crate::phrases::{bounded_count, counted_noun, cut_text, group_thousands};
 use crate::record_reading::{RecordReading, row_id};
-use crate::template_data::{ColumnView, SortLink, TableRow};
+use crate::template_data::{ColumnView, TableRow};
 
 /// The table of a list.
 pub struct TableColumns<'a> {
@@ -48,8 +49,8 @@ impl Pages {
         columns: &TableColumns<'_>,
         row: &OwnedRow,
     ) -> TableRow {
-        let (reading, model) = (self.row_reading(columns.record), resources.engine.model());
-        let (id, title) = reading.record_name(&self.labels, row);
+        let (reading, display) = (self.row_reading(columns.record), ValueDisplay::of(&resources.engine));
+        let (id, title) = reading.record_name(display, &self.labels, row);
         let resource = &self.labels_of(columns.record).resource;
         TableRow {
             key: format!("{}-{id}", resource.path.trim_start_matches('/')),
@@ -59,7 +60,13 @@ impl Pages {
                 .editable
                 .contains(&id)
                 .then(|| format!("{}/edit", record_path(&resource.path, &id))),
-            cells: reading.display_values(model, &self.labels, row, columns.hidden_field, DisplaySize::Brief),
+            cells: reading.display_values(
+                display,
+                &self.labels,
+                row,
+                columns.hidden_field,
+                DisplaySize::Brief,
+            ),
         }
     }
 
@@ -72,42 +79,34 @@ impl Pages {
     ) -> Vec<ColumnView> {
         let (record, labels) =
             (resources.engine.model().record(columns.record), self.labels_of(columns.record));
-        let column = |id: Option<FieldId>| {
-            let field = id.map(|id| record.field(id));
-            let sort = |id: FieldId| query.map(|query| sort_link(record, id, columns.path, query));
+        let model = resources.engine.model();
+        let column = |(field, order): (Option<FieldId>, ColumnOrder)| {
+            let field = field.map(|field| record.field(field));
             ColumnView {
                 label: field.map_or(labels.resource.label.clone(), field_label),
                 numeric: field.is_some_and(|field| field.kind.is_number()),
-                sort: id.or(Some(record.id_field())).and_then(sort),
+                sort: query.map(|query| order.link(model, record, columns.path, query)),
             }
         };
+        let title = (labels.title.only_field(), ColumnOrder::of_title(record, labels));
         let fields =
             self.row_reading(columns.record).fields().filter(|field| Some(*field) != columns.hidden_field);
-        std::iter::once(labels.title_field).chain(fields.map(Some)).map(column).collect()
+        let fields = fields.map(|field| (Some(field), ColumnOrder::of_field(record, field, &self.labels)));
+        std::iter::once(title).chain(fields).map(column).collect()
     }
-}
-
-/// Link that sorts by the field, or reverses the order if the list is sorted by it.
-fn sort_link(record: &RecordType, id: FieldId, path: &str, query: &ListQuery) -> SortLink {
-    let name = &record.field(id).input_name;
-    let first = query.listing.sort_keys.first().filter(|key| key.value.own_field() == Some(id));
-    let (now, sort) = match first.map(|key| key.descending) {
-        None => ("none", name.clone()),
-        Some(false) => ("ascending", format!("-{name}")),
-        Some(true) => ("descending", name.clone()),
-    };
-    SortLink { href: query.sorted_url(path, &sort), now }
 }
 
 /// "1 to 20 of 42 users, by name".
 pub fn table_caption(
     model: &Model,
-    record: RecordTypeId,
-    nouns: (&str, &str),
+    labels: (&ResourceLabels, &[ResourceLabels]),
     query: &ListQuery,
     shown: usize,
     total: u64,
 ) -> String {
+    let (labels, all_labels) = labels;
+    let nouns = (labels.resource.noun.as_str(), labels.plural_noun.as_str());
+    let order = order_phrase(model, model.record(labels.record), all_labels, query);
     let size = match query.listing.slice {
         ListSlice::Page { size, .. }
         | ListSlice::First { first: size, .. }
@@ -119,11 +118,7 @@ pub fn table_caption(
         total => format!("{} {}", bounded_count(total), nouns.1),
     };
     let Some(page) = query.page_number() else {
-        return format!(
-            "{} more of {all}, by {}",
-            group_thousands(shown as u64),
-            order_phrase(model, model.record(record), query)
-        );
+        return format!("{} more of {all}, by {order}", group_thousands(shown as u64));
     };
     let first = page.saturating_sub(1).saturating_mul(size).unsigned_abs().saturating_add(1);
     let range = match shown as u64 {
@@ -133,18 +128,5 @@ pub fn table_caption(
             format!("{} to {}", group_thousands(first), group_thousands(first.saturating_add(shown - 1)))
         }
     };
-    format!("{range} of {all}, by {}", order_phrase(model, model.record(record), query))
-}
-
-fn order_phrase(model: &Model, record: &RecordType, query: &ListQuery) -> String {
-    let words = query.listing.sort_keys.iter().map(|key| {
-        let Some(path) = key.value.path() else {
-            return if key.descending { "relevance" } else { "relevance, the least first" }.to_owned();
-        };
-        let fields = path.fields(model, record).into_iter();
-        let name = fields.map(|field| noun_form(&field_label(field))).collect::<Vec<_>>().join(" ");
-        if key.descending { format!("{name} descending") } else { name }
-    });
-    let words: Vec<String> = words.collect();
-    if words.is_empty() { "ID".to_owned() } else { words.join(", then ") }
+    format!("{range} of {all}, by {order}")
 }

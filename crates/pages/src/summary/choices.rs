@@ -35,9 +35,9 @@ impl GroupChoices {
             let Some(reference) = field.kind.reference() else { continue };
             let target = model.record(reference.target);
             // The name of the record is shown for the reference itself.
-            let title = all_labels[reference.target.0].title_field.map(|title| &target.field(title).name);
-            let related =
-                group_fields(target).filter(|field| Some(&field.name) != title && is_category(field));
+            let title = &all_labels[reference.target.0].title;
+            let is_title = |field: &Field| title.fields().any(|id| target.field(id).name == field.name);
+            let related = group_fields(target).filter(|field| !is_title(field) && is_category(field));
             let related = related.filter(|field| is_shown(reference.target, field));
             let key = |inner: &Field| {
                 let label = format!("{}: {}", field_label(field), field_label(inner));

@@ -1,13 +1,15 @@
 //! The groups that were read, with the texts, numbers and links that table and chart show.
 
+use std::ops::Range;
+
 use trefoil_engine::{GroupMeasure, MeasureFunction, OwnedRow};
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::values::decimal_sum::DecimalSum;
-use trefoil_model::{CellValue, Model, RecordId, RecordTypeId, ScalarGroup, Value, ZoneOffsets};
+use trefoil_model::{Model, RecordId, RecordTypeId, ScalarGroup, Value, ZoneOffsets};
 use trefoil_resources::aggregate_query::GroupQuery;
 use trefoil_resources::list_query::query_url;
 
-use crate::detail::display::{BRIEF_LENGTH, display_typed, format_period, typed_value};
+use crate::detail::display::{BRIEF_LENGTH, ValueDisplay, display_typed, format_period, typed_value};
 use crate::labels::ResourceLabels;
 use crate::phrases::cut_text;
 use crate::summary::group_filters::key_filters;
@@ -34,8 +36,8 @@ pub struct GroupReader<'g> {
     pub zone: &'g ZoneOffsets,
     pub record: RecordTypeId,
     pub groups: &'g GroupQuery,
-    /// The position of the title among the cells, for each key.
-    pub titles: &'g [Option<usize>],
+    /// Where the fields of the title are among the cells, for each key.
+    pub titles: &'g [Range<usize>],
     pub list_path: &'g str,
     /// Search and filters of the list.
     pub list_filters: &'g FormPairs,
@@ -47,7 +49,7 @@ const MEAN_PLACES: usize = 4;
 impl GroupReader<'_> {
     pub fn read(&self, row: &OwnedRow) -> ShownGroup {
         let key_count = self.groups.query.group_keys.len();
-        let first_measure = key_count + self.titles.iter().flatten().count();
+        let first_measure = key_count + self.titles.iter().map(Range::len).sum::<usize>();
         let values: Vec<Option<Value>> = (0..key_count).map(|key| self.key_value(row, key)).collect();
         let measures = self.groups.columns[key_count..].iter().zip(&row.cells[first_measure..]);
         let measures = measures.map(|((_, value_type), cell)| typed_value(value_type, cell.as_cell()));
@@ -68,6 +70,10 @@ impl GroupReader<'_> {
         }
     }
 
+    fn display(&self) -> ValueDisplay<'_> {
+        ValueDisplay { model: self.model }
+    }
+
     fn key_value(&self, row: &OwnedRow, key: usize) -> Option<Value> {
         typed_value(&self.groups.columns[key].1, row.cells[key].as_cell())
     }
@@ -75,7 +81,7 @@ impl GroupReader<'_> {
     fn key_text(&self, row: &OwnedRow, position: usize, value: Option<&Value>) -> String {
         let key = &self.groups.query.group_keys[position];
         let Some(value) = value else { return "Not set".to_owned() };
-        let shown = display_typed(self.model, &self.groups.columns[position].1, value);
+        let shown = display_typed(self.display(), &self.groups.columns[position].1, value);
         if let Some(period) = key.period {
             return format_period(period, &plain_text(shown));
         }
@@ -89,18 +95,14 @@ impl GroupReader<'_> {
     /// The name of the record that a key identifies.
     fn record_name(&self, row: &OwnedRow, position: usize, record: RecordTypeId) -> String {
         let id = RecordId::from_cell(row.cells[position].as_cell()).unwrap_or(RecordId::Number(0));
-        let title = self.titles.get(position).copied().flatten().map(|title| row.cells[title].as_cell());
-        let title = match title {
-            Some(CellValue::Text(text)) => Some(text),
-            Some(_) | None => None,
-        };
-        let name = self.all_labels[record.0].record_name(&id, title);
+        let cells = self.titles.get(position).map_or(&[][..], |titles| &row.cells[titles.clone()]);
+        let name = self.all_labels[record.0].record_name(self.display(), &id, cells);
         cut_text(&name, BRIEF_LENGTH).map_or(name.clone(), |part| format!("{part}…"))
     }
 
     fn measure_text(&self, position: usize, value: &Value) -> String {
         let text = plain_text(display_typed(
-            self.model,
+            self.display(),
             &self.groups.columns[self.groups.query.group_keys.len() + position].1,
             value,
         ));

@@ -1,5 +1,7 @@
 //! `SummaryPage`: the view of a summary from the groups that were read.
 
+use std::ops::Range;
+
 use axum::response::Response;
 use http::StatusCode;
 
@@ -39,7 +41,7 @@ pub struct SummaryPage<'s> {
     /// The records offered by reference filters.
     pub filter_choices: Vec<FoundRows>,
     /// The position of the title among the cells, for each group key.
-    pub titles: Vec<Option<usize>>,
+    pub titles: Vec<Range<usize>>,
     /// `None` if the parameters are invalid.
     pub rows: Option<Vec<OwnedRow>>,
 }

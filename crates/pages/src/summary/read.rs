@@ -1,5 +1,7 @@
 //! Reads everything that a summary page shows: filter choices and groups, in one snapshot.
 
+use std::ops::Range;
+
 use axum::response::Response;
 
 use trefoil_engine::plan::MAX_GROUP_KEYS;
@@ -18,28 +20,33 @@ use crate::snapshot_reads::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::summary::page::SummaryPage;
 use crate::summary::query::SummaryQuery;
 
-/// Adds a key for the title of each record that a key identifies, which makes no more groups. The position of the title
-/// among the keys, for each of the keys.
+/// Adds keys for the title of each record that a key identifies, which makes no more groups. Where these are among the
+/// keys, for each of the keys; a title for which there is no room is left out.
 fn add_title_keys(
     model: &Model,
     all_labels: &[ResourceLabels],
     record: RecordTypeId,
     query: &mut AggregateQuery,
-) -> Vec<Option<usize>> {
+) -> Vec<Range<usize>> {
     let keys = query.group_keys.clone();
-    let title_position = |key: &GroupKey| {
-        let has_room = query.group_keys.len() < MAX_GROUP_KEYS;
-        let target = key.identified_type(model, record).filter(|_| key.period.is_none() && has_room)?;
-        let title = all_labels[model.find_record(&target.name)?.0].title_field?;
+    let mut add_title = |key: &GroupKey| {
+        let start = query.group_keys.len();
+        let target = key.identified_type(model, record).filter(|_| key.period.is_none())?;
+        let title = &all_labels[model.find_record(&target.name)?.0].title;
+        if start + title.parts.len() > MAX_GROUP_KEYS {
+            return None;
+        }
         let mut references = key.path.references.clone();
         if key.path.owner(model, model.record(record)).field(key.path.value.field).kind.is_reference() {
             references.push(key.path.value.field);
         }
-        let path = ReferencePath { references, value: title.into() };
-        query.group_keys.push(GroupKey { text: format!("title of {}", key.text), path, period: None });
-        Some(query.group_keys.len() - 1)
+        query.group_keys.extend(title.fields().map(|field| {
+            let path = ReferencePath { references: references.clone(), value: field.into() };
+            GroupKey { text: format!("title of {}", key.text), path, period: None }
+        }));
+        Some(start..query.group_keys.len())
     };
-    keys.iter().map(title_position).collect()
+    keys.iter().map(|key| add_title(key).unwrap_or_default()).collect()
 }
 
 impl Pages {

@@ -96,8 +96,11 @@ pub fn searched_texts(model: &Model, record: &RecordType) -> Vec<ReferencePath> 
     for (position, field) in record.fields.iter().enumerate().filter(|(_, field)| field.is_stored()) {
         let id = FieldId(position);
         let target = field.kind.reference().map(|reference| model.record(reference.target));
-        match target.and_then(RecordType::title_field) {
-            Some(title) => paths.push(ReferencePath { references: vec![id], value: title.into() }),
+        match target {
+            Some(target) => {
+                let titles = target.title.fields().filter(|title| target.field(*title).kind.is_text());
+                paths.extend(titles.map(|title| ReferencePath { references: vec![id], value: title.into() }));
+            }
             None => push_texts(model, field, id.into(), &mut paths),
         }
     }

@@ -83,6 +83,11 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
         doc: "Searches look for words in this field, with a full-text index. Occurrences count by their weight.",
     },
     BuiltinDirective {
+        name: "title",
+        sdl: "directive @title(template: String) on OBJECT | FIELD_DEFINITION",
+        doc: "What records are called on pages: by this field, or by a template such as `\"{lastName}, {firstName}\"`.",
+    },
+    BuiltinDirective {
         name: "display",
         sdl: "directive @display(sum: Boolean = false) on FIELD_DEFINITION",
         doc: "How pages show the field: with `sum`, the sum of its values stands below lists.",

@@ -211,6 +211,7 @@ pub(crate) fn expected_kind(directive: &str, kind: &FieldKind) -> Option<&'stati
         "length" => (kind.is_text() || kind.list_item().is_some(), "text and lists"),
         "range" => (kind.is_number(), "numbers"),
         "unique" => (kind.is_comparable(), "single values"),
+        "title" => (kind.is_comparable() && !kind.is_reference(), "single values of the record itself"),
         "default" => (kind.own_value().is_some(), "fields that store a value"),
         "createdAt" | "updatedAt" => (is_time, "DateTime fields"),
         "version" => (is_whole, "Int and Long fields"),

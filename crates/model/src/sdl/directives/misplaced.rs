@@ -47,6 +47,7 @@ impl RecordTypeReader<'_> {
                         | "unique"
                         | "reference"
                         | "renamedFrom"
+                        | "title"
                         | "createdAt"
                         | "updatedAt"
                         | "version"
@@ -171,7 +172,7 @@ impl RecordTypeReader<'_> {
 /// Clients choose text keys, so these may have rules.
 fn may_stand_on_key(directive: &str, kind: &FieldKind) -> bool {
     match directive {
-        "key" | "unique" | "renamedFrom" => true,
+        "key" | "unique" | "renamedFrom" | "title" => true,
         "notBlank" | "length" | "pattern" | "email" => kind.key_form() == Some(KeyForm::Text),
         _ => false,
     }
