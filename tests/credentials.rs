@@ -238,6 +238,13 @@ fn keys_of_accounts_end_with_them() {
         assert_eq!(emails(&bob), ["bob@example.org"]);
         change("mutation { deleteUser(id: 2) { id } }");
         assert_eq!(with_key(&server, &bob).status, 401);
+        assert!(!site.must(&["key", "list", "app"]).contains("bob"));
+        // Whoever gets the id next has no key of the one before.
+        site.put("new/users.ndjson", "{\"id\": 2, \"email\": \"eve@example.org\", \"blocked\": false}\n");
+        site.must(&["import", "app", "--from", "new"]);
+        assert_eq!(emails(&admin).len(), 2);
+        assert_eq!(with_key(&server, &bob).status, 401);
+        assert_eq!(emails(&ada), ["ada@example.org"]);
     }
 }
 

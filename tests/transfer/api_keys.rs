@@ -34,7 +34,7 @@ fn keys_move_with_their_store() {
         site.put("app/seed/users.json", r#"[{"id": 1, "email": "ada@example.org"}]"#);
         let from = site.place(on, "from");
         site.must(&["reset", "app", "--yes"], &from);
-        // A store without keys has no table of them, and its copies neither.
+        // A backup without keys gives none back.
         let bare = site.run(&["backup", "app", "--to", "bare.trefoil"], &from);
         assert_eq!(bare.code, 0, "{}", bare.err);
         let key = make_key(&site, "ci", &from);

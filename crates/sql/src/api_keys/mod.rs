@@ -13,9 +13,11 @@ use trefoil_engine::{ApiKeyRecord, KeyAccount};
 use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
 
+use crate::migrate::create_statements::quote_text;
 use crate::migrate::sqlite::ddl::NOW;
+use crate::migrate::stored_model::StoredTable;
 
-/// The table of API keys, made when the first one is added.
+/// The table of API keys, made with the first type of accounts, or when the first key is added.
 pub const API_KEYS_TABLE: &str = "trefoil_api_keys";
 
 pub const CREATE_ON_SQLITE: &str = "CREATE TABLE IF NOT EXISTS \"trefoil_api_keys\" (\
@@ -82,6 +84,13 @@ END
 $make$
 "#
     )
+}
+
+/// The statement with which the credentials of a deleted account end, in its transaction: who gets the account's id next has
+/// none of them. `schema` is what comes before the name of the table, `id` an expression for the id as JSON.
+pub fn end_credentials(accounts: &StoredTable, schema: &str, id: &str) -> String {
+    let name = quote_text(&accounts.name);
+    format!("DELETE FROM {schema}\"{API_KEYS_TABLE}\" WHERE \"account_type\" = {name} AND \"account\" = {id}")
 }
 
 /// All but the day of the last use.

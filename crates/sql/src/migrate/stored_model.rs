@@ -43,6 +43,9 @@ pub struct StoredTable {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub search: Vec<String>,
     pub logged: LoggedChanges,
+    /// Its records are accounts, which credentials belong to.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_accounts: bool,
     /// From `@renamedFrom`; not recorded, since it does not describe the table.
     #[serde(skip)]
     pub renamed_from: Option<String>,
@@ -187,6 +190,7 @@ impl StoredModel {
         for link in &mut links {
             link.index = names.take_name(format!("{}_{}_index", link.table, link.second.column));
         }
+        let account = model.access.as_ref().and_then(|access| access.account.as_ref());
         let tables = model.records.iter().enumerate().map(|(position, record)| StoredTable {
             name: record.name.clone(),
             table: record.table.clone(),
@@ -195,6 +199,7 @@ impl StoredModel {
             indexes: stored_indexes(record, &mut names),
             search: record.search_fields().map(|field| field.column.clone()).collect(),
             logged: LoggedChanges::for_record(model, RecordTypeId(position), logged),
+            has_accounts: account.is_some_and(|account| account.record == RecordTypeId(position)),
             renamed_from: record.renamed_from.clone(),
         });
         StoredModel {

@@ -19,6 +19,7 @@ use tokio_postgres::{Client, GenericClient, IsolationLevel};
 use trefoil_engine::ChangeKind;
 use trefoil_model::{Model, RecordTypeId, StoredValue};
 
+use crate::api_keys::{CREATE_ON_POSTGRES, log_on_postgres};
 use crate::migrate::create_statements::quote_name;
 use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
@@ -259,6 +260,9 @@ impl MigrationDatabase for PostgresMigration {
         let unique_obsolete = indexes::sync_indexes(self, old, new)?;
         catalog::sync_references(self, new)?;
         catalog::make_references_deferrable(self, new)?;
+        if new.tables.iter().any(|table| table.has_accounts) {
+            self.execute_batch(&format!("{CREATE_ON_POSTGRES};{}", log_on_postgres()))?;
+        }
         let mut functions = triggers::shared_functions();
         functions.push(numbering_function());
         for table in &new.tables {

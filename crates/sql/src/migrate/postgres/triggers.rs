@@ -2,6 +2,7 @@
 
 use trefoil_engine::changes::CHANGED_COLUMNS;
 
+use crate::api_keys::end_credentials;
 use crate::migrate::create_statements::{quote_name, quote_text};
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
@@ -46,6 +47,10 @@ pub fn table_functions(table: &StoredTable, sequence: Option<&str>) -> Vec<SqlFu
     if table.logged.deleted {
         list.push(table_function(table, "deleted", &log_statement(table, "deleted", "OLD")));
     }
+    if table.has_accounts {
+        let end = end_credentials(table, "{schema}.", "to_json(OLD.\"id\")::text");
+        list.push(table_function(table, "credentials", &format!("  {end};\n")));
+    }
     list
 }
 
@@ -89,6 +94,9 @@ pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
             "trefoil_refuse",
             "TRUNCATE would leave these deletions out of the change log: use DELETE",
         ));
+    }
+    if table.has_accounts {
+        list.push(own("credentials", "AFTER DELETE"));
     }
     list
 }

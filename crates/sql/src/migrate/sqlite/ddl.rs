@@ -2,6 +2,7 @@
 
 use trefoil_engine::changes::CHANGED_COLUMNS;
 
+use crate::api_keys::end_credentials;
 use crate::migrate::create_statements::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::migration_database::DdlDialect;
 use crate::migrate::sqlite::search_index::search_triggers;
@@ -129,6 +130,10 @@ pub fn table_triggers(table: &StoredTable) -> Vec<ObjectDefinition> {
     }
     if table.logged.deleted {
         list.push(logging("deleted", "OLD", "AFTER DELETE ON {table}"));
+    }
+    if table.has_accounts {
+        let body = end_credentials(table, "", "json_quote(OLD.\"id\")");
+        list.push(trigger(table, "credentials", "AFTER DELETE ON {table}", &body));
     }
     list.extend(search_triggers(table));
     list

@@ -13,6 +13,7 @@ use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
 use trefoil_engine::ChangeKind;
 use trefoil_model::{Model, RecordTypeId, StoredValue};
 
+use crate::api_keys::{CREATE_ON_SQLITE, log_on_sqlite};
 use crate::migrate::create_statements::{
     ObjectDefinition, column_definition, create_link_sql, index_definition, link_index_definition, quote_name,
 };
@@ -197,6 +198,10 @@ impl MigrationDatabase for SqliteMigration<'_> {
         let outdated: Vec<&str> = old.into_iter().flat_map(StoredModel::index_names).collect();
         catalog::sync_indexes(self.0, &outdated, &indexes)?;
         search_index::sync_search(self.0, new)?;
+        if new.tables.iter().any(|table| table.has_accounts) {
+            // The triggers of accounts name it.
+            self.execute_batch(&format!("{CREATE_ON_SQLITE};{}", log_on_sqlite()))?;
+        }
         let triggers: Vec<ObjectDefinition> = (new.tables.iter().flat_map(ddl::table_triggers))
             .chain(new.links.iter().flat_map(|link| link_triggers(new, link)))
             .collect();
