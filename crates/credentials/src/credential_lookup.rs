@@ -8,6 +8,7 @@
 //! any of its requests began.
 //!
 //! A request waits for what its own credential needs, not for the rest of its look-up; and no look-up waits long for a slow one.
+//! All requests of a look-up under one credential wait for the same check.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use trefoil_engine::{ApiKeyRecord, Engine};
+use trefoil_engine::{ApiKeyRecord, Engine, IdentityCheck};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, RecordId};
 
@@ -58,19 +59,28 @@ struct LookupTurns {
     next: Option<OpenLookup>,
 }
 
-/// A look-up that credentials can still be added to.
-struct OpenLookup {
-    hashes: HashSet<String>,
-    accounts: HashSet<AskedAccount>,
-    found: watch::Sender<FoundCredentials>,
+/// A look-up that credentials can still be added to, by the addresses of what is expected of them.
+#[derive(Default)]
+struct OpenLookup(HashMap<usize, AskedCredential>);
+
+struct AskedCredential {
+    expected: Arc<ExpectedCredential>,
+    check: IdentityCheck,
+    told: oneshot::Sender<bool>,
+}
+
+/// What a look-up has found so far, and the credentials that it has not decided.
+struct RunningLookup {
+    found: FoundCredentials,
+    undecided: Vec<AskedCredential>,
 }
 
 /// What the store knows now, as far as it has answered.
 #[derive(Default)]
 struct FoundCredentials {
     keys: Option<Result<HashMap<String, ApiKeyRecord>>>,
-    accounts: Option<Result<HashMap<RecordId, AccountFinding>>>,
-    by_field: HashMap<AskedAccount, Result<AccountFinding>>,
+    /// `None` if it cannot be told.
+    accounts: HashMap<AskedAccount, Option<AccountFinding>>,
 }
 
 impl CredentialLookup {
@@ -78,65 +88,70 @@ impl CredentialLookup {
         CredentialLookup { engine: engine.clone(), accounts, turns: Mutex::default() }
     }
 
-    /// Whether a credential is what it was; false if that cannot be told. It is asked whether or not the future is polled.
+    /// Whether a credential is what it was; not so if that cannot be told. It is asked whether or not the check is. `held` is
+    /// called once for all requests that share the check, if it holds.
     pub fn confirm(
         self: &Arc<Self>,
-        expected: Arc<ExpectedCredential>,
-    ) -> impl Future<Output = bool> + Send + use<> {
-        let mut found = self.add(&expected);
-        async move {
-            let found = found.wait_for(|found| found.confirms(&expected).is_some()).await;
-            found.is_ok_and(|found| found.confirms(&expected) == Some(true))
-        }
-    }
-
-    fn add(self: &Arc<Self>, expected: &ExpectedCredential) -> watch::Receiver<FoundCredentials> {
+        expected: &Arc<ExpectedCredential>,
+        held: impl FnOnce() + Send + 'static,
+    ) -> IdentityCheck {
         let mut turns = self.turns.lock();
         let is_first = turns.next.is_none();
-        let open = turns.next.get_or_insert_with(OpenLookup::new);
-        open.add(expected);
-        let found = open.found.subscribe();
+        let check = turns.next.get_or_insert_default().check(expected, held);
         if is_first && turns.running < MAX_RUNNING {
             turns.running += 1;
             tokio::spawn(RunningLookups { lookup: self.clone(), is_counted: true }.run());
         }
-        found
+        check
     }
 
-    /// Tells each answer of the store as it comes.
+    /// Decides each credential as soon as the store has answered what it needs.
     async fn look_up(self: Arc<Self>, asked: OpenLookup) {
-        let OpenLookup { hashes, accounts, found } = asked;
-        let (mut ids, mut fields) = (Vec::new(), Vec::new());
-        for account in accounts {
-            match account {
-                AskedAccount::Id(id) => ids.push(id),
-                AskedAccount::Field(field, text) => fields.push((field, text)),
+        let (mut hashes, mut ids, mut fields) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for AskedCredential { expected, .. } in asked.0.values() {
+            hashes.extend(expected.key.as_ref().map(|(hash, _)| hash.clone()));
+            match expected.account.as_ref().map(|(account, _)| account) {
+                Some(AskedAccount::Id(id)) => drop(ids.insert(id.clone())),
+                Some(AskedAccount::Field(field, text)) => drop(fields.insert((*field, text.clone()))),
+                None => {}
             }
         }
+        let undecided = asked.0.into_values().collect();
+        let running = Mutex::new(RunningLookup { found: FoundCredentials::default(), undecided });
         let keys = async {
             if !hashes.is_empty() {
                 let keys = self.find_keys(hashes.into_iter().collect()).await;
-                found.send_modify(|found| found.keys = Some(keys));
+                running.lock().add(|found| found.keys = Some(keys));
             }
         };
-        let accounts = async {
-            if !ids.is_empty() {
-                let accounts = match &self.accounts {
-                    Some(reader) => reader.find_all(ids).await,
-                    None => Ok(HashMap::new()),
-                };
-                found.send_modify(|found| found.accounts = Some(accounts));
-            }
+        let fields = fields.into_iter();
+        let by_field = join_all(fields.map(|(field, text)| self.find_by_field(field, text, &running)));
+        tokio::join!(keys, self.find_by_id(ids.into_iter().collect(), &running), by_field);
+    }
+
+    /// Finds accounts with one statement.
+    async fn find_by_id(&self, ids: Vec<RecordId>, running: &Mutex<RunningLookup>) {
+        if ids.is_empty() {
+            return;
+        }
+        let found = match &self.accounts {
+            Some(reader) => reader.find_all(ids.clone()).await.ok(),
+            None => Some(HashMap::new()),
         };
-        let (reader, told) = (self.accounts.as_deref(), &found);
-        let by_field = join_all(fields.into_iter().map(|(field, text)| async move {
-            let finding = match reader {
-                Some(reader) => reader.find(AccountKey::Field(field, &text)).await,
-                None => Ok(AccountFinding::Missing),
-            };
-            told.send_modify(|found| drop(found.by_field.insert(AskedAccount::Field(field, text), finding)));
-        }));
-        tokio::join!(keys, accounts, by_field);
+        let finding = |id: &RecordId| {
+            found.as_ref().map(|found| found.get(id).cloned().unwrap_or(AccountFinding::Missing))
+        };
+        let findings = ids.iter().map(|id| (AskedAccount::Id(id.clone()), finding(id)));
+        running.lock().add(|found| found.accounts.extend(findings));
+    }
+
+    async fn find_by_field(&self, field: FieldId, text: String, running: &Mutex<RunningLookup>) {
+        let finding = match &self.accounts {
+            Some(reader) => reader.find(AccountKey::Field(field, &text)).await.ok(),
+            None => Some(AccountFinding::Missing),
+        };
+        let account = AskedAccount::Field(field, text);
+        running.lock().add(|found| drop(found.accounts.insert(account, finding)));
     }
 
     async fn find_keys(&self, hashes: Vec<String>) -> Result<HashMap<String, ApiKeyRecord>> {
@@ -200,21 +215,34 @@ impl LookupTurns {
 }
 
 impl OpenLookup {
-    fn new() -> OpenLookup {
-        let (hashes, accounts) = Default::default();
-        OpenLookup { hashes, accounts, found: watch::Sender::default() }
+    fn check(
+        &mut self,
+        expected: &Arc<ExpectedCredential>,
+        held: impl FnOnce() + Send + 'static,
+    ) -> IdentityCheck {
+        let asked = self.0.entry(Arc::as_ptr(expected).addr()).or_insert_with(|| {
+            let (told, holds) = oneshot::channel();
+            let check = IdentityCheck::new(async move {
+                let holds = holds.await.unwrap_or(false);
+                if holds {
+                    held();
+                }
+                holds
+            });
+            AskedCredential { expected: expected.clone(), check, told }
+        });
+        asked.check.clone()
     }
+}
 
-    fn add(&mut self, expected: &ExpectedCredential) {
-        if let Some((hash, _)) = &expected.key
-            && !self.hashes.contains(hash)
-        {
-            self.hashes.insert(hash.clone());
-        }
-        if let Some((account, _)) = &expected.account
-            && !self.accounts.contains(account)
-        {
-            self.accounts.insert(account.clone());
+impl RunningLookup {
+    /// Adds an answer of the store, and tells whom it decides.
+    fn add(&mut self, add: impl FnOnce(&mut FoundCredentials)) {
+        add(&mut self.found);
+        let found = &self.found;
+        for asked in self.undecided.extract_if(.., |asked| found.confirms(&asked.expected).is_some()) {
+            // Who does not listen any more needs no answer.
+            let _ = asked.told.send(found.confirms(&asked.expected) == Some(true));
         }
     }
 }
@@ -227,7 +255,7 @@ impl FoundCredentials {
             None => Some(true),
         };
         let has_account = match &expected.account {
-            Some((asked, finding)) => self.has_account(asked, finding),
+            Some((asked, finding)) => self.accounts.get(asked).map(|found| found.as_ref() == Some(finding)),
             None => Some(true),
         };
         match (has_key, has_account) {
@@ -240,19 +268,6 @@ impl FoundCredentials {
     fn has_key(&self, hash: &str, expected: &ApiKeyRecord) -> Option<bool> {
         let found = self.keys.as_ref()?.as_ref().ok().and_then(|keys| keys.get(hash));
         Some(found.is_some_and(|found| is_same_key(found, expected)))
-    }
-
-    fn has_account(&self, asked: &AskedAccount, expected: &AccountFinding) -> Option<bool> {
-        Some(match asked {
-            AskedAccount::Id(id) => self
-                .accounts
-                .as_ref()?
-                .as_ref()
-                .is_ok_and(|accounts| accounts.get(id).unwrap_or(&AccountFinding::Missing) == expected),
-            AskedAccount::Field(..) => {
-                self.by_field.get(asked)?.as_ref().is_ok_and(|found| found == expected)
-            }
-        })
     }
 }
 
@@ -277,7 +292,7 @@ mod tests {
 
     #[test]
     fn runners_that_find_nothing_count_no_more() {
-        let mut turns = LookupTurns { running: MAX_RUNNING, next: Some(OpenLookup::new()) };
+        let mut turns = LookupTurns { running: MAX_RUNNING, next: Some(OpenLookup::default()) };
         assert!(turns.take_next().is_some());
         assert_eq!(turns.running, MAX_RUNNING);
         for left in (0..MAX_RUNNING).rev() {
@@ -321,7 +336,11 @@ mod tests {
         assert_eq!(FoundCredentials::default().confirms(&both), None);
         assert_eq!(with(key.clone()).confirms(&both), None);
         assert_eq!(found(HashMap::new()).confirms(&both), Some(false));
-        let all = FoundCredentials { accounts: Some(Ok(HashMap::new())), ..with(key) };
-        assert_eq!(all.confirms(&both), Some(true));
+        let found = |finding| HashMap::from([(AskedAccount::Id(RecordId::Number(1)), finding)]);
+        let all = |finding| FoundCredentials { accounts: found(finding), ..with(key.clone()) };
+        assert_eq!(all(Some(AccountFinding::Missing)).confirms(&both), Some(true));
+        assert_eq!(all(Some(AccountFinding::Unusable)).confirms(&both), Some(false));
+        // Who cannot be told.
+        assert_eq!(all(None).confirms(&both), Some(false));
     }
 }

@@ -13,9 +13,7 @@ use quick_cache::sync::Cache;
 
 use trefoil_config::{IpNetwork, NetworkListSyntax, SettingSyntax};
 use trefoil_engine::changes::{CredentialLog, KEY_IDENTITY};
-use trefoil_engine::{
-    ActorIdentity, ApiKeyRecord, DataVersion, Engine, IdentityCheck, KeyAccount, PresumedIdentity,
-};
+use trefoil_engine::{ActorIdentity, ApiKeyRecord, DataVersion, Engine, KeyAccount, PresumedIdentity};
 use trefoil_model::Value;
 use trefoil_model::error::Error;
 
@@ -151,14 +149,12 @@ impl CredentialVerifier {
         {
             let KeptIdentity { identity, key, expected, version: _ } = presumed;
             let check = expected.map(|expected| {
-                let (holds, uses) = (lookup.confirm(expected), self.uses.clone());
-                IdentityCheck::new(async move {
-                    let holds = holds.await;
-                    // A use that is refused is none.
-                    if holds && let Some(key) = &key {
+                let uses = self.uses.clone();
+                // A use that is refused is none.
+                lookup.confirm(&expected, move || {
+                    if let Some(key) = &key {
                         uses.mark(key, Timestamp::now());
                     }
-                    holds
                 })
             });
             return Ok(PresumedIdentity { identity, check, data_version: None });

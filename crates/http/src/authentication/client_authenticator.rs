@@ -177,6 +177,10 @@ impl SharedAuthenticator {
 
 /// Whether a text has the form of a token.
 pub(super) fn is_token(text: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    text.bytes().all(is_letter) && text.matches('.').count() == 2
+    let mut dots = 0;
+    let is_letter = |byte: u8| {
+        dots += usize::from(byte == b'.');
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+    };
+    text.bytes().all(is_letter) && dots == 2
 }
