@@ -379,7 +379,7 @@ impl ServiceState {
     ) -> Response {
         let kept = match KeptRequest::new(request) {
             Ok(kept) => kept,
-            Err(request) => return self.run_authenticated(*request, client, route).await,
+            Err(request) => return Box::pin(self.run_authenticated(*request, client, route)).await,
         };
         let answering = self.run_identified(kept.request(), client.clone(), route, watch);
         // Pinned in this statement only: what answers the wrong one is gone, with what it holds, before the next begins.
@@ -388,7 +388,7 @@ impl ServiceState {
             Some(response) => response,
             None => {
                 *route.actor.lock() = None;
-                self.run_authenticated(kept.into_request(), client, route).await
+                Box::pin(self.run_authenticated(kept.into_request(), client, route)).await
             }
         }
     }

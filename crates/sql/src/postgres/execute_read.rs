@@ -52,10 +52,10 @@ pub async fn execute_read(
             Ok(Outcome::Listed { has_more: false, total: None })
         }
         (PlanAction::Aggregate(aggregate), Program::Aggregate(level)) => {
-            read_groups(session, level, aggregate, visit).await
+            Box::pin(read_groups(session, level, aggregate, visit)).await
         }
         (PlanAction::PlainList(operation), Program::PlainList) => {
-            plain_lists::run_list_action(session, operation, visit).await
+            Box::pin(plain_lists::run_list_action(session, operation, visit)).await
         }
         (action, _) => Err(Error::internal(format!("a program that is not for {action:?}")).into()),
     }
@@ -175,7 +175,7 @@ async fn read_rows(
         attach_children(session, level, selection, batch).await?.visit_rows(visit);
         return Ok(rows_read);
     }
-    read_nested(session, level, selection, parameters, limit, visit).await
+    Box::pin(read_nested(session, level, selection, parameters, limit, visit)).await
 }
 
 async fn read_flat(

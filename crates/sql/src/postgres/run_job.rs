@@ -50,8 +50,11 @@ impl PostgresStore {
         let writes = job.plans.iter().any(|(_, plan)| plan.is_write());
         let mut attempt = 1;
         loop {
-            let result =
-                if writes { self.run_write(job, programs).await } else { self.run_read(job, programs).await };
+            // Boxed, like all but short reads: the future of a job is as large as its largest branch, and is moved.
+            let result = match writes {
+                true => Box::pin(self.run_write(job, programs)).await,
+                false => self.run_read(job, programs).await,
+            };
             match result {
                 Ok(completion) => return Ok(completion),
                 Err(PostgresError::Retryable(_) | PostgresError::ConnectionLost(_))
@@ -121,16 +124,25 @@ impl PostgresStore {
             return read_plans(self.session_on(&connection, &cancel), job, programs, SavepointMode::Off)
                 .await;
         }
-        let connection = self.acquire_connection(&cancel).await?;
-        let session = self.session_on(&connection, &cancel);
+        Box::pin(self.read_on_pooled_connection(job, programs, &cancel)).await
+    }
+
+    async fn read_on_pooled_connection(
+        &self,
+        job: &mut StoreJob,
+        programs: &[Arc<Program>],
+        cancel: &CancelFlag,
+    ) -> Result<JobCompletion, PostgresError> {
+        let connection = self.acquire_connection(cancel).await?;
+        let session = self.session_on(&connection, cancel);
         let mut result =
-            until_cancelled(&cancel, read_snapshot(session, job, programs, SavepointMode::Off)).await;
+            until_cancelled(cancel, read_snapshot(session, job, programs, SavepointMode::Off)).await;
         if let (Err(PostgresError::Refused(_)), [_, _, ..]) = (&result, programs) {
             // Only with savepoints can the refused plan be told from the others.
             session.execute_control("ROLLBACK").await?;
             job.sink.reset();
             result =
-                until_cancelled(&cancel, read_snapshot(session, job, programs, SavepointMode::PerPlan)).await;
+                until_cancelled(cancel, read_snapshot(session, job, programs, SavepointMode::PerPlan)).await;
         }
         reset_connection(session, &result).await.then(|| connection.release());
         result
@@ -156,11 +168,11 @@ impl PostgresStore {
             {
                 match self.write_single_statement(job, program).await {
                     // Waits for the lock on a pooled connection, where no other caller queues behind.
-                    Err(PostgresError::Locked(_)) => self.write_in_transaction(job, programs).await,
+                    Err(PostgresError::Locked(_)) => Box::pin(self.write_in_transaction(job, programs)).await,
                     result => result,
                 }
             }
-            _ => self.write_in_transaction(job, programs).await,
+            _ => Box::pin(self.write_in_transaction(job, programs)).await,
         }?;
         if let JobCompletion::Completed = completion {
             self.signal_commit();
@@ -187,7 +199,7 @@ impl PostgresStore {
             Ok(outcome) => Ok(outcome),
             Err(PostgresError::Plan(error)) => Err(error),
             Err(PostgresError::Refused(error)) => {
-                Err(explain_error(session, &job.model, write_parts(&plan.action), &error).await?)
+                Err(Box::pin(explain_error(session, &job.model, write_parts(&plan.action), &error)).await?)
             }
             Err(
                 error @ (PostgresError::Retryable(_)

@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -190,10 +190,16 @@ impl SqliteStore {
         self.reader_pool.with_connection(&self.shared, query)
     }
 
-    async fn run_read(&self, job: StoreJob, programs: JobPrograms) -> Result<JobResult> {
-        if let Some(queue) = self.read_queue.as_ref().filter(|_| is_inline_read(&programs)) {
-            return self.read_batcher.run(&self.reader_pool, &self.shared, queue, job, programs).await;
-        }
+    fn programs_of(&self, job: &StoreJob) -> Result<JobPrograms> {
+        job.cancel_flag.check()?;
+        let program = |plan| self.shared.programs.get_or_compile(&job.model, plan);
+        Ok(match job.plans.as_slice() {
+            [(_, plan)] => JobPrograms::One([program(plan)?]),
+            plans => JobPrograms::Many(plans.iter().map(|(_, plan)| program(plan)).collect::<Result<_>>()?),
+        })
+    }
+
+    async fn run_long_read(&self, job: StoreJob, programs: JobPrograms) -> Result<JobResult> {
         let (queued, result) = QueuedJob::new(job, programs, None);
         self.send_to_reader(ThreadMessage::Job(Box::new(queued))).await?;
         result.await.map_err(|_| closed_error())?
@@ -210,21 +216,20 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn run(&self, job: StoreJob) -> BoxFuture<'_, Result<JobResult>> {
-        Box::pin(async move {
-            job.cancel_flag.check()?;
-            let program = |plan| self.shared.programs.get_or_compile(&job.model, plan);
-            let programs = match job.plans.as_slice() {
-                [(_, plan)] => JobPrograms::One([program(plan)?]),
-                plans => {
-                    JobPrograms::Many(plans.iter().map(|(_, plan)| program(plan)).collect::<Result<_>>()?)
-                }
-            };
-            if job.plans.iter().any(|(_, plan)| plan.is_write()) {
-                self.run_write(job, programs).await
-            } else {
-                self.run_read(job, programs).await
+        let programs = match self.programs_of(&job) {
+            Ok(programs) => programs,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        // Each has a future of its own: a job is large, and would be moved into one that is as large as the largest.
+        if job.plans.iter().any(|(_, plan)| plan.is_write()) {
+            return Box::pin(self.run_write(job, programs));
+        }
+        match self.read_queue.as_ref().filter(|_| is_inline_read(&programs)) {
+            Some(queue) => {
+                Box::pin(self.read_batcher.run(&self.reader_pool, &self.shared, queue, job, programs))
             }
-        })
+            None => Box::pin(self.run_long_read(job, programs)),
+        }
     }
 
     fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {

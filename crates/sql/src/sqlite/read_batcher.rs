@@ -32,14 +32,15 @@ impl ReadBatcher {
         ReadBatcher((0..SHARDS).map(|_| Mutex::default()).collect())
     }
 
-    pub async fn run(
-        &self,
-        pool: &ReaderPool,
-        shared: &SharedState,
-        readers: &mpsc::Sender<ThreadMessage>,
+    /// Queues the job at once. If the future is dropped, the job is dropped with the next batch.
+    pub fn run<'s>(
+        &'s self,
+        pool: &'s ReaderPool,
+        shared: &'s SharedState,
+        readers: &'s mpsc::Sender<ThreadMessage>,
         job: StoreJob,
         programs: JobPrograms,
-    ) -> Result<JobResult> {
+    ) -> impl Future<Output = Result<JobResult>> + Send + 's {
         let (queued, result) = QueuedJob::new(job, programs, None);
         let queue = &self.0[shard_of_thread()];
         let is_full = {
@@ -47,9 +48,22 @@ impl ReadBatcher {
             jobs.push(queued);
             jobs.len() >= MAX_BATCH
         };
-        if !is_full {
-            tokio::task::yield_now().await;
+        async move {
+            if !is_full {
+                tokio::task::yield_now().await;
+            }
+            Self::run_queued(pool, shared, queue, readers);
+            result.await.map_err(|_| Error::internal("a look-up was lost"))?
         }
+    }
+
+    /// Runs all jobs of a queue.
+    fn run_queued(
+        pool: &ReaderPool,
+        shared: &SharedState,
+        queue: &Mutex<Vec<QueuedJob>>,
+        readers: &mpsc::Sender<ThreadMessage>,
+    ) {
         let mut batch = std::mem::take(&mut *queue.lock());
         if !batch.is_empty() {
             run_batch(pool, shared, &mut batch).into_iter().for_each(|queued| hand_over(readers, queued));
@@ -59,7 +73,6 @@ impl ReadBatcher {
                 *jobs = batch;
             }
         }
-        result.await.map_err(|_| Error::internal("a look-up was lost"))?
     }
 }
 

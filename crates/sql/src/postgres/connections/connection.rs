@@ -92,7 +92,8 @@ impl PgConnection {
         if let Some(statement) = self.statements.read().get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self.client.prepare(sql).await?;
+        // Boxed: it is rare, and every statement has a future of it.
+        let statement = Box::pin(self.client.prepare(sql)).await?;
         self.statements.write().insert(sql.into(), statement.clone());
         Ok(statement)
     }
