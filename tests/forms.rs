@@ -137,3 +137,71 @@ fn link_checkboxes_have_names_and_can_be_searched() {
         serde_json::json!({ "posts": [{ "title": "Two", "tags": [{ "id": "3" }, { "id": "60" }] }] });
     assert_eq!(kept["data"], expected);
 }
+
+/// What a hidden control of a form says.
+fn hidden<'f>(form: &'f str, name: &str) -> &'f str {
+    let (_, rest) = form.split_once(&format!("name=\"{name}\" value=\"")).expect("the control");
+    rest.split_once('"').expect("its end").0
+}
+
+#[test]
+fn only_what_both_changed_is_asked_about() {
+    let schema = "type Person { id: ID! name: String! town: String note: String }";
+    let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::app(App::from_schema("people", schema)), config);
+    let mut client = Client::of(&server);
+    let json = [("Content-Type", "application/json"), ("Accept", "application/json")];
+    let html = [("Accept", "text/html")];
+    let made = client.send("POST", "/people", &json, br#"{"name":"Ann","town":"Bonn","note":"one\ntwo"}"#);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let form = client.send("GET", "/people/1/edit", &html, b"").text();
+    let (version, base) = (hidden(&form, "-version"), hidden(&form, "-base"));
+    let mut submit = |town: &str, note: &str| {
+        let body =
+            format!("-version={version}&-base={base}&name=Ann&town={town}&note={note}").replace(' ', "+");
+        client.send("POST", "/people/1", &[FORM, html[0]], body.as_bytes())
+    };
+    // Browsers send line ends as CRLF, which is no change.
+    assert_eq!(submit("Ulm", "one%0D%0Atwo").status, 303);
+
+    // The other one has changed the town, and this one the note: both are in the form, and nothing is asked.
+    let merged = submit("Bonn", "three");
+    let text = merged.text();
+    assert_eq!(merged.status, 409, "{text}");
+    assert!(text.contains("You changed different fields") && !text.contains("Saved value"), "{text}");
+    assert!(text.contains("value=\"Ulm\"") && text.contains("three</textarea>"), "{text}");
+    assert!(text.contains("Save person</button>"), "{text}");
+
+    // Both changed the town.
+    let disputed = submit("K%C3%B6ln", "three").text();
+    assert_eq!(disputed.matches("Saved value").count(), 1, "{disputed}");
+    assert!(disputed.contains("<b>Saved value:</b> <bdi>Ulm</bdi>"), "{disputed}");
+    assert!(disputed.contains("value=\"Köln\"") && disputed.contains("Save my changes anyway"), "{disputed}");
+
+    // What the form now has of both is saved.
+    let (version, base) = (hidden(&text, "-version"), hidden(&text, "-base"));
+    let body = format!("-version={version}&-base={base}&name=Ann&town=Ulm&note=three").replace(' ', "+");
+    assert_eq!(client.send("POST", "/people/1", &[FORM], body.as_bytes()).status, 303);
+    let stored = client.send("GET", "/people/1", &json, b"").json();
+    assert_eq!(stored, serde_json::json!({ "id": "1", "name": "Ann", "town": "Ulm", "note": "three" }));
+}
+
+#[test]
+fn links_that_go_are_counted_before_deleting() {
+    let schema = "type Tag { id: ID! label: String! } type Note { id: ID! text: String! tags: [Tag!]! }";
+    let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::app(App::from_schema("notes", schema)), config);
+    let mut client = Client::of(&server);
+    let json = [("Content-Type", "application/json"), ("Accept", "application/json")];
+    assert_eq!(client.send("POST", "/tags", &json, br#"[{"label":"VIP"},{"label":"New"}]"#).status, 201);
+    let notes = br#"[{"text":"a","tagIds":[1]},{"text":"b","tagIds":[1,2]}]"#;
+    assert_eq!(client.send("POST", "/notes", &json, notes).status, 201);
+    let mut page = |path: &str| client.send("GET", path, &[("Accept", "text/html")], b"").text();
+    let tag = page("/tags/1/delete");
+    assert!(tag.contains("2 notes are no longer linked with this tag"), "{tag}");
+    let note = page("/notes/1/delete");
+    assert!(
+        note.contains("<a href=\"/notes/1/tags\">1 tag is no longer linked with this note</a>"),
+        "{note}"
+    );
+}

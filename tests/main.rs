@@ -8,6 +8,7 @@ mod changes;
 mod child_forms;
 mod claims;
 mod cli;
+mod clinic;
 mod coerce;
 mod conditions;
 mod corpus;

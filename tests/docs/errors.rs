@@ -28,6 +28,9 @@ const OTHERS: &[&[&str]] = &[
     &["UTC", "ASCII", "CHIEF", "EDITOR", "GUEST", "READER"],
     // Kinds of keys in JSON Web Key Sets, and what the help of `trefoil key` calls values.
     &["EC", "JWT", "OKP", "RSA", "LOGIN", "NETWORKS", "ROLE"],
+    // Formats, widths and tones of `@display`.
+    &["CURRENCY", "PERCENT", "CODE", "COLOR", "LINK", "MULTILINE", "NARROW", "MEDIUM", "WIDE"],
+    &["BLUE", "GREEN", "PURPLE", "YELLOW", "RED", "TEAL", "GREY"],
     // Words that join conditions, as other servers spell them.
     &["AND", "OR", "NOT"],
 ];

@@ -59,6 +59,7 @@ impl Engine {
         limits: PlanLimits,
     ) -> Engine {
         let (store, generation) = (feed.store().clone(), feed.gate().generation());
+        model.set_time_zone(limits.time_zone.clone());
         let access = model.access.as_ref().map(|access| RuleCache::new(&model, access, &limits.time_zone));
         let zone = &limits.time_zone;
         let authority =

@@ -8,7 +8,6 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use trefoil_model::error::{Error, Result};
-use trefoil_model::naming::names;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 
 use crate::access::CredentialStore;
@@ -114,7 +113,7 @@ impl DanglingReference {
     pub fn describe(&self, model: &Model, record: RecordTypeId) -> (RecordTypeId, String) {
         let field = model.record(record).field(self.field);
         let target = relation_target(field).unwrap_or(record);
-        let name = names::display_label(&model.record(target).name).to_lowercase();
+        let name = model.record(target).label().to_lowercase();
         (target, format!("`{}`: there is no {name} with the id {}", field.input_name, self.missing_id))
     }
 }

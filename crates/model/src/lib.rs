@@ -19,6 +19,7 @@ pub mod naming;
 
 // What fields hold.
 mod comparison_op;
+mod display_words;
 mod field_kind;
 mod filter_operator;
 mod scalar;
@@ -30,6 +31,7 @@ mod change_wrapper;
 mod list_wrapper;
 mod payload;
 mod record_title;
+mod shown_names;
 
 // Values: parsing, validation, and their text in JSON and CSV.
 pub mod values;
@@ -38,7 +40,7 @@ pub mod values;
 pub mod error;
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use apollo_compiler::Schema;
 use apollo_compiler::validation::Valid;
@@ -52,6 +54,9 @@ pub use crate::aggregate_wrapper::{MeasureFields, RelationSummary};
 pub use crate::change_wrapper::ChangePart;
 pub use crate::comparison_op::ComparisonOp;
 pub use crate::diagnostic::{Diagnostic, Severity};
+pub use crate::display_words::{
+    ChoiceDisplay, ChoiceTone, ControlWidth, FieldDisplay, RecordDisplay, ValueFormat,
+};
 pub use crate::field_kind::{
     FieldId, FieldKind, Inverse, KeyForm, KeySource, Link, ListItem, OnDelete, RecordTypeId, Reference,
     Relation, ValueType,
@@ -65,7 +70,7 @@ pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::source_file::{SourceFile, SourceLocation};
 pub use crate::values::json_number::JsonNumber;
-pub use crate::values::periods::{PeriodBounds, TimePeriod, ZoneOffsets};
+pub use crate::values::periods::{LocalTime, PeriodBounds, ShownTime, TimePeriod, ZoneOffsets};
 pub use crate::values::record_id::{MAX_KEY_BYTES, RecordId};
 pub use crate::values::value::{CellValue, StoredValue, Value};
 
@@ -90,6 +95,7 @@ pub struct Model {
     pub generated: String,
     /// Who may do what; `None` for an open application.
     pub access: Option<AccessModel>,
+    pub(crate) time_zone: OnceLock<Arc<ZoneOffsets>>,
 }
 
 /// A type whose values are records with a key.
@@ -103,6 +109,7 @@ pub struct RecordType {
     pub fields: Vec<Field>,
     /// What a record is called where others refer to it.
     pub title: RecordTitle,
+    pub display: RecordDisplay,
     pub(crate) key: FieldId,
     pub(crate) key_form: KeyForm,
     /// The schema has no field for the key.
@@ -136,6 +143,8 @@ pub struct Field {
     pub search_weight: Option<u32>,
     pub display: FieldDisplay,
     pub rules: Vec<FieldRule>,
+    /// What people read instead of the messages with these codes.
+    pub messages: Vec<(&'static str, String)>,
     pub default: Option<Value>,
     /// `@default(from:)`: what the actor or the time of the request has, and not a literal.
     pub default_from: Option<RuleValue>,
@@ -147,13 +156,6 @@ pub struct Field {
     /// A rule may hide it or the record that it leads to: then it is null where the record is shown.
     pub may_be_hidden: bool,
     pub(crate) name_words: OnceLock<Vec<String>>,
-}
-
-/// How pages show a field: `@display`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FieldDisplay {
-    /// The sum of the values stands below lists. Only a number of a record has it.
-    pub sum: bool,
 }
 
 /// A constraint on the values of a field, enforced for GraphQL, REST and HTML alike.
@@ -210,6 +212,8 @@ impl ValueSource {
 pub struct EnumType {
     pub name: String,
     pub values: Vec<String>,
+    /// For each of the values.
+    pub displays: Vec<ChoiceDisplay>,
     pub description: Option<String>,
 }
 
@@ -319,6 +323,15 @@ impl TypeRef {
 }
 
 impl Model {
+    /// The zone in which pages show and take times, once for all.
+    pub fn set_time_zone(&self, zone: Arc<ZoneOffsets>) {
+        self.time_zone.get_or_init(|| zone);
+    }
+
+    pub fn time_zone(&self) -> &ZoneOffsets {
+        self.time_zone.get_or_init(ZoneOffsets::utc)
+    }
+
     /// True if records of this type hold references or links to others.
     pub fn has_outgoing_relations(&self, record: RecordTypeId) -> bool {
         self.record(record).fields.iter().any(|field| field.kind.input_target().is_some())

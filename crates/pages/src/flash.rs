@@ -13,7 +13,8 @@ use trefoil_resources::collection::record_path;
 use crate::Pages;
 use crate::template_data::{FlashView, PageLink};
 
-const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+/// What a browser wants the response for.
+pub const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Long enough for a redirect, and too short to show an old message.
 const MAX_AGE_SECONDS: u32 = 30;
@@ -99,14 +100,20 @@ impl Pages {
         let path = format!("/{name}");
         if kind == FlashKind::Added {
             let list = self.site_view.nav.iter().find(|link| link.href == path)?;
-            return Some(FlashView { text: format!("Added to {}.", list.label.to_lowercase()), link: None });
+            return Some(FlashView {
+                text: format!("Added to {}.", list.label.to_lowercase()),
+                link: None,
+                another: None,
+            });
         }
         let labels = self.labels.iter().find(|labels| labels.resource.path == path)?;
         let (label, noun) = (&labels.resource.label, &labels.resource.noun);
         // A changed record is on the page that shows the message.
         let link = (kind == FlashKind::Created)
             .then(|| PageLink { label: format!("View the new {noun}"), href: format!("{path}/{segment}") });
-        Some(FlashView { text: format!("{label} {}.", kind.code()), link })
+        let another = (kind == FlashKind::Created)
+            .then(|| PageLink { label: format!("Create another {noun}"), href: format!("{path}/new") });
+        Some(FlashView { text: format!("{label} {}.", kind.code()), link, another })
     }
 }
 

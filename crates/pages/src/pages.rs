@@ -17,8 +17,9 @@ use trefoil_resources::ServedResources;
 use crate::assets::ASSETS;
 use crate::declared_pages;
 use crate::detail::layout::DetailLayout;
-use crate::labels::{ResourceLabels, path_heading};
+use crate::labels::ResourceLabels;
 use crate::list::fragments::FragmentCache;
+use crate::list::navigation::navigation;
 use crate::record_reading::{self, RecordReading};
 use crate::summary::choices::GroupChoices;
 use crate::template_data::{PageLink, SiteView};
@@ -88,7 +89,13 @@ impl TypeParts {
         let is_shown =
             |record: RecordTypeId, field: &FieldId| view.is_none_or(|view| !view.hides_field(record, *field));
         let label = |record: RecordTypeId| {
-            let labels = ResourceLabels::from_record(record, model.record(record));
+            let mut labels = ResourceLabels::from_record(model, record);
+            labels.sort_keys.retain(|key| {
+                let hidden = view
+                    .zip(key.value.path())
+                    .and_then(|(view, path)| view.hidden_on_path(model, record, path));
+                hidden.is_none()
+            });
             ResourceLabels { title: labels.title.shown(|field| is_shown(record, &field)), ..labels }
         };
         let labels: Vec<ResourceLabels> = types().map(label).collect();
@@ -117,7 +124,7 @@ impl Pages {
     pub fn new(app: &App, resources: &ServedResources, config: &Config) -> Pages {
         let model = resources.engine.model();
         let parts = TypeParts::new(model, None);
-        let site_view = site_view(app, &parts.labels, config);
+        let site_view = site_view(app, model, &parts.labels, config);
         let fragments = Arc::new(FragmentCache::new(config.limits.page_parts));
         Pages {
             custom_views: declared_pages::custom_view_names(app),
@@ -172,6 +179,10 @@ impl Pages {
     fn for_class(&self, resources: &ServedResources, view: &AccessView) -> Pages {
         let mut site_view = self.site_view.clone();
         site_view.nav.retain(|link| resources.is_offered(&link.href));
+        for menu in &mut site_view.menus {
+            menu.links.retain(|link| resources.is_offered(&link.href));
+        }
+        site_view.menus.retain(|menu| !menu.links.is_empty());
         let parts = TypeParts::new(resources.engine.model(), Some(view));
         let (views, fragments) = (self.views.clone(), self.fragments.clone());
         let mut pages = Pages::of_parts(self.name.clone(), views, site_view, parts, fragments);
@@ -200,15 +211,12 @@ impl Pages {
 }
 
 /// The template data that is the same on every page: name, navigation and assets.
-fn site_view(app: &App, labels: &[ResourceLabels], config: &Config) -> SiteView {
-    let records = labels
-        .iter()
-        .map(|labels| PageLink { label: labels.resource.plural.clone(), href: labels.resource.path.clone() });
-    let lists = app.manifest.plain_lists.iter().filter(|list| list.page);
-    let lists = lists.map(|list| PageLink { label: path_heading(list.name()), href: list.path.clone() });
+fn site_view(app: &App, model: &Model, labels: &[ResourceLabels], config: &Config) -> SiteView {
+    let (nav, menus) = navigation(app, model, labels);
     SiteView {
         name: app.name.clone(),
-        nav: records.chain(lists).chain(declared_pages::navigation_links(app)).collect(),
+        nav,
+        menus,
         css: ASSETS.fill_placeholders("{{css}}"),
         js: ASSETS.fill_placeholders("{{js}}"),
         icon: ASSETS.fill_placeholders("{{icon}}"),

@@ -157,6 +157,7 @@ pub fn value_form(list: &PlainListResource, typed: &str, errors: Vec<String>) ->
         cancel: list.path.clone(),
         key: keys::new_key(),
         version: None,
+        base: None,
         complaints,
         controls: vec![control],
         conflict: None,
@@ -200,5 +201,6 @@ fn pager_view(base_url: &str, page: i64, last: i64) -> PagerView {
             group_thousands(page.unsigned_abs()),
             group_thousands(last.unsigned_abs())
         ),
+        ..PagerView::default()
     }
 }

@@ -8,8 +8,8 @@ use trefoil_model::{CellValue, Field, FieldId, Model, RecordId, RecordTitle, Rec
 use trefoil_resources::collection::record_path;
 
 use crate::detail::display::{DisplaySize, ValueDisplay, display_cell, fit_text};
-use crate::labels::{ResourceLabels, field_label, is_long_text};
-use crate::template_data::{DisplayValue, LabelledValue};
+use crate::labels::{ResourceLabels, field_label, grouped, is_long_text, ordered_fields};
+use crate::template_data::{DisplayValue, LabelledValue, ValueGroup};
 
 /// Some fields of a record type and the selection that reads them.
 #[derive(Debug)]
@@ -120,6 +120,14 @@ impl RecordReading {
         let values = self.display_values(display, all_labels, row, None, DisplaySize::Full);
         field_labels.zip(values).map(|(label, value)| LabelledValue { label, value }).collect()
     }
+
+    /// The values by the groups of their fields.
+    pub fn value_groups(&self, model: &Model, values: &[LabelledValue]) -> Vec<ValueGroup> {
+        let owner = model.record(self.record);
+        let group = |(field, _): &(FieldId, CellSource)| owner.field(*field).display.group.clone();
+        let groups = grouped(self.fields.iter().map(group).zip(values.iter().cloned()));
+        groups.into_iter().map(|(label, fields)| ValueGroup { label, fields }).collect()
+    }
 }
 
 /// Selects the id and the title, for records of which only the name is shown.
@@ -156,22 +164,28 @@ fn display_reference(
     }
 }
 
-/// The columns of a list besides the title: at most six, short ones first. Values stored as JSON do not fit into a table.
+/// The columns of a list besides the title: those that the type names, or else at most six, short ones first. Values
+/// stored as JSON do not fit into a table.
 pub fn list_columns(
     record: &RecordType,
     title: &RecordTitle,
     is_shown: impl Fn(&FieldId) -> bool,
 ) -> Vec<FieldId> {
     const MAX_COLUMNS: usize = 6;
-    let fields = record.fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
-    let fields = fields.filter(|(id, field)| {
+    if !record.display.columns.is_empty() {
+        let named = record.display.columns.iter().filter_map(|name| record.find_field(name));
+        return named.filter(is_shown).collect();
+    }
+    let fields = ordered_fields(record).into_iter().filter(|(id, field)| {
         field.is_stored()
+            && !field.display.off.list
             && field.kind.is_comparable()
             && !field.kind.is_id()
             && !title.has_field(*id)
             && is_shown(id)
     });
-    let (long, short): (Vec<_>, Vec<_>) = fields.partition(|(_, field)| is_long_text(field));
+    let (long, short): (Vec<_>, Vec<_>) =
+        fields.partition(|(_, field)| field.display.order.is_none() && is_long_text(field));
     short.into_iter().chain(long).map(|(id, _)| id).take(MAX_COLUMNS).collect()
 }
 

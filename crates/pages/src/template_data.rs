@@ -2,18 +2,30 @@
 
 use serde::Serialize;
 
+pub use crate::detail::display_value::{DisplayValue, LabelledValue, ValueGroup};
+
 /// `site` in every template.
 #[derive(Debug, Clone, Serialize)]
 pub struct SiteView {
     pub name: String,
     /// Record types and plain lists with a page, in the order of the schema, then the application's own pages.
     pub nav: Vec<PageLink>,
+    /// The same links in menus, if there are many or the schema has groups.
+    pub menus: Vec<NavMenu>,
     /// URLs of the style sheet, the script and the icon, which change with their content.
     pub css: String,
     pub js: String,
     pub icon: String,
     /// True if GraphiQL is enabled.
     pub graphiql: bool,
+}
+
+/// Links of the navigation under one heading.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NavMenu {
+    /// `None` for links without a menu.
+    pub label: Option<String>,
+    pub links: Vec<PageLink>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,6 +56,8 @@ pub struct FlashView {
     /// "User created.", followed by the link if there is one.
     pub text: String,
     pub link: Option<PageLink>,
+    /// The form for one more.
+    pub another: Option<PageLink>,
 }
 
 /// The same request in GraphQL, REST and HTML.
@@ -63,66 +77,6 @@ pub struct GraphqlExample {
     pub text: String,
     /// URL that opens the operation in GraphiQL; `None` if GraphiQL is disabled.
     pub run: Option<String>,
-}
-
-/// A value formatted for people.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum DisplayValue {
-    /// Null.
-    Nothing,
-    /// `cut` if only the beginning is shown.
-    Text {
-        text: String,
-        cut: bool,
-    },
-    Number {
-        text: String,
-    },
-    #[serde(rename = "truth")]
-    Boolean {
-        yes: bool,
-    },
-    /// An enum value. `tone` is its position among the values and determines its colour.
-    Choice {
-        text: String,
-        tone: usize,
-    },
-    /// A date or time: `datetime` in ISO format, `text` for people.
-    Time {
-        datetime: String,
-        text: String,
-    },
-    /// A web or email address.
-    Address {
-        href: String,
-        text: String,
-    },
-    /// A link to another record.
-    Record {
-        href: String,
-        text: String,
-    },
-    /// An id or UUID.
-    Code {
-        text: String,
-    },
-    /// Indented JSON.
-    Json {
-        text: String,
-    },
-    List {
-        items: Vec<DisplayValue>,
-    },
-    Object {
-        fields: Vec<LabelledValue>,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LabelledValue {
-    pub label: String,
-    pub value: DisplayValue,
 }
 
 /// The names of a record type on its pages.
@@ -180,6 +134,8 @@ pub struct SearchView {
     pub clear: String,
     /// Hidden inputs: sort and size.
     pub hidden: Vec<NameValue>,
+    /// What is searched and filtered for, each with the list without it.
+    pub chips: Vec<PageLink>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -232,6 +188,18 @@ pub struct PagerView {
     pub next: Option<String>,
     /// "Page 2".
     pub text: String,
+    /// The numbers of pages near this one, the first and the last, if all are known; none if there is only one.
+    pub pages: Vec<PageNumber>,
+    /// Other numbers of rows per page.
+    pub sizes: Vec<PageNumber>,
+}
+
+/// A page of a list by its number, or a number of rows per page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PageNumber {
+    pub label: String,
+    /// `None` for what is shown, and for what stands for several pages.
+    pub href: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -252,6 +220,8 @@ pub struct DetailView {
     pub edit: Option<String>,
     pub delete: Option<String>,
     pub fields: Vec<LabelledValue>,
+    /// The same fields by their groups.
+    pub groups: Vec<ValueGroup>,
     pub related: Vec<RelatedView>,
     pub version: i64,
 }
@@ -283,6 +253,8 @@ pub struct FormView {
     pub key: String,
     /// `-version`: the version that the form may overwrite.
     pub version: Option<i64>,
+    /// `-base`: what the fields were when the form was made.
+    pub base: Option<String>,
     pub controls: Vec<ControlView>,
     /// Error summary at the top; each entry links to its control.
     pub complaints: Vec<PageLink>,
@@ -306,6 +278,9 @@ pub struct ControlView {
     pub label: String,
     /// From the description in the schema.
     pub hint: Option<String>,
+    pub placeholder: Option<String>,
+    /// `narrow`, `short` or none for the whole width.
+    pub width: Option<&'static str>,
     pub optional: bool,
     /// As typed, even if it does not parse. A date or time that the browser's control cannot show in full (a
     /// fraction of more than three digits) needs `ControlKind::Text`, or the browser would drop it.

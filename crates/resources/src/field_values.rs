@@ -5,7 +5,7 @@ use trefoil_engine::arguments::related_records::{
     InputPurpose, RecordReader, RelatedValue, describes_records, read_related,
 };
 use trefoil_model::error::Violation;
-use trefoil_model::naming::names::{display_label, nearest_name};
+use trefoil_model::naming::names::nearest_name;
 use trefoil_model::values::coerce;
 use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, RecordTypeId, Value, ValueSource};
 
@@ -116,7 +116,7 @@ impl RecordReader for BodyReader<'_> {
     }
 
     fn read_id(&self, record: &RecordType, name: &str, value: &Value) -> Result<RecordId, Vec<Violation>> {
-        let label = display_label(&record.name);
+        let label = record.label();
         RecordId::from_value(record.key_form(), value)
             .map_err(|help| vec![Violation::new(name, "TYPE", format!("the id of a {label} {help}"))])
     }
@@ -140,9 +140,8 @@ fn resolve_name(
         return Err(Violation::new(name, "UNKNOWN", message));
     };
     let field = record.field(id);
-    let read_only = |why: &str| {
-        Err(Violation::new(&field.input_name, "READ_ONLY", format!("{} {why}", display_label(&field.name))))
-    };
+    let read_only =
+        |why: &str| Err(Violation::new(&field.input_name, "READ_ONLY", format!("{} {why}", field.label())));
     if field.kind.has_input() {
         let server_fills = field.value_source != ValueSource::Client;
         let is_ignored = server_fills && matches!(named, NamedRecord::Mode(WriteMode::Replace(_)));

@@ -4,7 +4,7 @@
 use trefoil_engine::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{
-    ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Scalar, Value,
+    ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Scalar, Value, ZoneOffsets,
 };
 
 use crate::forms::typed_values;
@@ -177,7 +177,7 @@ impl<'m> FilterParser<'m> {
         let scalar = field.kind.scalar().or(item_scalar);
         let typed = |text: &str| match (self.is_page, scalar, operator) {
             (true, Some(Scalar::DateTime), FilterOperator::Compare(op)) => {
-                typed_values::typed_value(scalar, &day_boundary(op, text))
+                typed_values::typed_value(scalar, &day_boundary(self.model.time_zone(), op, text))
             }
             _ => typed_values::typed_value(scalar, text),
         };
@@ -358,14 +358,15 @@ fn unknown_operator(field: &Field, rest: &str) -> FilterMistake {
     })
 }
 
-/// The boundary of a day that filters a DateTime field: its end for `lte` and `gt`, otherwise its start, in UTC.
-pub(crate) fn day_boundary(op: ComparisonOp, text: &str) -> String {
+/// The boundary of a day that filters a DateTime field: its end for `lte` and `gt`, otherwise its start, in the zone of
+/// the application.
+pub(crate) fn day_boundary(zone: &ZoneOffsets, op: ComparisonOp, text: &str) -> String {
     let is_day = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    match op {
+    let is_end = matches!(op, ComparisonOp::Lte | ComparisonOp::Gt);
+    match zone.day_bound(text, is_end) {
         _ if !is_day => text.to_owned(),
-        ComparisonOp::Lte | ComparisonOp::Gt => format!("{text}T23:59:59.999999Z"),
-        ComparisonOp::Eq | ComparisonOp::Ne | ComparisonOp::Lt | ComparisonOp::Gte => {
-            format!("{text}T00:00:00Z")
-        }
+        Some(bound) => bound,
+        // The 30th of February is refused as any other wrong time.
+        None => format!("{text}T00:00:00Z"),
     }
 }

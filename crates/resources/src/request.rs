@@ -12,7 +12,6 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format::{self, FormatChoice};
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::{Error, MissingItem, Result};
-use trefoil_model::naming::names;
 use trefoil_model::{FieldId, KeyForm, RecordId, RecordType, RecordTypeId};
 
 use crate::ServedResources;
@@ -163,7 +162,7 @@ impl ResourceRequest<'_> {
     }
 
     pub fn not_found_error(&self, record: RecordTypeId, id: &RecordId) -> Error {
-        let type_name = names::display_label(&self.resources.engine.model().record(record).name);
+        let type_name = self.resources.engine.model().record(record).label();
         Error::NotFound { what: MissingItem::Record { type_name, id: id.clone() }, hidden_by: None }
     }
 }

@@ -276,7 +276,7 @@ impl RelatedReader<'_> {
 
     fn expect_object(&self, value: Value) -> ReadResult<Vec<(String, Value)>> {
         value.into_fields().map_err(|noun| {
-            let label = names::display_label(&self.target().name).to_lowercase();
+            let label = self.target().label().to_lowercase();
             here("TYPE", format!("a {label} must be an object, not {noun}"))
         })
     }

@@ -2,7 +2,6 @@
 
 use trefoil_model::access::RuleValue;
 use trefoil_model::error::Violation;
-use trefoil_model::naming::names::display_label;
 use trefoil_model::values::date_times::format_timestamp;
 use trefoil_model::{Field, FieldId, StoredValue, Value, ValueSource};
 
@@ -57,7 +56,7 @@ impl WritePlanner<'_> {
         match self.planning.authority.view() {
             Some(view) if field.required && view.identity.is_none() => self.refusal.need_credential(),
             Some(_) if field.required => {
-                let label = display_label(&field.name);
+                let label = field.label();
                 let message =
                     format!("{label} is filled in from your account or token, which has nothing for it");
                 self.refusal.add(Violation::new(&field.input_name, "REQUIRED", message));

@@ -2,7 +2,6 @@
 
 use trefoil_model::access::AccessVerdict;
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::naming::names::display_label;
 use trefoil_model::values::{coerce, date_times};
 use trefoil_model::{
     Field, FieldId, KeyForm, KeySource, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
@@ -175,7 +174,7 @@ impl<'a> WritePlanner<'a> {
             (None, KeySource::Client)
                 if self.violations.iter().any(|violation| is_under(violation, field)) => {}
             (None, KeySource::Client) => {
-                let message = format!("{} is required", display_label(&field.name));
+                let message = format!("{} is required", field.label());
                 self.violations.push(Violation::new(&field.input_name, "REQUIRED", message));
             }
         }
@@ -194,7 +193,7 @@ impl<'a> WritePlanner<'a> {
                 if !(1..=max).contains(&id)
                     && !self.violations.iter().any(|violation| is_under(violation, field)) =>
             {
-                let message = format!("{} must be between 1 and {max}", display_label(&field.name));
+                let message = format!("{} must be between 1 and {max}", field.label());
                 self.violations.push(Violation::new(&field.input_name, "RANGE", message));
             }
             Some(_) | None => {}
@@ -236,7 +235,7 @@ impl<'a> WritePlanner<'a> {
                 Ok(id) => self.planned.id = Some(id),
                 Err(_) if value.is_null() => {}
                 Err(help) => {
-                    let message = format!("{} {help}", display_label(&field.name));
+                    let message = format!("{} {help}", field.label());
                     self.violations.push(Violation::new(&field.input_name, "TYPE", message));
                 }
             }

@@ -16,10 +16,12 @@ pub(crate) mod generate;
 
 // Types and root fields.
 pub(crate) mod record_keys;
-pub(crate) mod record_titles;
 pub(crate) mod record_types;
 pub(crate) mod relations;
 pub(crate) mod root_fields;
+
+// What pages show.
+pub(crate) mod display;
 
 // Checks that need all types.
 pub(crate) mod default_values;

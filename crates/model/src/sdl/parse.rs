@@ -1,6 +1,7 @@
 //! The entry point: SDL files in, a [`Model`] out, or all mistakes of all files.
 
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 use apollo_compiler::Schema;
 use apollo_compiler::ast::Document;
@@ -11,11 +12,12 @@ use crate::access::{self, AccessModel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::directives::{self, foreign_directives};
+use crate::sdl::display::{record_displays, record_titles};
 use crate::sdl::record_types::PartialModel;
 use crate::sdl::resource_paths::ReservedPath;
 use crate::sdl::{
-    default_values, generate, graphql_errors, implied_types, merge_extensions, record_titles, record_types,
-    relations, root_fields, schema_checks, syntax_errors,
+    default_values, generate, graphql_errors, implied_types, merge_extensions, record_types, relations,
+    root_fields, schema_checks, syntax_errors,
 };
 use crate::{Model, RecordType, RootField, SourceFile};
 
@@ -55,6 +57,7 @@ pub fn parse_schema(
                 Some(access) => served_schema(schema, &mut records, access),
                 None => schema,
             };
+            let schema = record_displays::describe_displayed(schema, &records, &enums);
             let (schema, plain_sdl) = directives::add_atomic_directive(schema);
             let hash = xxhash_rust::xxh3::xxh3_64(plain_sdl.as_bytes());
             let sdl = schema.to_string();
@@ -69,6 +72,7 @@ pub fn parse_schema(
                 global_ids: false,
                 generated,
                 access,
+                time_zone: OnceLock::new(),
             };
             model.mark_global_ids();
             Ok((model, diagnostics))
@@ -108,6 +112,7 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);
     schema_checks::check_schema(&mut partial_model, &schema, &redeclared, reserved, &mut log);
     record_titles::read_titles(&mut partial_model, &schema, &redeclared, &mut log);
+    record_displays::read_displays(&mut partial_model, &schema, &redeclared, &mut log);
     default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
     let mut access = access::read_access(&schema, &partial_model, &root_fields, &mut log);
     access::read_actor_fields(&schema, &mut partial_model, &redeclared, access.as_mut(), &mut log);

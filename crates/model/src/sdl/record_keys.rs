@@ -416,6 +416,7 @@ pub(crate) fn hidden_key(form: KeyForm) -> Field {
         search_weight: None,
         display: FieldDisplay::default(),
         rules: Vec::new(),
+        messages: Vec::new(),
         default: None,
         default_from: None,
         value_source: ValueSource::Client,

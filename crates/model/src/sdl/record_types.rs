@@ -18,7 +18,7 @@ use crate::sdl::record_keys::{DeclaredKey, declared_keys, hidden_key, is_embedde
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
-    EmbeddedType, EnumType, Field, FieldDisplay, FieldId, FieldKind, KeyForm, ListItem, OnDelete,
+    EmbeddedType, EnumType, Field, FieldId, FieldKind, KeyForm, ListItem, OnDelete, RecordDisplay,
     RecordTitle, RecordType, RecordTypeId, Reference, Relation, Scalar, ValueSource, ValueType,
 };
 
@@ -63,7 +63,7 @@ pub(crate) struct RecordTypeReader<'a> {
     roots: HashSet<&'a str>,
     pub(crate) record_ids: HashMap<&'a str, RecordTypeId>,
     keys: HashMap<&'a str, DeclaredKey<'a>>,
-    redeclared: &'a HashSet<String>,
+    pub(crate) redeclared: &'a HashSet<String>,
     pub(crate) log: &'a mut DiagnosticLog,
     partial_model: PartialModel,
     /// Embedded types found in fields and not read yet.
@@ -133,7 +133,8 @@ fn read_enums(schema: &Schema) -> IndexMap<String, EnumType> {
         .map(|ty| {
             let values = ty.values.keys().map(|name| name.to_string()).collect();
             let description = ty.description.as_ref().map(|text| text.to_string());
-            (ty.name.to_string(), EnumType { name: ty.name.to_string(), values, description })
+            let name = ty.name.to_string();
+            (name.clone(), EnumType { name, values, displays: Vec::new(), description })
         })
         .collect()
 }
@@ -209,6 +210,7 @@ impl<'a> RecordTypeReader<'a> {
             description: ty.description.as_ref().map(|text| text.to_string()),
             fields,
             title: RecordTitle::default(),
+            display: RecordDisplay::default(),
             key: FieldId(key_position),
             key_form: key.form,
             is_key_hidden: key.field.is_none(),
@@ -313,7 +315,6 @@ impl<'a> RecordTypeReader<'a> {
                 .label("the field is no text")
                 .help("remove the argument");
         }
-        field.display = directives.display;
         field.search_weight = self.search_weight(ty, &directives, &field.kind, key.form);
         field.value_source = self.value_source(ty, def, &directives);
         if field.value_source == ValueSource::RecordVersion {
@@ -361,8 +362,9 @@ impl<'a> RecordTypeReader<'a> {
             unique_within: None,
             ignores_case: false,
             search_weight: None,
-            display: FieldDisplay::default(),
+            display: directives.display.clone(),
             rules: directives.rules.clone(),
+            messages: directives.messages.clone(),
             default: None,
             default_from: None,
             value_source: ValueSource::Client,

@@ -34,7 +34,7 @@ pub const MAX_DEPTH: usize = 126;
 /// Validates a value to be written: type, null and every rule. Paths are relative to the field.
 pub fn coerce_field(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     if value.depth() > MAX_DEPTH {
-        let label = FieldLabel(&field.name);
+        let label = FieldLabel::Field(field);
         return Err(single_violation(
             "DEPTH",
             format!("{label} must not be nested more than {MAX_DEPTH} levels deep"),
@@ -46,7 +46,10 @@ pub fn coerce_field(model: &Model, field: &Field, value: &Value) -> Result<Store
 /// Validates the operand of a condition or cursor: only the type; null is allowed and rules are ignored.
 pub fn coerce_comparable(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     if !field.kind.is_comparable() {
-        return Err(single_violation("CONDITION", format!("{} cannot be compared", FieldLabel(&field.name))));
+        return Err(single_violation(
+            "CONDITION",
+            format!("{} cannot be compared", FieldLabel::Field(field)),
+        ));
     }
     if value.is_null() {
         return Ok(StoredValue::Null);
@@ -60,7 +63,7 @@ pub(crate) fn coerce_literal(
     value_type: &ValueType,
     value: &Value,
 ) -> Result<StoredValue, String> {
-    value_of_type(types, value_type, value, FieldLabel("value"))
+    value_of_type(types, value_type, value, FieldLabel::Name("value"))
         .map_err(|violations| violations.into_iter().next().map(|first| first.message).unwrap_or_default())
 }
 
@@ -77,7 +80,7 @@ pub fn coerce_claim(model: &Model, value_type: Option<&ValueType>, claim: &Value
 
 /// Validates an item that a list may contain: only the type.
 pub fn coerce_item(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
-    let label = FieldLabel(&field.name);
+    let label = FieldLabel::Field(field);
     match field.kind.list_item() {
         Some(item) => value_of_type(model.into(), &item.value_type, value, label),
         None => Err(single_violation("CONDITION", format!("{label} is not a list"))),
@@ -87,7 +90,7 @@ pub fn coerce_item(model: &Model, field: &Field, value: &Value) -> Result<Stored
 /// Validates the operand of `contains`: part of an email address or URL need not be a valid one.
 pub fn coerce_text_part(field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     let scalar = if field.kind.scalar() == Some(Scalar::Id) { Scalar::Id } else { Scalar::String };
-    scalar_value(scalar, value, FieldLabel(&field.name))
+    scalar_value(scalar, value, FieldLabel::Field(field))
 }
 
 /// Validates a value of a scalar that belongs to no field; the message continues after its name.
@@ -104,7 +107,7 @@ pub fn coerce_type_only(model: &Model, field: &Field, value: &Value) -> Result<S
 /// leave none. Every other id is allowed: it may come from another store that is being moved here.
 pub fn chosen_id_violations(record: &RecordType, id: &RecordId) -> Vec<Violation> {
     let field = record.field(record.id_field());
-    let label = FieldLabel(&field.name);
+    let label = FieldLabel::Field(field);
     let violations = match id {
         RecordId::Number(i64::MAX) => {
             let message = format!("{label} must not be {}: it leaves no id for the next record", i64::MAX);
@@ -114,7 +117,7 @@ pub fn chosen_id_violations(record: &RecordType, id: &RecordId) -> Vec<Violation
         RecordId::Text(_) if field.rules.is_empty() => Vec::new(),
         RecordId::Text(text) => {
             let value = Value::String(text.to_string());
-            rule_checks::rule_violations(&field.rules, &value, &id.clone().into_stored(), label)
+            rule_checks::rule_violations(field, &value, &id.clone().into_stored())
         }
     };
     violations_under(violations, PathSegment::Field(field.input_name.clone())).collect()
@@ -122,7 +125,7 @@ pub fn chosen_id_violations(record: &RecordType, id: &RecordId) -> Vec<Violation
 
 /// The ids of a link, without duplicates.
 pub fn link_ids(link: &Link, field: &Field, value: &Value) -> Result<Vec<RecordId>, Vec<Violation>> {
-    let label = FieldLabel(&field.name);
+    let label = FieldLabel::Field(field);
     let Value::List(items) = value else {
         return Err(single_violation(
             "TYPE",
@@ -152,7 +155,7 @@ pub(crate) fn coerce_with_types(
     field: &Field,
     value: &Value,
 ) -> Result<StoredValue, Vec<Violation>> {
-    let label = FieldLabel(&field.name);
+    let label = FieldLabel::Field(field);
     if value.is_null() {
         return if field.required {
             Err(single_violation("REQUIRED", format!("{label} is required")))
@@ -161,7 +164,7 @@ pub(crate) fn coerce_with_types(
         };
     }
     let stored = stored_value(types, field, value)?;
-    let violations = rule_checks::rule_violations(&field.rules, value, &stored, label);
+    let violations = rule_checks::rule_violations(field, value, &stored);
     if violations.is_empty() { Ok(stored) } else { Err(violations) }
 }
 
@@ -171,7 +174,7 @@ fn stored_value(
     field: &Field,
     value: &Value,
 ) -> Result<StoredValue, Vec<Violation>> {
-    let label = FieldLabel(&field.name);
+    let label = FieldLabel::Field(field);
     match field.kind.value_type() {
         Some(value_type) => value_of_type(types, value_type, value, label),
         None => Err(single_violation("READ_ONLY", format!("{label} cannot be set"))),

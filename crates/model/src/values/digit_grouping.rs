@@ -2,7 +2,11 @@
 
 /// `1,234,567`
 pub fn group_thousands(number: u64) -> String {
-    let digits = number.to_string();
+    group_digits(&number.to_string())
+}
+
+/// The same of a number as text.
+pub fn group_digits(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {
         if position > 0 && (digits.len() - position).is_multiple_of(3) {

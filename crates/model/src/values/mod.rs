@@ -12,6 +12,7 @@ pub mod coerce;
 pub mod date_times;
 pub mod decimal;
 pub mod decimal_sum;
+pub(crate) mod pattern_words;
 pub(crate) mod rule_checks;
 pub mod scalars;
 

@@ -8,7 +8,8 @@ use regex::Regex;
 use crate::error::Violation;
 use crate::naming::names;
 use crate::values::decimal;
-use crate::{FieldRule, StoredValue, Value};
+use crate::values::pattern_words::pattern_words;
+use crate::{Field, FieldRule, StoredValue, Value};
 
 /// The regular expression of the HTML Standard for `<input type=email>`.
 static EMAIL_REGEX: LazyLock<Regex> = LazyLock::new(|| {
@@ -25,25 +26,29 @@ pub(crate) fn is_email(text: &str) -> bool {
 
 /// Label of a field, formatted only when a message needs it.
 #[derive(Clone, Copy)]
-pub(crate) struct FieldLabel<'a>(pub &'a str);
+pub(crate) enum FieldLabel<'a> {
+    Name(&'a str),
+    Field(&'a Field),
+}
 
 impl fmt::Display for FieldLabel<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&names::display_label(self.0))
+        match self {
+            FieldLabel::Name(name) => f.write_str(&names::display_label(name)),
+            FieldLabel::Field(field) => f.write_str(&field.label()),
+        }
     }
 }
 
-/// All violated rules. `value` is the input and `stored` its coerced form; neither is null.
-pub(crate) fn rule_violations(
-    rules: &[FieldRule],
-    value: &Value,
-    stored: &StoredValue,
-    label: FieldLabel<'_>,
-) -> Vec<Violation> {
-    let violated = rules.iter().filter_map(|rule| rule_violation(rule, value, stored));
-    violated
-        .map(|(code, message)| Violation { path: Vec::new(), code, message: format!("{label} {message}") })
-        .collect()
+/// All violated rules of a field. `value` is the input and `stored` its coerced form; neither is null.
+pub(crate) fn rule_violations(field: &Field, value: &Value, stored: &StoredValue) -> Vec<Violation> {
+    let violated = field.rules.iter().filter_map(|rule| rule_violation(rule, value, stored));
+    let violation = |(code, message): (&'static str, String)| {
+        let own = field.messages.iter().find(|(known, _)| *known == code);
+        let message = own.map_or_else(|| format!("{} {message}", field.label()), |(_, own)| own.clone());
+        Violation { path: Vec::new(), code, message }
+    };
+    violated.map(violation).collect()
 }
 
 fn rule_violation(rule: &FieldRule, value: &Value, stored: &StoredValue) -> Option<(&'static str, String)> {
@@ -55,10 +60,18 @@ fn rule_violation(rule: &FieldRule, value: &Value, stored: &StoredValue) -> Opti
         FieldRule::NotBlank => text.trim().is_empty().then(|| ("NOT_BLANK", "must not be blank".into())),
         FieldRule::Email => (!is_email(text)).then(|| ("EMAIL", EMAIL_HELP.into())),
         FieldRule::Pattern { pattern, regex } => {
-            (!regex.is_match(text)).then(|| ("PATTERN", format!("must match {pattern}")))
+            (!regex.is_match(text)).then(|| ("PATTERN", pattern_help(pattern)))
         }
         FieldRule::Length { min, max } => check_length(*min, *max, value, text),
         FieldRule::Range { min, max } => check_range(min.as_deref(), max.as_deref(), stored),
+    }
+}
+
+/// What a text must be, without the expression if there are no simple words for it.
+fn pattern_help(pattern: &str) -> String {
+    match pattern_words(pattern) {
+        Some(words) => format!("must be {words}"),
+        None => "is not written as it must be".to_owned(),
     }
 }
 

@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 
 use trefoil_engine::{
-    Condition, Engine, ListSlice, Listing, Operation, OwnedRow, PreparedSelection, Selection,
+    Condition, CountMode, Engine, ListSlice, Listing, Operation, Outcome, OwnedRow, PreparedSelection,
+    Selection,
 };
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model, OnDelete, RecordId, RecordTypeId, Value};
+
+use trefoil_resources::collection::{NestedCollection, nested_collections};
 
 use crate::snapshot_reads::{self, read_snapshot};
 
@@ -28,6 +31,73 @@ pub struct AffectedRecords {
     pub count: usize,
     /// True if they refer to the record itself, and not to one that is deleted with it.
     pub is_direct: bool,
+}
+
+/// The records of one type that are linked with a deleted one.
+#[derive(Debug)]
+pub struct LostLinks {
+    pub record: RecordTypeId,
+    /// One more than [`MAX_COUNTED`] if there are more.
+    pub count: u64,
+    /// The list of them below the record; `None` if the type of the record has none.
+    pub segment: Option<String>,
+}
+
+/// The links of a record, which go with it.
+pub async fn lost_links(engine: &Engine, record: RecordTypeId, id: &RecordId) -> Result<Vec<LostLinks>> {
+    let (model, mut lost, mut operations) = (engine.model(), Vec::new(), Vec::new());
+    let own = nested_collections(model.record(record)).filter(NestedCollection::is_link);
+    for list in own.filter(|list| is_shown(engine, record, list.field)) {
+        operations.push(count_operation(model, list.record, list.condition(record, id)));
+        lost.push(LostLinks { record: list.record, count: 0, segment: Some(list.segment) });
+    }
+    for (owner, field) in links_from_others(model, record) {
+        if !is_shown(engine, owner, field) {
+            continue;
+        }
+        let is_record = Condition::equals(model.record(record).id_field(), id.to_value());
+        let condition = Condition::Related { relation: field, conditions: vec![is_record] };
+        operations.push(count_operation(model, owner, condition));
+        lost.push(LostLinks { record: owner, count: 0, segment: None });
+    }
+    if operations.is_empty() {
+        return Ok(lost);
+    }
+    let found = read_snapshot(engine, operations, snapshot_reads::TEXT_PREVIEW_BYTES).await?;
+    for (lost, found) in lost.iter_mut().zip(found) {
+        if let Outcome::Listed { total: Some(total), .. } = found.outcome {
+            lost.count = total;
+        }
+    }
+    lost.retain(|lost| lost.count > 0 && engine.may(AccessAction::Read, lost.record));
+    Ok(lost)
+}
+
+/// The links of other types to this one that it has no list of.
+fn links_from_others(model: &Model, target: RecordTypeId) -> impl Iterator<Item = (RecordTypeId, FieldId)> {
+    let own_tables: Vec<&str> = { model.record(target).fields.iter() }
+        .filter_map(|field| Some(field.kind.link()?.table.as_str()))
+        .collect();
+    model.records.iter().enumerate().flat_map(move |(owner, record)| {
+        let own_tables = own_tables.clone();
+        let fields = record.fields.iter().enumerate();
+        fields.filter_map(move |(position, field)| {
+            let link = field.kind.link().filter(|link| link.target == target)?;
+            let is_known = own_tables.contains(&link.table.as_str());
+            (!is_known).then_some((RecordTypeId(owner), FieldId(position)))
+        })
+    })
+}
+
+fn count_operation(model: &Model, record: RecordTypeId, condition: Condition) -> Operation {
+    let listing = Listing {
+        conditions: vec![condition],
+        slice: ListSlice::First { first: 0, after: None },
+        count: CountMode::UpTo(MAX_COUNTED as u32),
+        ..Listing::default()
+    };
+    let selection = Selection::new(vec![model.record(record).id_field()], Vec::new());
+    Operation::List { record, listing, selection: PreparedSelection::new(selection) }
 }
 
 /// The records that refer to deleted ones by one reference.

@@ -11,7 +11,6 @@ use trefoil_http::form_pairs::{FormPairs, percent_encode};
 use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Error;
-use trefoil_model::naming::{inflection, names};
 use trefoil_model::{OnDelete, RecordId};
 use trefoil_resources::body_text;
 use trefoil_resources::collection::record_path;
@@ -22,11 +21,13 @@ use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
 
 use crate::Pages;
-use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
+use crate::delete::effects::{AffectedRecords, LostLinks, MAX_COUNTED, deletion_effects, lost_links};
 use crate::detail::display::ValueDisplay;
 use crate::examples::page::PageSubject;
 use crate::flash::{self, FlashKind};
 use crate::form::keys;
+use crate::labels::{ResourceLabels, noun_form};
+use crate::phrases::counted_noun;
 use crate::snapshot_reads::{TEXT_PREVIEW_BYTES, read_snapshot};
 use crate::template_data::{DeleteView, EffectView, PageHead, PageLink};
 
@@ -115,6 +116,10 @@ impl Pages {
         let mut effects: Vec<EffectView> =
             affected.iter().map(|affected| self.effect_view(request, id, affected)).collect();
         let blocked = effects.iter().any(|effect| effect.blocks);
+        if !blocked {
+            let links = lost_links(engine, record, id).await.map_err(write_problem)?;
+            effects.extend(links.into_iter().map(|links| self.links_view(&keep, &resource.noun, &links)));
+        }
         // Reasons of the store that are not visible as effects: no longer true, or not about references.
         if !blocked {
             effects.extend(reasons.into_iter().map(|text| EffectView {
@@ -145,8 +150,9 @@ impl Pages {
     ) -> EffectView {
         let resource = &self.labels_of(affected.record).resource;
         let field = request.resources.engine.model().record(affected.record).field(affected.field);
-        let (many, one) = (affected_count(&resource.noun, affected.count), affected.count == 1);
-        let label = names::display_label(&field.name).to_lowercase();
+        let (many, one) =
+            (affected_count(self.labels_of(affected.record), affected.count), affected.count == 1);
+        let label = noun_form(&field.label());
         let text = match (affected.on_delete, one) {
             (OnDelete::Cascade, true) => format!("{many} will be deleted too"),
             (OnDelete::Cascade, false) => format!("{many} will be deleted too"),
@@ -162,12 +168,26 @@ impl Pages {
         EffectView { text, href, blocks: affected.on_delete == OnDelete::Refuse }
     }
 
+    fn links_view(&self, own: &str, noun: &str, links: &LostLinks) -> EffectView {
+        let labels = self.labels_of(links.record);
+        let (many, verb) = match links.count {
+            1 => (affected_count(labels, 1), "is"),
+            count => (affected_count(labels, usize::try_from(count).unwrap_or(usize::MAX)), "are"),
+        };
+        let list = links.segment.as_ref().map(|segment| format!("{own}/{segment}"));
+        EffectView {
+            text: format!("{many} {verb} no longer linked with this {noun}"),
+            href: list.unwrap_or_else(|| labels.resource.path.clone()),
+            blocks: false,
+        }
+    }
+
     fn submit_label(&self, noun: &str, affected: &[AffectedRecords]) -> String {
         let mut deleted = affected.iter().filter(|affected| affected.on_delete == OnDelete::Cascade);
         match (deleted.next(), deleted.next()) {
             (None, _) => format!("Delete {noun}"),
             (Some(only), None) => {
-                let other_records = affected_count(&self.labels_of(only.record).resource.noun, only.count);
+                let other_records = affected_count(self.labels_of(only.record), only.count);
                 format!("Delete {noun} and {}", other_records.replacen("More", "more", 1))
             }
             (Some(_), Some(_)) => format!("Delete {noun} and all dependent records"),
@@ -176,10 +196,10 @@ impl Pages {
 }
 
 /// "3 orders", "More than 1,000 orders".
-fn affected_count(noun: &str, count: usize) -> String {
+fn affected_count(labels: &ResourceLabels, count: usize) -> String {
     match count {
-        0..=MAX_COUNTED => inflection::counted_noun(noun, count as u64),
-        _ => format!("More than 1,000 {}", inflection::plural(noun)),
+        0..=MAX_COUNTED => counted_noun(count as u64, &labels.resource.noun, &labels.plural_noun),
+        _ => format!("More than 1,000 {}", labels.plural_noun),
     }
 }
 

@@ -5,8 +5,12 @@ use std::borrow::Cow;
 use trefoil_engine::Engine;
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
+use trefoil_model::values::digit_grouping::group_digits;
 use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, Field, FieldRule, ListItem, Model, Scalar, TimePeriod, Value, ValueType};
+use trefoil_model::{
+    CellValue, Field, FieldRule, ListItem, Model, Scalar, ShownTime, TimePeriod, Value, ValueFormat,
+    ValueType, ZoneOffsets,
+};
 
 use crate::phrases::cut_text;
 use crate::snapshot_reads::TEXT_PREVIEW_BYTES;
@@ -49,9 +53,14 @@ pub fn display_cell(
     let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
     let Some(value_type) = field.kind.value_type() else { return DisplayValue::Nothing };
     match (value_type, cell) {
+        (_, CellValue::Text(text)) if field.kind.is_text() && field.display.format.is_some() => {
+            format_text(text, field.display.format, size)
+        }
         (ValueType::Scalar(Scalar::String), CellValue::Text(text)) if is_email => display_email(text, size),
         (value_type, cell) => match typed_value(value_type, cell) {
-            Some(value) => display_json(display, value_type, &value, size, 0),
+            Some(value) => {
+                format_number(display_json(display, value_type, &value, size, 0), field.display.format)
+            }
             None => DisplayValue::Nothing,
         },
     }
@@ -84,6 +93,7 @@ pub fn title_text<'c>(display: ValueDisplay<'_>, field: &Field, cell: CellValue<
         | DisplayValue::Choice { text, .. }
         | DisplayValue::Time { text, .. }
         | DisplayValue::Address { text, .. }
+        | DisplayValue::Color { text }
         | DisplayValue::Code { text } => text,
         DisplayValue::Nothing
         | DisplayValue::Record { .. }
@@ -107,7 +117,7 @@ fn display_json(
         (ValueType::List(_) | ValueType::Embedded(_), value) if depth == MAX_DEPTH => {
             DisplayValue::Json { text: pretty_json(value) }
         }
-        (ValueType::Scalar(scalar), value) => display_scalar(*scalar, value, size),
+        (ValueType::Scalar(scalar), value) => display_scalar(display.model, *scalar, value, size),
         (ValueType::Enum(name), Value::String(text)) => display_enum(display.model, name, text),
         (ValueType::Key(_), Value::String(text)) => DisplayValue::Code { text: text.clone() },
         (ValueType::Key(_), Value::Int(number)) => DisplayValue::Code { text: number.to_string() },
@@ -119,7 +129,7 @@ fn display_json(
     }
 }
 
-fn display_scalar(scalar: Scalar, value: &Value, size: DisplaySize) -> DisplayValue {
+fn display_scalar(model: &Model, scalar: Scalar, value: &Value, size: DisplaySize) -> DisplayValue {
     match (scalar, value) {
         (Scalar::Boolean, Value::Bool(yes)) => DisplayValue::Boolean { yes: *yes },
         (Scalar::Int | Scalar::Float, Value::Int(number)) => {
@@ -134,7 +144,9 @@ fn display_scalar(scalar: Scalar, value: &Value, size: DisplaySize) -> DisplayVa
         (Scalar::Email, Value::String(text)) => display_email(text, size),
         (Scalar::Url, Value::String(text)) => display_url(text, size),
         (Scalar::Date, Value::String(text)) => display_time(text, format_day(text)),
-        (Scalar::DateTime, Value::String(text)) => display_time(text, format_datetime(text)),
+        (Scalar::DateTime, Value::String(text)) => {
+            display_time(text, format_datetime(model.time_zone(), text))
+        }
         (
             Scalar::Boolean
             | Scalar::Int
@@ -189,9 +201,49 @@ fn display_url(text: &str, size: DisplaySize) -> DisplayValue {
 }
 
 fn display_enum(model: &Model, name: &str, text: &str) -> DisplayValue {
-    let values = model.enums.get(name).map_or(&[][..], |known| &known.values);
-    let tone = values.iter().position(|value| value == text).unwrap_or(values.len());
-    DisplayValue::Choice { text: names::display_label(text), tone }
+    let known = model.enums.get(name);
+    let label = known.map_or_else(|| names::display_label(text), |known| known.label(text));
+    DisplayValue::Choice { text: label, tone: known.map_or(0, |known| known.tone(text)) }
+}
+
+/// A text as the format of its field wants it.
+fn format_text(text: &str, format: Option<ValueFormat>, size: DisplaySize) -> DisplayValue {
+    match format {
+        Some(ValueFormat::Code) => DisplayValue::Json { text: fit_text(text, size).0 },
+        Some(ValueFormat::Color) if is_color(text) => DisplayValue::Color { text: text.to_owned() },
+        Some(ValueFormat::Link) => display_url(text, size),
+        Some(ValueFormat::Color | ValueFormat::Multiline | ValueFormat::Currency | ValueFormat::Percent)
+        | None => display_text(text, size),
+    }
+}
+
+/// `#0b6b52` or `#0b6`
+fn is_color(text: &str) -> bool {
+    let digits = text.strip_prefix('#').unwrap_or_default();
+    matches!(digits.len(), 3 | 6) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// A number as the format of its field wants it.
+pub fn format_number(value: DisplayValue, format: Option<ValueFormat>) -> DisplayValue {
+    match (value, format) {
+        (DisplayValue::Number { text }, Some(ValueFormat::Currency)) => {
+            DisplayValue::Number { text: currency_text(&text) }
+        }
+        (DisplayValue::Number { text }, Some(ValueFormat::Percent)) => {
+            DisplayValue::Number { text: format!("{text}%") }
+        }
+        (value, _) => value,
+    }
+}
+
+/// "-1,234.50" of `-1234.5`; more digits after the point stay.
+fn currency_text(text: &str) -> String {
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    if !whole.bytes().chain(part.bytes()).all(|digit| digit.is_ascii_digit()) {
+        return text.to_owned();
+    }
+    format!("{sign}{}.{part:0<2}", group_digits(whole))
 }
 
 fn display_list(
@@ -216,10 +268,13 @@ fn display_embedded(
     let fields = fields.iter().map(|field| {
         let value = object.get(&field.name).unwrap_or(&Value::Null);
         let value = match field.kind.value_type() {
-            Some(value_type) => display_json(display, value_type, value, size, depth + 1),
+            Some(value_type) => {
+                let shown = display_json(display, value_type, value, size, depth + 1);
+                format_number(shown, field.display.format)
+            }
             None => DisplayValue::Nothing,
         };
-        LabelledValue { label: names::display_label(&field.name), value }
+        LabelledValue { label: field.label(), value }
     });
     DisplayValue::Object { fields: fields.collect() }
 }
@@ -244,12 +299,13 @@ fn format_day(text: &str) -> Option<String> {
     Some(format!("{} {month} {}", day.trim_start_matches('0'), year.trim_start_matches('0')))
 }
 
-/// "16 Nov 2026, 09:30 UTC" of `2026-11-16T09:30:00Z`; seconds only where there are any.
-fn format_datetime(text: &str) -> Option<String> {
-    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+/// "16 Nov 2026, 10:30 CET" of `2026-11-16T09:30:00Z`; seconds only where there are any.
+fn format_datetime(zone: &ZoneOffsets, text: &str) -> Option<String> {
+    let ShownTime { local, zone, .. } = zone.show(text)?;
+    let (date, time) = local.split_once('T')?;
     let clock = time.get(..8)?;
     let clock = clock.strip_suffix(":00").unwrap_or(clock);
-    Some(format!("{}, {clock} UTC", format_day(date)?))
+    Some(format!("{}, {clock} {zone}", format_day(date)?))
 }
 
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -290,12 +346,34 @@ mod tests {
     }
 
     #[test]
+    fn currency_has_groups_and_two_digits() {
+        for (text, expected) in [
+            ("0", "0.00"),
+            ("-1234.5", "-1,234.50"),
+            ("123456", "123,456.00"),
+            ("1234567.125", "1,234,567.125"),
+            ("1e9", "1e9"),
+        ] {
+            assert_eq!(currency_text(text), expected);
+        }
+        assert!(is_color("#0b6B52") && is_color("#fff") && !is_color("red") && !is_color("#ggg"));
+    }
+
+    #[test]
     fn times_are_formatted_in_words() {
         assert_eq!(format_day("2026-11-16").as_deref(), Some("16 Nov 2026"));
         assert_eq!(format_day("0099-01-02").as_deref(), Some("2 Jan 99"));
         assert_eq!(format_day("2026-13-01"), None);
-        assert_eq!(format_datetime("2026-11-16T09:30:00Z").as_deref(), Some("16 Nov 2026, 09:30 UTC"));
-        assert_eq!(format_datetime("2026-11-16T09:30:05.25Z").as_deref(), Some("16 Nov 2026, 09:30:05 UTC"));
+        let utc = ZoneOffsets::utc();
+        let berlin = ZoneOffsets::load("Europe/Berlin").expect("a zone");
+        for (zone, text, expected) in [
+            (&utc, "2026-11-16T09:30:00Z", "16 Nov 2026, 09:30 UTC"),
+            (&utc, "2026-11-16T09:30:05.25Z", "16 Nov 2026, 09:30:05 UTC"),
+            (&berlin, "2026-11-16T23:30:00Z", "17 Nov 2026, 00:30 CET"),
+            (&berlin, "2026-10-25T00:30:00Z", "25 Oct 2026, 02:30 CEST"),
+        ] {
+            assert_eq!(format_datetime(zone, text).as_deref(), Some(expected));
+        }
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! `DetailLayout`: what a detail page reads of a record and of the records related to it.
 
 use trefoil_engine::{AccessView, CountMode, ListSlice, Listing, Operation};
-use trefoil_model::naming::names;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 use trefoil_resources::collection::{NestedCollection, nested_collections};
 
-use crate::labels::ResourceLabels;
+use crate::labels::{ResourceLabels, ordered_fields};
 use crate::phrases::MAX_COUNT;
 use crate::record_reading::RecordReading;
 
@@ -33,14 +32,18 @@ impl DetailLayout {
     ) -> DetailLayout {
         let is_shown = |owner: RecordTypeId, field| view.is_none_or(|view| !view.hides_field(owner, field));
         let owner = model.record(record);
-        let stored = owner.fields.iter().enumerate().filter(|(_, field)| field.is_stored());
-        let stored = stored.map(|(i, _)| FieldId(i)).filter(|field| is_shown(record, *field));
-        let stored: Vec<FieldId> = stored.collect();
+        let stored = ordered_fields(owner).into_iter();
+        let stored = stored.filter(|(_, field)| field.is_stored() && !field.display.off.detail);
+        let stored: Vec<FieldId> =
+            stored.map(|(id, _)| id).filter(|field| is_shown(record, *field)).collect();
         let reading = RecordReading::new(model, all_labels, record, &stored).with_version();
-        let label = |nested: &NestedCollection| names::display_label(&owner.field(nested.field).name);
+        let label = |nested: &NestedCollection| owner.field(nested.field).label();
         let is_listed = |nested: &NestedCollection| {
             let reference = nested.reference();
-            is_shown(record, nested.field) && reference.is_none_or(|field| is_shown(nested.record, field))
+            let is_wanted = !owner.field(nested.field).display.off.detail;
+            is_wanted
+                && is_shown(record, nested.field)
+                && reference.is_none_or(|field| is_shown(nested.record, field))
         };
         let related_lists = nested_collections(owner)
             .filter(is_listed)

@@ -6,3 +6,4 @@ pub(crate) mod page;
 
 // Values formatted for people.
 pub(crate) mod display;
+pub(crate) mod display_value;

@@ -107,10 +107,12 @@ impl Pages {
         let allowed = async |action| engine.allowed_records(action, record, || vec![id.clone()]).await;
         let is_editable = allowed(AccessAction::Update).await?.contains(id);
         let is_deletable = allowed(AccessAction::Delete).await?.contains(id);
+        let fields = layout.reading.labelled_values(display, &self.labels, row);
         let detail = DetailView {
             edit: is_editable.then(|| format!("{}/edit", record_path(&resource.path, id))),
             delete: is_deletable.then(|| format!("{}/delete", record_path(&resource.path, id))),
-            fields: layout.reading.labelled_values(display, &self.labels, row),
+            groups: layout.reading.value_groups(display.model, &fields),
+            fields,
             related: self.related_views(request, layout, id, related_rows).await?,
             version: version.unwrap_or_default(),
             title: title.clone(),

@@ -3,7 +3,6 @@
 use trefoil_engine::Engine;
 use trefoil_model::access::AccessAction;
 use trefoil_model::error::Result;
-use trefoil_model::naming::names::display_label;
 use trefoil_model::{Model, RecordId, RecordType};
 use trefoil_resources::collection::{NestedCollection, record_path};
 use trefoil_resources::forms::edited_lists::{MAX_ROWS, edited_lists};
@@ -51,8 +50,13 @@ impl Pages {
                 kind: ControlKind::Groups,
                 id: control_id(list_name),
                 name: list_name.clone(),
-                label: display_label(list_name),
-                hint: record.field(list.field).description.clone(),
+                label: record.field(list.field).label(),
+                hint: record
+                    .field(list.field)
+                    .display
+                    .hint
+                    .clone()
+                    .or_else(|| record.field(list.field).description.clone()),
                 add_label: Some(format!("Add {}", labels.resource.noun)),
                 children,
                 ..ControlView::default()

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use trefoil_engine::{RecordInput, RelatedInput};
 use trefoil_model::error::{Error, PathSegment, Violation};
-use trefoil_model::naming::names::display_label;
 use trefoil_model::{Model, RecordId, RecordType};
 use trefoil_resources::collection::NestedCollection;
 use trefoil_resources::field_values::FieldValues;
@@ -75,7 +74,7 @@ impl<'m> ChildWrites<'m> {
             deleted_rows: Vec::new(),
         };
         let (child, mut seen) = (self.model.record(writes.list.record), HashSet::new());
-        let noun = noun_form(&display_label(&child.name));
+        let noun = noun_form(&child.label());
         for (number, row) in input.rows(writes.list.field).iter().enumerate() {
             let Some(id_text) = &row.id else {
                 self.read_new_row(&mut writes, child, number, row);

@@ -4,9 +4,16 @@ use trefoil_resources::forms::form_input::{ROW_DELETE_CONTROL, ROW_ID_CONTROL};
 
 use crate::template_data::{ControlKind, ControlView, DisplayValue, LabelledValue};
 
-/// Sets `theirs` on each control of `mine` whose value differs from the saved one.
-pub fn mark_differences(mine: &mut [ControlView], saved: &[ControlView]) {
-    mine.iter_mut().for_each(|control| mark_in(control, saved));
+/// Sets `theirs` on each disputed control of `mine` whose value differs from the saved one.
+pub fn mark_differences(mine: &mut [ControlView], saved: &[ControlView], is_disputed: &dyn Fn(&str) -> bool) {
+    for control in mine {
+        let of_group = saved.iter().find(|saved| control.name.is_empty() && saved.id == control.id);
+        match of_group {
+            Some(saved) => mark_differences(&mut control.children, &saved.children, is_disputed),
+            None if is_disputed(&control.name) => mark_in(control, saved),
+            None => {}
+        }
+    }
 }
 
 fn mark_in(control: &mut ControlView, saved: &[ControlView]) {

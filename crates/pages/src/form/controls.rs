@@ -4,15 +4,16 @@ use std::collections::HashSet;
 
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{
-    EmbeddedType, Field, FieldId, FieldRule, ListItem, Model, RecordType, Scalar, ValueType,
+    ControlWidth, EmbeddedType, EnumType, Field, FieldRule, ListItem, Model, RecordType, Scalar, ValueFormat,
+    ValueType, ZoneOffsets,
 };
 use trefoil_resources::forms::form_input::{ADD_CONTROL, FIND_CONTROL, FormInput, REMOVE_CONTROL};
 use trefoil_resources::forms::form_tree::ControlNode;
 use trefoil_resources::forms::typed_values::{ControlReader, JSON_CONTROL};
 
 use crate::form::choices::{MAX_OPTIONS, OfferedRecords, ReferenceChoices};
-use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, MAX_GROUPS, is_local_datetime, json_node};
-use crate::labels::is_long_text;
+use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, MAX_GROUPS, is_local_datetime, json_node, value_node};
+use crate::labels::{grouped, is_long_text, ordered_fields};
 use crate::template_data::{ChoiceOption, ControlKind, ControlView, FindView, NameValue};
 
 /// An enum with more values is a select box.
@@ -53,24 +54,31 @@ impl<'a> ControlBuilder<'a> {
         ControlBuilder { prefix: format!("{row_name}."), ..self }
     }
 
-    /// A control for every writable field, in schema order.
+    /// A control for every writable field, in the order of pages; the fields of a group are in one.
     pub fn build_controls(&self, record: &RecordType, input: &FormInput) -> Vec<ControlView> {
         let blank = ControlNode::default();
-        let fields = record.fields.iter().enumerate();
-        let fields = fields.filter(|(i, field)| {
-            record.is_set_on_create(field) && !input.hidden_fields.contains(&FieldId(*i))
-        });
-        let controls = fields.map(|(index, field)| {
-            let node = input.nodes.get(&FieldId(index)).unwrap_or(&blank);
+        let fields = ordered_fields(record).into_iter();
+        let fields =
+            fields.filter(|(id, field)| record.is_set_on_create(field) && !input.hidden_fields.contains(id));
+        let controls = fields.map(|(id, field)| {
+            let node = input.nodes.get(&id).unwrap_or(&blank);
             let name = format!("{}{}", self.prefix, field.input_name);
             let position = ControlPosition { name: &name, depth: 0, may_be_absent: false };
-            match self.choices.get(&FieldId(index)) {
+            let control = match self.choices.get(&id) {
                 Some(offered) if field.kind.is_link() => link_control(field, &name, node, offered),
                 Some(offered) if field.kind.is_reference() => reference_control(field, &name, node, offered),
                 Some(_) | None => self.build_control(field, node, position),
-            }
+            };
+            (field.display.group.clone(), control)
         });
-        controls.collect()
+        let groups = grouped(controls).into_iter();
+        groups.flat_map(|(label, controls)| self.in_group(label, controls)).collect()
+    }
+
+    fn in_group(&self, label: Option<String>, children: Vec<ControlView>) -> Vec<ControlView> {
+        let (Some(label), Some(first)) = (label, children.first()) else { return children };
+        let id = format!("{}-group", first.id);
+        vec![ControlView { kind: ControlKind::Group, id, label, children, ..ControlView::default() }]
     }
 
     fn build_control(&self, field: &Field, node: &ControlNode, position: ControlPosition<'_>) -> ControlView {
@@ -79,10 +87,7 @@ impl<'a> ControlBuilder<'a> {
         match field.kind.value_type() {
             Some(ValueType::Scalar(Scalar::Boolean)) => boolean_control(field, control, position),
             Some(ValueType::Scalar(scalar)) => self.scalar_control(field, *scalar, control),
-            Some(ValueType::Enum(name)) => {
-                let values = self.model.enums.get(name).map(|found| found.values.as_slice());
-                enum_control(values.unwrap_or_default(), control, position)
-            }
+            Some(ValueType::Enum(name)) => enum_control(self.model.enums.get(name), control, position),
             Some(ValueType::Embedded(name)) if position.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
                 let may_be_absent = position.may_be_absent || !field.required;
                 let children = self.child_controls(name, node, ControlPosition { may_be_absent, ..position });
@@ -110,9 +115,9 @@ impl<'a> ControlBuilder<'a> {
             Scalar::Date if value.is_empty() || is_date(value) => (ControlKind::Date, None, ""),
             Scalar::Date => (ControlKind::Text, None, "Such as 2026-01-31."),
             Scalar::DateTime if value.is_empty() || is_local_datetime(value) => {
-                (ControlKind::DateTime, None, "In UTC.")
+                (ControlKind::DateTime, None, "In %.")
             }
-            Scalar::DateTime => (ControlKind::Text, None, "In UTC, such as 2026-01-31T09:30."),
+            Scalar::DateTime => (ControlKind::Text, None, "In %, such as 2026-01-31T09:30."),
             Scalar::Url if is_printable(value) => (ControlKind::Url, None, ""),
             Scalar::Email if is_printable(value) => (ControlKind::Email, None, ""),
             Scalar::Json => (ControlKind::Json, None, JSON_HINT),
@@ -123,7 +128,8 @@ impl<'a> ControlBuilder<'a> {
         // A single-line input would drop the other lines.
         let is_multiline = kind != ControlKind::Json && value.contains(['\n', '\r']);
         let kind = if is_multiline { ControlKind::Textarea } else { kind };
-        with_hint(ControlView { kind, inputmode, autocomplete, ..control }, hint)
+        let hint = hint.replace('%', &zone_phrase(self.model.time_zone()));
+        with_hint(ControlView { kind, inputmode, autocomplete, ..control }, &hint)
     }
 
     fn autocomplete(&self, field: &Field) -> Option<&'static str> {
@@ -147,7 +153,20 @@ impl<'a> ControlBuilder<'a> {
         let children = fields.map(|(field, _)| {
             let name = format!("{}.{}", position.name, field.name);
             let position = ControlPosition { name: &name, depth: position.depth + 1, ..position };
-            self.build_control(field, node.child(&field.name).unwrap_or(&blank), position)
+            let control = self.build_control(field, node.child(&field.name).unwrap_or(&blank), position);
+            // A blank member of an optional value means its default.
+            let default = field.default.as_ref().filter(|_| position.may_be_absent);
+            match default.map(|default| value_node(self.model, &field.kind, default, position.depth)) {
+                Some(default) => {
+                    let placeholder = Some(default.last_text().to_owned()).filter(|text| !text.is_empty());
+                    ControlView {
+                        optional: true,
+                        placeholder: control.placeholder.or(placeholder),
+                        ..control
+                    }
+                }
+                None => control,
+            }
         });
         children.collect()
     }
@@ -170,9 +189,8 @@ impl<'a> ControlBuilder<'a> {
                 with_hint(lines, "One per line.")
             }
             ValueType::Enum(name) => {
-                let values = self.model.enums.get(name).map(|found| found.values.as_slice());
                 let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).collect();
-                let options = enum_choices(values.unwrap_or_default(), &chosen);
+                let options = enum_choices(self.model.enums.get(name), &chosen);
                 ControlView { kind: ControlKind::Checkboxes, value: String::new(), options, ..control }
             }
             ValueType::Embedded(name) if position.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
@@ -229,14 +247,25 @@ impl<'a> ControlBuilder<'a> {
     }
 }
 
+/// "UTC", "the time of Europe/Berlin"
+fn zone_phrase(zone: &ZoneOffsets) -> String {
+    if zone.is_utc() { "UTC".to_owned() } else { format!("the time of {zone}") }
+}
+
 const JSON_HINT: &str = "JSON, such as {\"key\": [1, \"text\"]}.";
 
 fn base_control(field: &Field, name: &str) -> ControlView {
     ControlView {
         name: name.to_owned(),
         id: control_id(name),
-        label: display_label(&field.name),
-        hint: field.description.clone(),
+        label: field.label(),
+        hint: field.display.hint.clone().or_else(|| field.description.clone()),
+        placeholder: field.display.placeholder.clone(),
+        width: match field.display.width {
+            Some(ControlWidth::Narrow) => Some("narrow"),
+            Some(ControlWidth::Medium) => Some("short"),
+            Some(ControlWidth::Wide) | None => None,
+        },
         // Links are never null, and choosing no record is valid.
         optional: !field.required || field.kind.is_link(),
         ..ControlView::default()
@@ -269,7 +298,11 @@ fn json_control(node: &ControlNode, control: ControlView) -> ControlView {
 }
 
 fn text_kind(field: &Field, value: &str) -> ControlKind {
-    if is_long_text(field) {
+    if field.display.format == Some(ValueFormat::Code) {
+        ControlKind::Json
+    } else if field.display.format == Some(ValueFormat::Link) && is_printable(value) {
+        ControlKind::Url
+    } else if is_long_text(field) {
         ControlKind::Textarea
     } else if is_email(field) && is_printable(value) {
         ControlKind::Email
@@ -317,10 +350,14 @@ fn boolean_control(field: &Field, control: ControlView, position: ControlPositio
     ControlView { kind: ControlKind::Select, options: with_typed_choice(options, &value), ..control }
 }
 
-fn enum_control(values: &[String], control: ControlView, position: ControlPosition<'_>) -> ControlView {
+fn enum_control(
+    known: Option<&EnumType>,
+    control: ControlView,
+    position: ControlPosition<'_>,
+) -> ControlView {
     let optional = control.optional || position.may_be_absent;
-    let is_short = values.len() <= MAX_RADIOS && !position.may_be_absent;
-    let mut options = enum_choices(values, &[control.value.as_str()]);
+    let is_short = known.map_or(0, |known| known.values.len()) <= MAX_RADIOS && !position.may_be_absent;
+    let mut options = enum_choices(known, &[control.value.as_str()]);
     let is_blank = control.value.is_empty();
     if optional || (!is_short && is_blank) {
         let label = if optional { "Not set" } else { "Choose one" };
@@ -331,8 +368,10 @@ fn enum_control(values: &[String], control: ControlView, position: ControlPositi
 }
 
 /// The values of an enum, and chosen texts that are not among them.
-fn enum_choices(values: &[String], chosen: &[&str]) -> Vec<ChoiceOption> {
-    let options = values.iter().map(|value| (value.clone(), display_label(value)));
+fn enum_choices(known: Option<&EnumType>, chosen: &[&str]) -> Vec<ChoiceOption> {
+    let options = known
+        .into_iter()
+        .flat_map(|known| known.values.iter().map(|value| (value.clone(), known.label(value))));
     build_choices(options, chosen)
 }
 

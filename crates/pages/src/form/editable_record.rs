@@ -209,7 +209,7 @@ impl EditableRecord {
         }
     }
 
-    fn displayed_nodes(
+    pub fn displayed_nodes(
         &self,
         model: &Model,
         record: &RecordType,

@@ -10,15 +10,36 @@ const PAGE_TOP: &str = "#main";
 
 /// Attaches violations to controls and returns the summary; each entry links to its control.
 pub fn attach_errors(controls: &mut [ControlView], violations: &[Violation]) -> Vec<PageLink> {
-    violations.iter().map(|violation| attach_error(controls, violation)).collect()
+    violations.iter().filter_map(|violation| attach_error(controls, violation)).collect()
+}
+
+/// Codes of what a blank text violates, which say less than that it is missing.
+const TEXT_CODES: [&str; 4] = ["NOT_BLANK", "PATTERN", "LENGTH", "EMAIL"];
+
+/// What a required control is told in which nothing was typed: that, once, or what the schema says of it.
+fn blank_message(control: &ControlView, violation: &Violation) -> Option<String> {
+    let is_blank =
+        control.value.trim().is_empty() && control.children.is_empty() && control.options.is_empty();
+    if control.optional || !is_blank || !TEXT_CODES.contains(&violation.code) {
+        return None;
+    }
+    let is_own =
+        violation.code == "NOT_BLANK" && violation.message != format!("{} must not be blank", control.label);
+    Some(if is_own { violation.message.clone() } else { format!("{} is required", control.label) })
 }
 
 /// Attaches to the nearest enclosing control: a line of a list has none of its own.
-fn attach_error(controls: &mut [ControlView], violation: &Violation) -> PageLink {
+/// `None` if the control says it already.
+fn attach_error(controls: &mut [ControlView], violation: &Violation) -> Option<PageLink> {
     let (path, message) = (&violation.path, capitalize(&violation.message));
     for end in (1..=path.len()).rev() {
         let name = dotted_name(&path[..end]);
         let Some(control) = find_control(controls, &name) else { continue };
+        let blank = blank_message(control, violation).filter(|_| end == path.len());
+        if blank.is_some() && !control.errors.is_empty() {
+            return None;
+        }
+        let message = blank.unwrap_or(message);
         let label = match path.get(end) {
             Some(PathSegment::Index(index)) => format!("{message} (item {})", index + 1),
             Some(PathSegment::Field(_)) | None => message,
@@ -26,9 +47,9 @@ fn attach_error(controls: &mut [ControlView], violation: &Violation) -> PageLink
         control.errors.push(label.clone());
         let href = format!("#{}", control.id);
         let label = row_label(controls, path).map_or(label.clone(), |row| format!("{row}: {label}"));
-        return PageLink { label, href };
+        return Some(PageLink { label, href });
     }
-    PageLink { label: message, href: PAGE_TOP.to_owned() }
+    Some(PageLink { label: message, href: PAGE_TOP.to_owned() })
 }
 
 /// The label of the row that a path leads to: the same message may concern several.
@@ -61,6 +82,13 @@ fn find_control<'c>(controls: &'c mut [ControlView], name: &str) -> Option<&'c m
         if control_name == name {
             return Some(control);
         }
+        // The controls of a group of fields are as they are without it.
+        if control_name.is_empty() {
+            if let Some(found) = find_control(&mut control.children, name) {
+                return Some(found);
+            }
+            continue;
+        }
         if name.strip_prefix(control_name).is_some_and(|rest| rest.starts_with('.')) {
             return find_control(&mut control.children, name);
         }
@@ -74,6 +102,27 @@ mod tests {
 
     fn control(name: &str, children: Vec<ControlView>) -> ControlView {
         ControlView { name: name.to_owned(), id: format!("f-{name}"), children, ..ControlView::default() }
+    }
+
+    #[test]
+    fn a_blank_control_is_required_and_nothing_else() {
+        let zip = ControlView { label: "Zip".to_owned(), ..control("zip", vec![]) };
+        let violation = |code: &'static str, message: &str| Violation::new("zip", code, message);
+        let shown = |control: &ControlView, violations: &[Violation]| {
+            let mut controls = [control.clone()];
+            let links = attach_errors(&mut controls, violations);
+            assert_eq!(links.iter().map(|link| link.label.clone()).collect::<Vec<_>>(), controls[0].errors);
+            controls[0].errors.clone()
+        };
+        let blank = violation("NOT_BLANK", "Zip must not be blank");
+        let digits = violation("PATTERN", "Zip must be 5 digits");
+        assert_eq!(shown(&zip, &[blank.clone(), digits.clone()]), ["Zip is required"]);
+        assert_eq!(shown(&zip, &[digits.clone(), blank]), ["Zip is required"]);
+        assert_eq!(shown(&zip, &[violation("NOT_BLANK", "Where?"), digits.clone()]), ["Where?"]);
+        let typed = ControlView { value: "x".to_owned(), ..zip.clone() };
+        assert_eq!(shown(&typed, std::slice::from_ref(&digits)), ["Zip must be 5 digits"]);
+        let optional = ControlView { optional: true, ..zip };
+        assert_eq!(shown(&optional, &[digits]), ["Zip must be 5 digits"]);
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub(crate) mod child_writes;
 // What the actor may not set or see.
 mod closed_fields;
 
+// Who changed a field.
+mod field_hashes;
+
 // Stored values as the texts of controls.
 pub(crate) mod value_texts;
 

@@ -1,7 +1,7 @@
 //! The page with a form: controls, errors, conflict, and API examples of its input.
 
 use axum::response::Response;
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::monitoring::refusals::RequestRefusals;
@@ -19,8 +19,9 @@ use crate::form::conflict::{mark_differences, mark_row_differences};
 use crate::form::controls::ControlBuilder;
 use crate::form::defaults::fill_defaults;
 use crate::form::editable_record::EditableRecord;
+use crate::form::field_hashes::{DisputedFields, field_hashes};
 use crate::form::{errors, keys};
-use crate::template_data::{ConflictView, ControlView, FormView, PageHead, PageLink};
+use crate::template_data::{ConflictView, ControlKind, ControlView, FormView, PageHead, PageLink};
 
 /// The content of a form page.
 pub struct FormPage {
@@ -49,6 +50,8 @@ pub struct SavedValues {
     pub input: FormInput,
     /// The lists with changed or deleted records, in words; empty if the record itself was changed.
     pub lists: Vec<String>,
+    /// The fields that both changed; `None` if that is not known.
+    pub disputed: Option<DisputedFields>,
 }
 
 impl FormError {
@@ -91,7 +94,9 @@ impl Pages {
                 saved.input.close_fields(closed);
                 let choices = self.reference_choices(request.resources, record_type, &saved.input).await?;
                 let builder = ControlBuilder::new(model, record, &choices);
-                mark_differences(&mut controls, &builder.build_controls(record, &saved.input));
+                let is_disputed =
+                    |name: &str| saved.disputed.as_ref().is_none_or(|disputed| disputed.has(name));
+                mark_differences(&mut controls, &builder.build_controls(record, &saved.input), &is_disputed);
                 let saved_lists = self.list_controls(request, edited.as_ref(), &mut saved.input).await?;
                 mark_row_differences(&mut lists, &saved_lists);
                 FormError::Stale(saved)
@@ -103,6 +108,9 @@ impl Pages {
             | FormError::Refused(..)) => other,
         };
         controls.append(&mut lists);
+        if matches!(error, FormError::None) && edited.is_none() && request.head.method == Method::GET {
+            focus_first(&mut controls);
+        }
         let violations = match &error {
             FormError::Invalid(violations)
             | FormError::Taken(violations)
@@ -150,12 +158,38 @@ impl Pages {
         };
         let cancel = parents.last().map_or_else(|| path.clone(), |link| link.href.clone());
         let conflict = conflict_view(noun, error, &parents);
-        let submit =
-            if matches!(error, FormError::Stale(_)) { "Save my changes anyway".to_owned() } else { submit };
+        let submit = if is_disputed(error) { "Save my changes anyway".to_owned() } else { submit };
         let version = input.version.as_ref().and_then(|version| version.trim().parse().ok());
-        let key = keys::new_key();
-        let form = FormView { heading, action, submit, cancel, key, version, controls, complaints, conflict };
+        let (key, model) = (keys::new_key(), request.resources.engine.model());
+        let base = edited.filter(|_| version.is_some()).map(|(_, stored)| {
+            input.base.clone().unwrap_or_else(|| field_hashes(model, request.record(), stored))
+        });
+        let form =
+            FormView { heading, action, submit, cancel, key, version, base, controls, complaints, conflict };
         (form, parents)
+    }
+}
+
+/// Puts the focus of a new form where typing begins.
+fn focus_first(controls: &mut [ControlView]) {
+    let Some(first) = controls.iter_mut().find(|control| control.kind != ControlKind::Hidden) else { return };
+    match first.children.is_empty() {
+        true => first.focus = true,
+        false => focus_first(&mut first.children),
+    }
+}
+
+/// True if what the form has is not what somebody else saved in the same field.
+fn is_disputed(error: &FormError) -> bool {
+    match error {
+        FormError::Stale(saved) => {
+            saved.disputed.as_ref().is_none_or(|disputed| !disputed.is_empty()) || !saved.lists.is_empty()
+        }
+        FormError::None
+        | FormError::Invalid(_)
+        | FormError::Taken(_)
+        | FormError::Deleted
+        | FormError::Refused(..) => false,
     }
 }
 
@@ -163,6 +197,12 @@ fn conflict_view(noun: &str, error: &FormError, parents: &[PageLink]) -> Option<
     let href = parents.last().map(|link| link.href.clone()).unwrap_or_default();
     match error {
         FormError::None | FormError::Invalid(_) | FormError::Taken(_) | FormError::Refused(..) => None,
+        FormError::Stale(_) if !is_disputed(error) => Some(ConflictView {
+            text: format!(
+                "Somebody else saved this {noun} while you were editing it, so your changes are not saved yet. You changed different fields: the form contains their changes and yours."
+            ),
+            theirs: PageLink { label: "Keep the saved version".to_owned(), href },
+        }),
         FormError::Stale(saved) => Some(ConflictView {
             text: format!(
                 "Somebody else {} while you were editing it, so your changes are not saved yet. The form contains your values; where they differ, the saved value is shown below.",

@@ -21,6 +21,7 @@ use crate::Pages;
 use crate::flash::{self, FlashKind};
 use crate::form::child_writes::{ChildWrites, is_row_conflict};
 use crate::form::editable_record::{EditableRecord, ReadRows, StoredList};
+use crate::form::field_hashes::merge_saved;
 use crate::form::keys;
 use crate::form::page::{FormError, FormPage, SavedValues};
 
@@ -242,7 +243,10 @@ impl Pages {
         let changed_lists = self.refresh_rows(&mut input, &stored);
         let lists = if is_changed { Vec::new() } else { changed_lists };
         input.version = saved.version.clone();
-        let error = FormError::Stale(Box::new(SavedValues { input: saved, lists }));
+        let (model, record) = (request.resources.engine.model(), request.record());
+        let disputed = merge_saved(model, record, &mut input, &stored);
+        input.base = None;
+        let error = FormError::Stale(Box::new(SavedValues { input: saved, lists, disputed }));
         self.form_page(
             request,
             FormPage { edited: Some((id.clone(), stored)), input: input.without_blank_groups(), error },

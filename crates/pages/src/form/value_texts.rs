@@ -1,6 +1,8 @@
 //! Stored values as control texts that mean the same value when submitted unchanged.
 
-use trefoil_model::{EmbeddedType, FieldKind, ListItem, Model, Scalar, Value, ValueType};
+use trefoil_model::{
+    EmbeddedType, FieldKind, ListItem, Model, Scalar, ShownTime, Value, ValueType, ZoneOffsets,
+};
 use trefoil_resources::forms::form_tree::ControlNode;
 use trefoil_resources::forms::typed_values::JSON_CONTROL;
 
@@ -33,7 +35,7 @@ fn typed_node(model: &Model, value_type: &ValueType, value: &Value, depth: usize
         }
         (ValueType::List(item), Value::List(items)) => list_node(model, item, items, depth),
         (ValueType::Scalar(Scalar::DateTime), Value::String(text)) => {
-            ControlNode::from_text(local_datetime(text))
+            ControlNode::from_text(local_datetime(model.time_zone(), text))
         }
         (ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::List(_), value) => {
             ControlNode::from_text(plain_text(value))
@@ -110,13 +112,14 @@ fn json_text(value: &Value) -> String {
     serde_json::to_string_pretty(&value.to_json()).unwrap_or_default()
 }
 
-/// A time without its zone, which is UTC, and as short as browsers write it. A time with more digits than the browser's
-/// control supports keeps its zone and is shown as text.
-fn local_datetime(text: &str) -> String {
-    let Some(local) = text.strip_suffix('Z') else { return text.to_owned() };
+/// A time without its zone, which is that of the application, and as short as browsers write it. A time with more digits
+/// than the browser's control supports keeps its zone and is shown as text, and so does one of two when clocks are set back.
+fn local_datetime(zone: &ZoneOffsets, text: &str) -> String {
+    let Some(ShownTime { local, offset, is_double, .. }) = zone.show(text) else { return text.to_owned() };
     match local.len() {
-        19 => local.strip_suffix(":00").unwrap_or(local).to_owned(),
-        0..=23 => local.to_owned(),
+        _ if is_double => format!("{local}{offset}"),
+        19 => local.strip_suffix(":00").unwrap_or(&local).to_owned(),
+        0..=23 => local,
         _ => text.to_owned(),
     }
 }
@@ -144,7 +147,7 @@ mod tests {
             ("2026-03-01T09:30:15.123456Z", "2026-03-01T09:30:15.123456Z", false),
         ];
         for (stored, shown, fits) in table {
-            assert_eq!(local_datetime(stored), shown);
+            assert_eq!(local_datetime(&ZoneOffsets::utc(), stored), shown);
             assert_eq!(is_local_datetime(shown), fits, "{shown}");
         }
         assert!(

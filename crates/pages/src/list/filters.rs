@@ -1,21 +1,21 @@
 //! The search form above a list: a control for each filterable field, with its current value.
 
 use trefoil_engine::plan::searched_texts;
-use trefoil_engine::{ListSlice, Listing, Operation, Outcome};
+use trefoil_engine::{Condition, ListSlice, Listing, Operation, Outcome};
 use trefoil_http::form_pairs::percent_encode;
-use trefoil_model::naming::names;
 use trefoil_model::{
-    ComparisonOp, Field, FieldId, FieldKind, FilterOperator, RecordType, RecordTypeId, Scalar, ScalarGroup,
-    TextMatch, TextPart,
+    ComparisonOp, Field, FieldId, FieldKind, FilterOperator, RecordId, RecordType, RecordTypeId, Scalar,
+    ScalarGroup, TextMatch, TextPart, Value,
 };
 use trefoil_resources::ServedResources;
 use trefoil_resources::list_query::{LIST_PARAMS, ListQuery};
 
+use crate::Pages;
 use crate::detail::display::ValueDisplay;
+use crate::labels::{self, noun_form, ordered_fields};
 use crate::record_reading::record_name;
 use crate::snapshot_reads::FoundRows;
-use crate::template_data::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
-use crate::{Pages, labels};
+use crate::template_data::{ChoiceOption, ControlKind, ControlView, NameValue, PageLink, SearchView};
 
 /// A reference filter offers this many records; if there are more, it takes an id instead.
 const MAX_CHOICES: i64 = 50;
@@ -57,27 +57,46 @@ impl ListFilters<'_> {
         resources: &'s ServedResources,
     ) -> impl Iterator<Item = (FieldId, &'s Field)> + use<'s> {
         let (hidden, record) = (self.hidden_field, self.record);
-        let fields =
-            self.record_type(resources).fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
-        fields
+        ordered_fields(self.record_type(resources))
+            .into_iter()
+            .filter(|(_, field)| !field.display.off.filter)
             .filter(move |(id, field)| field.is_stored() && field.kind.is_comparable() && Some(*id) != hidden)
             .filter(move |(id, _)| resources.engine.shows_field(record, *id))
     }
 
-    /// The targets of reference filters, in field order.
-    fn reference_targets(&self, resources: &ServedResources) -> Vec<RecordTypeId> {
+    /// The reference filters with their targets and the id that each is set to, in field order.
+    fn reference_filters(&self, resources: &ServedResources) -> Vec<(RecordTypeId, Option<Value>)> {
         let fields = self.filterable_fields(resources);
-        fields.filter_map(|(_, field)| Some(field.kind.reference()?.target)).collect()
+        let filter = |(id, field): (FieldId, &Field)| {
+            let target = field.kind.reference()?.target;
+            let filters = self.query.filters().filter_map(|(condition, ..)| condition.field_comparison());
+            let mut chosen = filters
+                .filter(|(field, comparison)| *field == id && comparison.operator == FilterOperator::EQUAL);
+            Some((target, chosen.next().map(|(_, comparison)| comparison.operand.clone())))
+        };
+        fields.filter_map(filter).collect()
     }
 
-    /// Operations for the records that reference filters offer, read together with the list itself.
+    /// Operations for the records that reference filters offer and for the chosen ones, read together with the list
+    /// itself.
     pub fn choice_operations(&self, pages: &Pages, resources: &ServedResources) -> Vec<Operation> {
-        let list = |record: RecordTypeId| {
+        let list = |record: RecordTypeId, conditions: Vec<Condition>| {
             let slice = ListSlice::First { first: MAX_CHOICES, after: None };
-            let listing = Listing { slice, ..Listing::default() };
+            let listing = Listing { conditions, slice, ..Listing::default() };
             Operation::List { record, listing, selection: pages.name_selections[record.0].clone() }
         };
-        self.reference_targets(resources).into_iter().map(list).collect()
+        let model = resources.engine.model();
+        let filters = self.reference_filters(resources).into_iter();
+        let operations = filters.flat_map(|(record, chosen)| {
+            let chosen = chosen.map(|chosen| {
+                // A text that is no id is reported as a mistake of the filter, and finds nothing here.
+                let id = RecordId::from_value(model.record(record).key_form(), &chosen).ok();
+                let ids = Value::List(id.iter().map(RecordId::to_value).collect());
+                list(record, vec![Condition::one_of(model.record(record).id_field(), ids)])
+            });
+            std::iter::once(list(record, Vec::new())).chain(chosen)
+        });
+        operations.collect()
     }
 
     /// `found` are the results of [`ListFilters::choice_operations`].
@@ -88,26 +107,42 @@ impl ListFilters<'_> {
         action: &str,
         found: &[FoundRows],
     ) -> SearchView {
-        let targets = self.reference_targets(resources);
         let display = ValueDisplay::of(&resources.engine);
-        let mut choices =
-            targets.iter().zip(found).map(|(record, found)| record_choices(display, pages, *record, found));
+        let mut found = found.iter();
+        let mut choices = self.reference_filters(resources).into_iter().map(|(record, chosen)| {
+            let (first, chosen) = (found.next(), chosen.and_then(|_| found.next()));
+            record_choices(display, pages, record, first, chosen)
+        });
         let mut filters = Vec::new();
         for (id, field) in self.filterable_fields(resources) {
-            let options = if field.kind.is_reference() {
-                choices.next().flatten()
+            let mut title = None;
+            let options = if let Some(reference) = field.kind.reference() {
+                let offered = choices.next().unwrap_or_default();
+                if !offered.is_whole {
+                    title = self.title_control(pages, resources, field, reference.target);
+                }
+                Some(offered.options).filter(|options| offered.is_whole || options.len() > 1)
             } else {
                 kind_choices(resources, &field.kind)
             };
+            // Too many records to choose from are found by their titles, not by ids.
+            let has_title = title.is_some();
+            filters.extend(title);
             for (operator, position) in self.field_operators(id, field) {
+                if has_title && position.is_none() {
+                    continue;
+                }
                 filters.push(self.filter_control(field, operator, position, options.clone()));
             }
         }
-        filters.extend(self.other_controls(resources));
+        let known: Vec<String> = filters.iter().map(|control| control.name.clone()).collect();
+        let others = self.other_controls(resources).into_iter();
+        filters.extend(others.filter(|control| !known.contains(&control.name)));
         let param = |name: &str| self.query.param(name).unwrap_or_default().to_owned();
         let hidden = ["sort", "size"].map(|name| NameValue { name: name.to_owned(), value: param(name) });
         let hidden: Vec<NameValue> = hidden.into_iter().filter(|pair| !pair.value.is_empty()).collect();
         let q = param("q");
+        let chips = self.chips(action, &q, &filters);
         SearchView {
             action: action.to_owned(),
             has_texts: !searched_texts(resources.engine.model(), self.record_type(resources)).is_empty(),
@@ -116,7 +151,27 @@ impl ListFilters<'_> {
             q,
             filters,
             hidden,
+            chips,
         }
+    }
+
+    /// What is searched and filtered for, in words.
+    fn chips(&self, action: &str, q: &str, filters: &[ControlView]) -> Vec<PageLink> {
+        let search = Some(q).filter(|q| !q.is_empty());
+        let search = search.map(|q| PageLink {
+            label: format!("\u{201c}{q}\u{201d}"),
+            href: self.query.url_without("q", action, &[]),
+        });
+        let set = filters.iter().filter(|control| !control.value.is_empty());
+        let chip = |control: &ControlView| {
+            let chosen = control.options.iter().find(|option| option.chosen);
+            let value = chosen.map_or(control.value.as_str(), |option| option.label.as_str());
+            PageLink {
+                label: format!("{}: {value}", control.label),
+                href: self.query.url_without(&control.name, action, &[]),
+            }
+        };
+        search.into_iter().chain(set.map(chip)).collect()
     }
 
     /// The operators of a field that get a control: the default ones and those in the query, each with the position of
@@ -157,6 +212,30 @@ impl ListFilters<'_> {
             ..ControlView::default()
         };
         filters.map(control).collect()
+    }
+
+    /// The control that finds records by the title of the one that they refer to.
+    fn title_control(
+        &self,
+        pages: &Pages,
+        resources: &ServedResources,
+        field: &Field,
+        target: RecordTypeId,
+    ) -> Option<ControlView> {
+        let record = resources.engine.model().record(target);
+        let mut titles = pages.labels_of(target).title.fields().map(|id| record.field(id));
+        let title = titles.find(|title| title.kind.is_text())?;
+        let name = format!("{}.{}.contains.ci", field.name, title.name);
+        let filter = self.query.filters().enumerate().find(|(_, (_, known, _))| *known == name);
+        Some(ControlView {
+            kind: ControlKind::Text,
+            id: format!("filter-{}", name.replace('.', "-")),
+            label: format!("{}: {} contains", labels::field_label(field), noun_form(&title.label())),
+            value: filter.map_or(String::new(), |(_, (_, _, text))| text.to_owned()),
+            errors: filter.map_or(Vec::new(), |(position, _)| self.filter_errors(Some(position))),
+            name,
+            ..ControlView::default()
+        })
     }
 
     fn filter_errors(&self, position: Option<usize>) -> Vec<String> {
@@ -304,25 +383,34 @@ fn kind_choices(resources: &ServedResources, kind: &FieldKind) -> Option<Vec<Cho
     if value_type.scalar() == Some(Scalar::Boolean) {
         return Some(boolean_choices("Yes", "No"));
     }
-    let values = resources.engine.model().enums.get(value_type.enum_name()?)?.values.iter();
-    let values = values.map(|value| new_choice(value, &names::display_label(value)));
+    let known = resources.engine.model().enums.get(value_type.enum_name()?)?;
+    let values = known.values.iter().map(|value| new_choice(value, &known.label(value)));
     Some(std::iter::once(any_choice()).chain(values).collect())
 }
 
-/// The options of a reference; `None` if there are too many.
+/// The records that a reference filter offers.
+#[derive(Default)]
+struct OfferedChoices {
+    options: Vec<ChoiceOption>,
+    /// All records are among them.
+    is_whole: bool,
+}
+
+/// The first records and the chosen one; of too many only the latter.
 fn record_choices(
     display: ValueDisplay<'_>,
     pages: &Pages,
     record: RecordTypeId,
-    found: &FoundRows,
-) -> Option<Vec<ChoiceOption>> {
-    if matches!(found.outcome, Outcome::Listed { has_more: true, .. }) {
-        return None;
-    }
+    first: Option<&FoundRows>,
+    chosen: Option<&FoundRows>,
+) -> OfferedChoices {
     let labels = pages.labels_of(record);
-    let choices = found.rows.iter().map(|row| {
+    let is_cut = |found: &FoundRows| matches!(found.outcome, Outcome::Listed { has_more: true, .. });
+    let is_whole = !first.is_none_or(is_cut);
+    let rows = if is_whole { first } else { chosen }.into_iter().flat_map(|found| &found.rows);
+    let choices = rows.map(|row| {
         let (id, name) = record_name(display, labels, row);
         new_choice(&id.to_string(), &name)
     });
-    Some(std::iter::once(any_choice()).chain(choices).collect())
+    OfferedChoices { options: std::iter::once(any_choice()).chain(choices).collect(), is_whole }
 }

@@ -12,6 +12,9 @@ pub(crate) mod filters;
 // What it is sorted by.
 pub(crate) mod order;
 
+// Links to all lists.
+pub(crate) mod navigation;
+
 // Rows and columns, also used by detail pages.
 pub(crate) mod table;
 

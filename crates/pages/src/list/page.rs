@@ -6,7 +6,7 @@ use http::StatusCode;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{AllowedRecords, ListSlice, OwnedRow};
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::form_pairs::{FormPairs, percent_encode};
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation};
 use trefoil_resources::aggregate_query::is_group_param;
 use trefoil_resources::collection::{NestedCollection, NestedRelation, record_path};
@@ -23,7 +23,8 @@ use crate::phrases::MAX_COUNT;
 use crate::record_reading::record_name;
 use crate::snapshot_reads::FoundRows;
 use crate::template_data::{
-    DownloadLinks, EmptyView, LabelledValue, ListView, PageHead, PageLink, PagerView, TableRow, TableView,
+    DownloadLinks, EmptyView, LabelledValue, ListView, PageHead, PageLink, PageNumber, PagerView, TableRow,
+    TableView,
 };
 use crate::{Pages, flash};
 
@@ -228,12 +229,22 @@ impl ListPage<'_> {
         let section = PageLink { label: collection.plural.clone(), href: collection.path.clone() };
         let crumbs = list.parent.iter().flat_map(|parent| [section.clone(), parent.clone()]).collect();
         let mut head = PageHead::new(list.resource.plural.clone(), &collection.path, crumbs);
+        let address = self.ordered_address();
         let subject = match self.filters_are_valid() {
-            true => PageSubject::List { record: self.target.record, address: self.address() },
+            true => PageSubject::List { record: self.target.record, address: &address },
             false => PageSubject::Rejected,
         };
         head.ways = Some(self.pages.api_examples(self.request.resources, self.request.head, subject));
         head
+    }
+
+    /// Path and query, with the order that the type asks for.
+    fn ordered_address(&self) -> String {
+        let (address, model) = (self.address(), self.request.resources.engine.model());
+        let order = self.filters.query.filled_order(model, model.record(self.target.record));
+        let Some((name, words)) = order else { return address.to_owned() };
+        let separator = if address.contains('?') { '&' } else { '?' };
+        format!("{address}{separator}{name}={}", percent_encode(&words))
     }
 
     /// Path and query of the request.
@@ -264,9 +275,61 @@ impl ListPage<'_> {
             previous => query.url_with(path, &[("page", previous.to_string())]),
         });
         let text = query.page_number().map_or_else(|| "More".to_owned(), |page| format!("Page {page}"));
-        PagerView { previous, next, text }
+        PagerView { previous, next, text, pages: self.page_numbers(), sizes: self.page_sizes() }
+    }
+
+    /// The first and the last page and those near this one, if the number of records is known.
+    fn page_numbers(&self) -> Vec<PageNumber> {
+        let (query, total) = (self.filters.query, self.rows.total);
+        let last = i64::try_from(total.div_ceil(self.page_size())).unwrap_or(i64::MAX);
+        let Some(page) = query.page_number().filter(|_| last > 1 && total <= u64::from(MAX_COUNT)) else {
+            return Vec::new();
+        };
+        let near = |number: &i64| *number == 1 || *number == last || (number - page).abs() <= NEAR_PAGES;
+        let mut numbers: Vec<PageNumber> = Vec::new();
+        let mut before = 0;
+        for number in (1..=last).filter(near) {
+            if number > before + 1 {
+                numbers.push(PageNumber { label: "…".to_owned(), href: None });
+            }
+            let href = match number {
+                _ if number == page => None,
+                1 => Some(query.url_with(&self.target.path, &[])),
+                _ => Some(query.url_with(&self.target.path, &[("page", number.to_string())])),
+            };
+            numbers.push(PageNumber { label: number.to_string(), href });
+            before = number;
+        }
+        numbers
+    }
+
+    /// The numbers of rows that a page may have, if there are more records than the least of them.
+    fn page_sizes(&self) -> Vec<PageNumber> {
+        let (query, limits) = (self.filters.query, self.request.resources.engine.limits());
+        let (own, usual) = (self.page_size(), self.pages.labels_of(self.target.record).page_size);
+        let usual = usual.unwrap_or(limits.page_size).unsigned_abs();
+        let mut sizes = vec![own, usual];
+        sizes.extend(PAGE_SIZES.into_iter().filter(|size| *size <= limits.max_page_size.unsigned_abs()));
+        sizes.sort_unstable();
+        sizes.dedup();
+        if sizes.first().is_none_or(|least| self.rows.total <= *least) {
+            return Vec::new();
+        }
+        let href = |size: u64| {
+            let value = if size == usual { String::new() } else { size.to_string() };
+            query.resized_url(&self.target.path, &value)
+        };
+        let size =
+            |size: u64| PageNumber { label: size.to_string(), href: (size != own).then(|| href(size)) };
+        sizes.into_iter().map(size).collect()
     }
 }
+
+/// Pages on either side of the current one that have a number of their own.
+const NEAR_PAGES: i64 = 2;
+
+/// The numbers of rows that a page offers.
+const PAGE_SIZES: [u64; 3] = [20, 50, 100];
 
 /// The filter by which a list below a record is the list of all with that filter: the reference to the record, or the
 /// other side of a link.

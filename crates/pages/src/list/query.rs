@@ -12,8 +12,10 @@ use trefoil_model::error::Error;
 use trefoil_resources::collection::{NestedCollection, record_path};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::request::ResourceRequest;
+use trefoil_resources::write::see_other;
 
 use crate::Pages;
+use crate::flash;
 use crate::list::filters::ListFilters;
 use crate::list::page::{ListPage, ListRows, ListTarget};
 use crate::list::sums::sum_operation;
@@ -43,7 +45,16 @@ impl Pages {
         request: &ResourceRequest<'_>,
         target: ListTarget,
     ) -> Result<Response, Problem> {
-        let (resources, query) = (request.resources, request.parse_query(target.record, ParamSet::Page)?);
+        let resources = request.resources;
+        let mut query = request.parse_query(target.record, ParamSet::Page)?;
+        let is_navigation =
+            request.headers().get(flash::FETCH_DEST).is_some_and(|destination| destination == "document");
+        let clean = query.url_without_blanks(&target.path, &request.head.uri);
+        if let Some(address) = clean.filter(|_| is_navigation) {
+            return Ok(see_other(&address));
+        }
+        let labels = self.labels_of(target.record);
+        query.fill_display(&labels.sort_keys, labels.page_size, resources.engine.limits());
         let errors = ListFilters::check_filters(resources, target.record, &query);
         let hidden_field = target.parent_reference().map(|(_, field)| field);
         let filters = ListFilters { record: target.record, hidden_field, query: &query, errors };

@@ -3,7 +3,7 @@
 use trefoil_engine::{AggregateQuery, Engine, GroupMeasure, Listing, MeasureFunction, Operation, OwnedRow};
 use trefoil_model::{FieldId, RecordTypeId};
 
-use crate::detail::display::{ValueDisplay, display_typed, typed_value};
+use crate::detail::display::{ValueDisplay, display_typed, format_number, typed_value};
 use crate::labels::field_label;
 use crate::summary::choices::measure_label;
 use crate::template_data::{DisplayValue, LabelledValue};
@@ -35,7 +35,8 @@ pub fn sum_values(
         LabelledValue {
             label: if is_part { format!("{label}, all pages") } else { label },
             value: value.map_or(DisplayValue::Nothing, |value| {
-                display_typed(ValueDisplay::of(engine), &value_type, &value)
+                let shown = display_typed(ValueDisplay::of(engine), &value_type, &value);
+                format_number(shown, owner.field(field).display.format)
             }),
         }
     });

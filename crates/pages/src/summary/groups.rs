@@ -144,6 +144,7 @@ fn plain_text(value: DisplayValue) -> String {
         | DisplayValue::Time { text, .. }
         | DisplayValue::Address { text, .. }
         | DisplayValue::Record { text, .. }
+        | DisplayValue::Color { text }
         | DisplayValue::Code { text }
         | DisplayValue::Json { text } => text,
         // Records are not grouped by such values.

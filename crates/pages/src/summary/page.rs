@@ -141,6 +141,8 @@ impl SummaryPage<'_> {
         let having = self.query.group_pairs.iter().filter(|(name, _)| name == "having");
         let having = having.map(|(name, value)| NameValue { name: name.clone(), value: value.clone() });
         search.hidden.extend(having);
+        // They lead to lists.
+        search.chips.clear();
         search.clear = url(&path, self.query.group_pairs.iter());
         search
     }

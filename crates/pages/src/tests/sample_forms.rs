@@ -125,6 +125,7 @@ pub fn form() -> FormView {
         cancel: "/orders/1".to_owned(),
         key: "0192f0c1-7b2e".to_owned(),
         version: Some(3),
+        base: Some("item:1a2b3c4d".to_owned()),
         controls: controls(),
         complaints: vec![
             link("Quantity must be 1 or more", "#f-quantity"),
@@ -140,6 +141,7 @@ pub fn bare_form() -> FormView {
     let controls = controls.map(plain).take(3).collect();
     FormView {
         version: None,
+        base: None,
         controls,
         complaints: Vec::new(),
         heading: "New order".to_owned(),

@@ -48,11 +48,19 @@ fn site() -> SiteView {
     SiteView {
         name: "Sample Resource API".to_owned(),
         nav: nav.iter().map(|label| link(label, &format!("/{}", label.to_lowercase()))).collect(),
+        menus: vec![
+            NavMenu { label: None, links: vec![link("Users", "/users")] },
+            NavMenu { label: Some("Trade".to_owned()), links: vec![link("Orders", "/orders")] },
+        ],
         css: "/_/pages/app.css".to_owned(),
         js: "/_/pages/live.js".to_owned(),
         icon: "/_/pages/icon.svg".to_owned(),
         graphiql: true,
     }
+}
+
+fn page_number(label: &str, href: Option<&str>) -> PageNumber {
+    PageNumber { label: label.to_owned(), href: href.map(str::to_owned) }
 }
 
 fn head(title: &str) -> PageHead {
@@ -64,6 +72,7 @@ fn head(title: &str) -> PageHead {
         flash: Some(FlashView {
             text: "Order created:".to_owned(),
             link: Some(link("Analytical engine", "/orders/1")),
+            another: Some(link("Create another order", "/orders/new")),
         }),
         ways: Some(ApiExamples {
             title: "Three ways to this page".to_owned(),
@@ -169,12 +178,15 @@ pub fn list() -> ListView {
             active: 2,
             clear: "/orders".to_owned(),
             hidden: vec![pair("sort", "item")],
+            chips: vec![link("“engine”", "/orders?quantity=12"), link("Quantity: 12", "/orders?q=engine")],
         },
         table: table(),
         pager: PagerView {
             previous: Some("/orders?page=1".to_owned()),
             next: Some("/orders?page=3".to_owned()),
             text: "Page 2".to_owned(),
+            pages: vec![page_number("1", Some("/orders")), page_number("2", None), page_number("…", None)],
+            sizes: vec![page_number("20", None), page_number("50", Some("/orders?size=50"))],
         },
         downloads: vec![DownloadLinks {
             label: "This page".to_owned(),
@@ -196,6 +208,7 @@ fn bare_list() -> ListView {
         active: 0,
         clear: "/orders".to_owned(),
         hidden: Vec::new(),
+        chips: Vec::new(),
     };
     ListView {
         resource: ResourceView { description: None, ..resource() },
@@ -216,6 +229,17 @@ fn bare_list() -> ListView {
 }
 
 fn detail() -> DetailView {
+    let mut detail = ungrouped_detail();
+    let (first, rest) = detail.fields.split_at(2);
+    let group = |label: Option<&str>, fields: &[LabelledValue]| ValueGroup {
+        label: label.map(str::to_owned),
+        fields: fields.to_vec(),
+    };
+    detail.groups = vec![group(None, first), group(Some("Trade"), rest)];
+    detail
+}
+
+fn ungrouped_detail() -> DetailView {
     let street = vec![labelled("Street", text("12 St James's Square")), labelled("City", text("London"))];
     let object = DisplayValue::Object { fields: street };
     let list = DisplayValue::List { items: vec![text("brass"), choice("Heavy", 3), object.clone()] };
@@ -233,6 +257,7 @@ fn detail() -> DetailView {
             labelled("Quantity", number("1")),
             labelled("Status", choice("New", 0)),
             labelled("Paid", DisplayValue::Boolean { yes: false }),
+            labelled("Paint", DisplayValue::Color { text: "#0b6b52".to_owned() }),
             labelled("Placed at", time()),
             labelled("Note", text("Handle with care.\n\nThe mill is on the left, the store on the right.")),
             labelled("Summary", DisplayValue::Text { text: "It goes on and on".to_owned(), cut: true }),
@@ -248,6 +273,7 @@ fn detail() -> DetailView {
                 DisplayValue::Json { text: "{\n  \"steam\": true,\n  \"pressure\": [1, 2, 3]\n}".to_owned() },
             ),
         ],
+        groups: Vec::new(),
         related: vec![
             RelatedView {
                 label: "Parts".to_owned(),
@@ -347,11 +373,13 @@ fn plain() -> PlainListPage {
             next: Some("/samples?page=2".to_owned()),
             previous: None,
             text: "Page 1".to_owned(),
+            ..PagerView::default()
         },
         empty: None,
         form: FormView {
             heading: "Add a value".to_owned(),
             version: None,
+            base: None,
             complaints: Vec::new(),
             submit: "Add".to_owned(),
             controls: vec![control(ControlKind::Text, "value", "")],
@@ -390,7 +418,7 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         section: String::new(),
         ..head(title)
     };
-    let flash = Some(FlashView { text: "Order deleted.".to_owned(), link: None });
+    let flash = Some(FlashView { text: "Order deleted.".to_owned(), link: None, another: None });
     let calm = |title: &str| PageHead { flash: None, ..head(title) };
     let nothing = HomeView {
         description: None,
@@ -411,7 +439,13 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         table: TableView { rows: Vec::new(), ..table() },
         ..list()
     };
-    let alone = DetailView { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
+    let alone = DetailView {
+        fields: Vec::new(),
+        groups: Vec::new(),
+        related: Vec::new(),
+        title: String::new(),
+        ..detail()
+    };
     let no_effects = DeleteView { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
     let unknown = ErrorView { violations: Vec::new(), near: None, again: None, ..error() };
     vec![

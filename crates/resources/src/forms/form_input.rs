@@ -15,6 +15,7 @@ use crate::forms::typed_values::ControlReader;
 /// Names of controls that no field can have. `-find.NAME` and `-found.NAME` are the new and former search texts of NAME.
 pub const KEY_CONTROL: &str = "-key";
 pub const VERSION_CONTROL: &str = "-version";
+pub const BASE_CONTROL: &str = "-base";
 pub const FIND_CONTROL: &str = "-find";
 pub const ADD_CONTROL: &str = "-add";
 pub const REMOVE_CONTROL: &str = "-remove";
@@ -35,6 +36,8 @@ pub struct FormInput {
     pub shown_searches: IndexMap<String, String>,
     pub key: Option<String>,
     pub version: Option<String>,
+    /// What the fields were when the form was made, as text.
+    pub base: Option<String>,
     /// A button that submits the form without saving it.
     pub button: Option<FormButton>,
     /// Fields without a control.
@@ -164,6 +167,7 @@ impl FormInput {
         match name {
             KEY_CONTROL => self.key = Some(text.to_owned()),
             VERSION_CONTROL => self.version = Some(text.to_owned()),
+            BASE_CONTROL => self.base = Some(text.to_owned()),
             FIND_CONTROL => self.button = Some(FormButton::Find),
             ADD_CONTROL => self.button = Some(FormButton::Add(text.to_owned())),
             REMOVE_CONTROL => self.button = Some(FormButton::Remove(text.to_owned())),

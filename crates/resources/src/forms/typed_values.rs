@@ -1,8 +1,7 @@
 //! Text from a URL or a form as a value of the field's type.
 
 use trefoil_model::error::{PathSegment, Violation};
-use trefoil_model::naming::names::display_label;
-use trefoil_model::{Field, JsonForm, ListItem, Model, Scalar, Value, ValueType};
+use trefoil_model::{Field, JsonForm, ListItem, LocalTime, Model, Scalar, Value, ValueType};
 
 use crate::forms::form_tree::ControlNode;
 
@@ -60,6 +59,7 @@ impl<'m> ControlReader<'m> {
                 text if text.is_empty() && !field.required => Value::Null,
                 text => Value::String(text),
             },
+            Some(ValueType::Scalar(Scalar::DateTime)) => self.read_time(field, node.last_text()),
             Some(value_type @ (ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_))) => {
                 single_value(value_type, node.last_text())
             }
@@ -81,11 +81,31 @@ impl<'m> ControlReader<'m> {
             return Value::Null;
         }
         serde_json::from_str(text).unwrap_or_else(|_| {
-            let message =
-                format!("{} must be JSON, such as {{\"key\": [1, \"text\"]}}", display_label(&field.name));
+            let message = format!("{} must be JSON, such as {{\"key\": [1, \"text\"]}}", field.label());
             self.violations.push(Violation { path: self.path.clone(), code: "JSON", message });
             Value::Null
         })
+    }
+
+    /// A time; one without an offset is in the zone of the application.
+    fn read_time(&mut self, field: &Field, text: &str) -> Value {
+        let text = text.trim();
+        let found = if is_local(text) { self.model.time_zone().read_local(text) } else { None };
+        let label = field.label();
+        let message = match found {
+            None => return single_value(&ValueType::Scalar(Scalar::DateTime), text),
+            Some(LocalTime::Exact(time)) => return Value::String(time),
+            Some(LocalTime::Missing { from, to }) => {
+                format!("{label} does not exist: clocks are set forward from {from} to {to} on that day")
+            }
+            Some(LocalTime::Double { first, second }) => {
+                format!(
+                    "{label} is there twice, as clocks are set back on that day: write {first} or {second}"
+                )
+            }
+        };
+        self.violations.push(Violation { path: self.path.clone(), code: "TIME", message });
+        Value::Null
     }
 
     /// An embedded value, or `None` if it is optional and blank.
@@ -164,16 +184,27 @@ fn normalize_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// A time without a zone is in UTC, as the form says; seconds are optional.
+/// The day and the clock of a time.
+fn day_and_clock(text: &str) -> Option<(&str, &str)> {
+    let (day, rest) = text.split_at_checked(10)?;
+    Some((day, rest.strip_prefix(['T', 't', ' '])?))
+}
+
+/// True for a time without an offset.
+fn is_local(text: &str) -> bool {
+    day_and_clock(text).is_some_and(|(_, clock)| {
+        clock.len() >= 5 && clock.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte))
+    })
+}
+
+/// A time without an offset is in UTC where there is no form that says another zone; seconds are optional.
 fn utc_datetime(text: &str) -> String {
-    let parts = text.split_at_checked(10);
-    let Some((day, clock)) = parts.and_then(|(day, rest)| Some((day, rest.strip_prefix(['T', 't', ' '])?)))
-    else {
-        return text.to_owned();
-    };
-    let is_local =
-        clock.len() >= 5 && clock.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
-    match (is_local, clock.len()) {
+    let Some((day, clock)) = day_and_clock(text) else { return text.to_owned() };
+    match (is_local(text), clock.len()) {
+        // Seconds are optional here, too: 02:30+01:00
+        (false, 6..) if clock.is_char_boundary(5) && clock[5..].starts_with(['+', '-', 'Z', 'z']) => {
+            format!("{day}T{}:00{}", &clock[..5], &clock[5..])
+        }
         (false, _) => format!("{day}T{clock}"),
         (true, 5) => format!("{day}T{clock}:00Z"),
         (true, _) => format!("{day}T{clock}Z"),
@@ -207,6 +238,7 @@ mod tests {
             ("2026-03-01T09:30:15.5", "2026-03-01T09:30:15.5Z"),
             ("2026-03-01T09:30:15+02:00", "2026-03-01T09:30:15+02:00"),
             ("2026-03-01T09:30:15Z", "2026-03-01T09:30:15Z"),
+            ("2026-03-01T09:30+02:00", "2026-03-01T09:30:00+02:00"),
             ("tomorrow", "tomorrow"),
             ("2026-03-01 09:30:15+02:00", "2026-03-01T09:30:15+02:00"),
             ("at T", "at T"),

@@ -6,7 +6,8 @@ pub(crate) mod query_params;
 use http::Uri;
 
 use trefoil_engine::{
-    AccessView, Condition, CountMode, FieldComparison, ListSlice, Listing, PlanLimits, list_window, plan,
+    AccessView, Condition, CountMode, FieldComparison, ListSlice, Listing, PlanLimits, SortKey, list_window,
+    plan,
 };
 use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
@@ -114,6 +115,29 @@ impl ListQuery {
         })
     }
 
+    /// Sets the order and the size of a page where the query says none.
+    pub fn fill_display(&mut self, sort_keys: &[SortKey], page_size: Option<i64>, limits: &PlanLimits) {
+        if self.param("sort").is_none() {
+            self.listing.sort_keys = sort_keys.to_vec();
+        }
+        let Some(wanted) = page_size.filter(|_| self.param("size").is_none()) else { return };
+        let wanted = wanted.min(limits.max_page_size);
+        match &mut self.listing.slice {
+            ListSlice::Page { size, .. }
+            | ListSlice::First { first: size, .. }
+            | ListSlice::Between { count: size, .. } => *size = wanted,
+            ListSlice::All | ListSlice::Range { .. } => {}
+        }
+    }
+
+    /// The parameter `sort` with the order of the list, if the query does not have it.
+    pub fn filled_order(&self, model: &Model, record: &RecordType) -> Option<(&'static str, String)> {
+        let keys =
+            Some(&self.listing.sort_keys).filter(|keys| !keys.is_empty() && self.param("sort").is_none())?;
+        let words: Vec<String> = keys.iter().map(|key| key.word(model, record)).collect();
+        Some(("sort", words.join(",")))
+    }
+
     /// Refuses fields and relations that are named and that the actor never sees.
     pub fn check_shown(&self, model: &Model, view: &AccessView, record: RecordTypeId) -> Result<(), Error> {
         let owner = model.record(record);
@@ -189,8 +213,27 @@ impl ListQuery {
 
     /// The URL of the first page in another order.
     pub fn sorted_url(&self, path: &str, sort: &str) -> String {
-        let pairs = self.pairs.iter().filter(|(name, _)| name != "sort").cloned().collect();
-        ListQuery { pairs, ..ListQuery::default() }.url_with(path, &[("sort", sort.to_owned())])
+        self.url_without("sort", path, &[("sort", sort.to_owned())])
+    }
+
+    /// The URL of this page without what has no meaning, if the request has an empty parameter: a form sends all its
+    /// controls.
+    pub fn url_without_blanks(&self, path: &str, uri: &Uri) -> Option<String> {
+        let mut sent = uri.query()?.split('&');
+        let pairs = self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        sent.any(|pair| pair.ends_with('=')).then(|| query_url(path, pairs))
+    }
+
+    /// The URL of the first page with another number of records, or with the usual one.
+    pub fn resized_url(&self, path: &str, size: &str) -> String {
+        let size = Some(("size", size.to_owned())).filter(|(_, size)| !size.is_empty());
+        self.url_without("size", path, size.as_slice())
+    }
+
+    /// The URL of the first page without a parameter.
+    pub fn url_without(&self, param: &str, path: &str, others: &[(&str, String)]) -> String {
+        let pairs = self.pairs.iter().filter(|(name, _)| name != param).cloned().collect();
+        ListQuery { pairs, ..ListQuery::default() }.url_with(path, others)
     }
 
     /// The URL of another slice of this list: `position` replaces `page` and `after`.
@@ -224,6 +267,7 @@ impl ListQuery {
             (ExportExtent::Page, ListSlice::All | ListSlice::Between { .. } | ListSlice::Range { .. })
             | (ExportExtent::All, _) => Vec::new(),
         };
+        position.extend(self.filled_order(model, record));
         position.push(("format", format.to_owned()));
         ListQuery { pairs, ..ListQuery::default() }.url_with(path, &position)
     }

@@ -48,13 +48,26 @@ pub fn field_schema(field: &Field, context: ValueContext) -> Json {
         | ValueContext::Form
         | ValueContext::Query => {}
     }
-    if let Some(description) = field.description.as_ref().filter(|_| context != ValueContext::Query) {
-        schema["description"] = description.as_str().into();
+    if context != ValueContext::Query {
+        add_words(&mut schema, field);
     }
     if let (ValueContext::Body | ValueContext::Form, Some(default)) = (context, &field.default) {
         schema["default"] = default.to_json();
     }
     schema
+}
+
+/// The words for the field and its place among the others, as far as the schema says them.
+fn add_words(schema: &mut Json, field: &Field) {
+    let words = field.description.as_ref().or(field.display.hint.as_ref());
+    for (name, words) in [("title", field.display.label.as_ref()), ("description", words)] {
+        if let Some(words) = words {
+            schema[name] = words.as_str().into();
+        }
+    }
+    if let Some(order) = field.display.order {
+        schema["x-order"] = order.into();
+    }
 }
 
 pub fn kind_schema(kind: &FieldKind, context: ValueContext) -> Json {

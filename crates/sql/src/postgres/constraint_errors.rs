@@ -2,7 +2,6 @@
 
 use trefoil_engine::{AccessView, Outcome};
 use trefoil_model::error::{Error, Violation};
-use trefoil_model::naming::names::display_label;
 use trefoil_model::{CellValue, Model};
 
 use crate::postgres::error::{PostgresError, refused_error};
@@ -78,7 +77,7 @@ fn required_violation(model: &Model, parts: WriteParts<'_>, error: &tokio_postgr
     let db_error = error.as_db_error().filter(|db_error| db_error.code().code() == "23502")?;
     let (owner, column) = (model.record(parts.record?), db_error.column()?);
     let field = owner.fields.iter().find(|field| field.column == column)?;
-    let message = format!("{} is required", display_label(&field.name));
+    let message = format!("{} is required", field.label());
     Some(Error::Invalid(vec![Violation::new(&field.input_name, "REQUIRED", message)]))
 }
 

@@ -5,7 +5,6 @@
 use trefoil_engine::AccessView;
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::inflection;
-use trefoil_model::naming::names::display_label;
 use trefoil_model::{
     CellValue, Field, FieldId, Model, OnDelete, RecordId, RecordType, RecordTypeId, Reference, StoredValue,
 };
@@ -187,7 +186,7 @@ fn unique_probes<'a>(
     let is_of_pair = !queries.is_empty() && queries.iter().all(|query| query.sql.is_none());
     for (position, field) in owner.fields.iter().enumerate().filter(|_| !is_of_pair) {
         let value = values.iter().find(|(field_id, _)| field.unique && *field_id == FieldId(position));
-        let message = format!("{} is already taken", display_label(&field.name));
+        let message = format!("{} is already taken", field.label());
         let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
         let is_named = table == owner.table
             && field.is_stored()
@@ -229,7 +228,7 @@ fn distinct_probes<'a>(
     for (position, field) in owner.fields.iter().enumerate() {
         let Some(within) = field.unique_within else { continue };
         let reference = owner.field(within);
-        let (label, noun) = (display_label(&field.name), display_label(&reference.name).to_lowercase());
+        let (label, noun) = (field.label(), reference.label().to_lowercase());
         let message = format!("{label} is already taken within the same {noun}");
         let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
         let is_named = table == owner.table
@@ -272,7 +271,7 @@ fn repeated_value(owner: &RecordType, parts: WriteParts<'_>, columns: &[String])
     let values = parts.values.iter().filter(|_| parts.kind == WriteKind::UpdateMany);
     let unique = values.map(|(field, _)| owner.field(*field)).filter(|field| field.is_distinct());
     let field = unique.min_by_key(|field| !columns.contains(&field.column))?;
-    let message = format!("{} must differ between the records that match", display_label(&field.name));
+    let message = format!("{} must differ between the records that match", field.label());
     Some(Violation::new(&field.input_name, "UNIQUE", message))
 }
 
@@ -440,5 +439,5 @@ fn referenced_violation(target: &RecordType, message: String) -> Violation {
 
 /// A type's name in running text: `order line` for `OrderLine`.
 fn type_label(record: &RecordType) -> String {
-    display_label(&record.name).to_lowercase()
+    record.label().to_lowercase()
 }

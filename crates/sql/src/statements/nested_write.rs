@@ -2,7 +2,6 @@
 
 use trefoil_engine::plan::{NestedPlan, NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem};
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::naming::names::display_label;
 use trefoil_model::{
     CellValue, FieldId, KeyForm, Link, Model, RecordId, RecordType, RecordTypeId, Relation, StoredValue,
 };
@@ -294,7 +293,7 @@ impl<'a> NestedRun<'a> {
                 | StepAction::Link(_)
                 | StepAction::UnlinkOthers { .. } => self.model.record(step.record),
             };
-            let label = display_label(&record.name).to_lowercase();
+            let label = record.label().to_lowercase();
             let (code, message) = if has_version {
                 ("STALE", format!("the {label} with the id {id} was changed or deleted meanwhile"))
             } else if is_link || owner.is_some() {
@@ -325,7 +324,7 @@ impl<'a> NestedRun<'a> {
             Some(RecordOwner::ByLink { record, .. }) => self.model.record(*record),
             None => record,
         };
-        display_label(&owner.name).to_lowercase()
+        owner.label().to_lowercase()
     }
 
     /// The values of one item, to explain why it was refused.

@@ -2,7 +2,6 @@
 //! are one.
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::naming::names::display_label;
 use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation, StoredValue, Value};
 
@@ -430,7 +429,7 @@ impl<'a> StepPlanner<'a> {
         if !field.required {
             return true;
         }
-        let label = display_label(&target.name).to_lowercase();
+        let label = target.label().to_lowercase();
         let message = format!(
             "`{}` of a {label} is required, so that `{member}` cannot remove it; use `delete`",
             field.name

@@ -39,7 +39,7 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     },
     BuiltinDirective {
         name: "notBlank",
-        sdl: "directive @notBlank on FIELD_DEFINITION",
+        sdl: "directive @notBlank(message: String) on FIELD_DEFINITION",
         doc: "Rejects text that is empty or only whitespace.",
     },
     BuiltinDirective {
@@ -49,17 +49,17 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     },
     BuiltinDirective {
         name: "length",
-        sdl: "directive @length(min: Int, max: Int) on FIELD_DEFINITION",
+        sdl: "directive @length(min: Int, max: Int, message: String) on FIELD_DEFINITION",
         doc: "Limits the number of characters of a text or elements of a list.",
     },
     BuiltinDirective {
         name: "range",
-        sdl: "directive @range(min: _Value, max: _Value) on FIELD_DEFINITION",
+        sdl: "directive @range(min: _Value, max: _Value, message: String) on FIELD_DEFINITION",
         doc: "Limits a number, compared exactly. Large or fractional limits may be given as strings.",
     },
     BuiltinDirective {
         name: "pattern",
-        sdl: "directive @pattern(regex: String!) on FIELD_DEFINITION",
+        sdl: "directive @pattern(regex: String!, message: String) on FIELD_DEFINITION",
         doc: "The whole text must match the regular expression.",
     },
     BuiltinDirective {
@@ -89,8 +89,8 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     },
     BuiltinDirective {
         name: "display",
-        sdl: "directive @display(sum: Boolean = false) on FIELD_DEFINITION",
-        doc: "How pages show the field: with `sum`, the sum of its values stands below lists.",
+        sdl: "directive @display(label: String, hint: String, placeholder: String, order: Int, group: String, list: Boolean = true, form: Boolean = true, detail: Boolean = true, filter: Boolean = true, sum: Boolean = false, format: _Format, readOnly: Boolean = false, width: _Width, plural: String, navigation: Boolean = true, columns: [String!], sort: [String!], pageSize: Int, tone: _Tone) on OBJECT | FIELD_DEFINITION | ENUM_VALUE",
+        doc: "The words for a type, a field or an enum value, and where and how pages show it.",
     },
     BuiltinDirective {
         name: "createdAt",
@@ -180,6 +180,9 @@ pub const HELPER_TYPES: &[(&str, &str)] = &[
     ("_Value", "\"Any value.\"\nscalar _Value"),
     ("_Rule", "\"True, false or an expression.\"\nscalar _Rule"),
     ("_KeyKind", "\"The keys of a record type.\"\nenum _KeyKind { COUNT UUID TEXT }"),
+    ("_Format", "\"How pages write a value.\"\nenum _Format { CURRENCY PERCENT CODE COLOR LINK MULTILINE }"),
+    ("_Width", "\"The width of a control.\"\nenum _Width { NARROW MEDIUM WIDE }"),
+    ("_Tone", "\"The colour of an enum value.\"\nenum _Tone { BLUE GREEN PURPLE YELLOW RED TEAL GREY }"),
     (
         "_OnDelete",
         "\"What happens to a reference when the referenced record is deleted.\"\nenum _OnDelete { REFUSE CASCADE SET_NULL }",

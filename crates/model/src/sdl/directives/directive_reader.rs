@@ -32,6 +32,8 @@ pub(crate) struct FieldDirectives<'a> {
     /// `@display`.
     pub display: FieldDisplay,
     pub rules: Vec<FieldRule>,
+    /// The `message` of rules, by the code of their violations.
+    pub messages: Vec<(&'static str, String)>,
     pub value_sources: Vec<&'a Node<Directive>>,
     pub renamed_from: Option<String>,
     pub reference: Option<ReferenceDirective<'a>>,
@@ -59,7 +61,7 @@ impl<'s> DirectiveReader<'_> {
                     found.ignores_case = ignores_case.then_some(directive);
                 }
                 "search" => found.search = Some((self.read_weight(directive), directive)),
-                "display" => found.display.sum = self.flag_argument(directive, "sum") == Some(true),
+                "display" => found.display = self.read_field_display(directive),
                 "length" => found.rules.extend(self.read_length(directive)),
                 "range" => found.rules.extend(self.read_range(directive)),
                 "pattern" => found.rules.extend(self.read_pattern(directive)),
@@ -73,6 +75,11 @@ impl<'s> DirectiveReader<'_> {
                 }
                 "resolver" => found.resolver = self.text_argument(directive, "name").map(str::to_owned),
                 _ => {}
+            }
+            if let Some(code) = violation_code(&directive.name)
+                && let Some(message) = self.text_argument(directive, "message")
+            {
+                found.messages.push((code, message.to_owned()));
             }
             self.report_unknown_arguments(directive);
         }
@@ -199,6 +206,17 @@ impl<'s> DirectiveReader<'_> {
                 .label("unknown argument")
                 .help(help);
         }
+    }
+}
+
+/// The code of what violates the rule of a directive that may have a `message`.
+fn violation_code(directive: &str) -> Option<&'static str> {
+    match directive {
+        "notBlank" => Some("NOT_BLANK"),
+        "length" => Some("LENGTH"),
+        "range" => Some("RANGE"),
+        "pattern" => Some("PATTERN"),
+        _ => None,
     }
 }
 

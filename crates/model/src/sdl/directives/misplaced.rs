@@ -5,10 +5,12 @@ use apollo_compiler::ast::{Directive, FieldDefinition};
 use apollo_compiler::schema::ObjectType;
 
 use crate::sdl::diagnostic_log::suggest_or_else;
-use crate::sdl::directives::{FieldDirectives, directive_argument, expected_kind, expected_kind_of_use};
+use crate::sdl::directives::{
+    DirectiveReader, DisplayPlace, FieldDirectives, directive_argument, expected_kind, expected_kind_of_use,
+};
 use crate::sdl::record_keys::key_of_kind;
 use crate::sdl::record_types::{FieldOwner, RecordTypeReader};
-use crate::{FieldKind, KeyForm, Scalar};
+use crate::{FieldKind, KeyForm, Scalar, ValueFormat};
 
 impl RecordTypeReader<'_> {
     /// Reports directives that do not fit their field.
@@ -34,9 +36,7 @@ impl RecordTypeReader<'_> {
                 continue;
             }
             if name == "display" {
-                if directives.display.sum && (owner == FieldOwner::EmbeddedValue || !kind.is_number()) {
-                    self.report_sum(directive, &format!("{place} is no number of a record"));
-                }
+                self.check_display(directive, directives, kind, owner, &place);
                 continue;
             }
             let misplaced = owner == FieldOwner::EmbeddedValue
@@ -119,6 +119,36 @@ impl RecordTypeReader<'_> {
             .warning(directive.location(), "UNKNOWN_DIRECTIVE", format!("`@search` has no effect: {reason}"))
             .label("ignored")
             .help("searches look into the fields without it, as long as no field of the type has it");
+    }
+
+    fn check_display(
+        &mut self,
+        directive: &Node<Directive>,
+        directives: &FieldDirectives<'_>,
+        kind: &FieldKind,
+        owner: FieldOwner,
+        place: &str,
+    ) {
+        let of_value = if owner == FieldOwner::Record { DisplayPlace::Field } else { DisplayPlace::Member };
+        let mut reader = DirectiveReader { log: self.log, redeclared: self.redeclared };
+        reader.check_display_place(directive, of_value);
+        let display = &directives.display;
+        if display.sum && owner == FieldOwner::Record && !kind.is_number() {
+            self.report_sum(directive, &format!("{place} is no number of a record"));
+        }
+        let fits =
+            |format: ValueFormat| if format.is_of_numbers() { kind.is_number() } else { kind.is_text() };
+        if let Some(format) = display.format.filter(|format| !fits(*format)) {
+            let purpose = if format.is_of_numbers() { "numbers" } else { "texts" };
+            self.log
+                .error(
+                    directive_argument(directive, "format").and_then(|value| value.location()),
+                    "DIRECTIVE_ARGUMENT",
+                    format!("this format is for {purpose}, and {place} is none"),
+                )
+                .label("does not fit the field")
+                .help("remove the argument");
+        }
     }
 
     fn report_sum(&mut self, directive: &Node<Directive>, reason: &str) {

@@ -2,6 +2,7 @@
 
 mod definitions;
 mod directive_reader;
+mod display_directive;
 mod literals;
 mod rule_directives;
 
@@ -17,4 +18,5 @@ pub(crate) use crate::sdl::directives::definitions::{add_atomic_directive, is_bu
 pub(crate) use crate::sdl::directives::directive_reader::{
     DirectiveReader, FieldDirectives, directive_argument, expected_kind, expected_kind_of_use,
 };
+pub(crate) use crate::sdl::directives::display_directive::DisplayPlace;
 pub use crate::sdl::directives::rule_directives::compile_pattern;

@@ -50,7 +50,7 @@ impl<'s> DirectiveReader<'_> {
     /// Requires at least one bound, and `min` not above `max`.
     fn check_bounds(&mut self, directive: &Node<Directive>, ordered: bool) {
         let name = &directive.name;
-        if directive.arguments.is_empty() {
+        if directive.arguments.iter().all(|argument| argument.name == "message") {
             self.log
                 .error(
                     directive.location(),

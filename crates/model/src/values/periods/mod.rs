@@ -1,5 +1,6 @@
 //! Parts of dates and times by which records are grouped: `2026`, `2026-Q4`, `2026-W47`, weekday 1 to 7, hour 0 to 23.
 
+mod local_times;
 mod period_bounds;
 mod zone_offsets;
 
@@ -8,6 +9,7 @@ use jiff::civil;
 use crate::values::date_times;
 use crate::{Scalar, StoredValue};
 
+pub use self::local_times::{LocalTime, ShownTime};
 pub use self::period_bounds::PeriodBounds;
 pub use self::zone_offsets::ZoneOffsets;
 

@@ -1,6 +1,7 @@
 //! A time zone as a table of offsets, with the rules that are part of the program: the same on every store.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::tz::{Offset, TimeZoneDatabase};
@@ -26,6 +27,8 @@ pub struct ZoneOffsets {
     starts: Vec<i64>,
     /// In seconds, one more than `starts`.
     offsets: Vec<i32>,
+    /// What people call each of the offsets: `CET`, `CEST`.
+    abbreviations: Vec<String>,
 }
 
 /// Zones that were loaded. A process uses one or two.
@@ -44,7 +47,12 @@ impl ZoneOffsets {
     }
 
     pub fn utc() -> Arc<ZoneOffsets> {
-        Arc::new(ZoneOffsets { name: "UTC".to_owned(), starts: Vec::new(), offsets: vec![0] })
+        Arc::new(ZoneOffsets {
+            name: "UTC".to_owned(),
+            starts: Vec::new(),
+            offsets: vec![0],
+            abbreviations: vec!["UTC".to_owned()],
+        })
     }
 
     fn read(name: &str) -> Result<ZoneOffsets, String> {
@@ -64,18 +72,22 @@ impl ZoneOffsets {
         let [first, last, until] = [FIRST_DAY, LAST_DAY, RULES_UNTIL].map(start_of_day);
         let mut starts = vec![first.as_second()];
         let mut offsets = vec![0, zone.to_offset(first).seconds()];
+        let abbreviation = |time| zone.to_offset_info(time).abbreviation().to_owned();
+        let mut abbreviations = vec!["UTC".to_owned(), abbreviation(first)];
         for change in zone.following(first).take_while(|change| change.timestamp() < until) {
             if offsets.last() != Some(&change.offset().seconds()) {
                 starts.push(change.timestamp().as_second());
                 offsets.push(change.offset().seconds());
+                abbreviations.push(abbreviation(change.timestamp()));
             }
         }
         starts.push(last.as_second());
         offsets.push(0);
+        abbreviations.push("UTC".to_owned());
         if offsets.iter().all(|offset| *offset == 0) {
-            (starts, offsets) = (Vec::new(), vec![0]);
+            (starts, offsets, abbreviations) = (Vec::new(), vec![0], vec!["UTC".to_owned()]);
         }
-        Ok(ZoneOffsets { name: name.to_owned(), starts, offsets })
+        Ok(ZoneOffsets { name: name.to_owned(), starts, offsets, abbreviations })
     }
 
     pub fn name(&self) -> &str {
@@ -104,26 +116,51 @@ impl ZoneOffsets {
 
     /// The local time at a time in UTC.
     pub fn local_time(&self, utc: civil::DateTime) -> civil::DateTime {
-        let Ok(timestamp) = Offset::UTC.to_timestamp(utc) else { return utc };
-        let position = self.starts.partition_point(|start| *start <= timestamp.as_second());
+        let Some(position) = self.position(utc) else { return utc };
         let offset = SignedDuration::from_secs(self.offsets[position].into());
         utc.checked_add(offset).unwrap_or(utc)
+    }
+
+    /// What people call the zone at a time in UTC: `CET`, `CEST`.
+    pub(super) fn abbreviation(&self, utc: civil::DateTime) -> &str {
+        self.position(utc).map_or("UTC", |position| &self.abbreviations[position])
+    }
+
+    /// The position of the offset at a time in UTC.
+    fn position(&self, utc: civil::DateTime) -> Option<usize> {
+        let timestamp = Offset::UTC.to_timestamp(utc).ok()?;
+        Some(self.starts.partition_point(|start| *start <= timestamp.as_second()))
+    }
+
+    /// The times in UTC at which the local time is exactly this: one, none if clocks are set forward over it, two if
+    /// they are set back.
+    pub(super) fn exact_times(&self, local: civil::DateTime) -> Vec<civil::DateTime> {
+        let Ok(timestamp) = Offset::UTC.to_timestamp(local) else { return Vec::new() };
+        let near = self.near(timestamp.as_second());
+        let exact = self.offsets[near.start..=near.end].iter().filter_map(|offset| {
+            let utc = local.checked_sub(SignedDuration::from_secs((*offset).into())).ok()?;
+            (self.local_time(utc) == local).then_some(utc)
+        });
+        let mut exact: Vec<civil::DateTime> = exact.collect();
+        exact.sort();
+        exact.dedup();
+        exact
+    }
+
+    /// The positions of the starts that may concern a local time.
+    fn near(&self, second: i64) -> Range<usize> {
+        let position = |second: i64| self.starts.partition_point(|start| *start <= second);
+        position(second - LARGEST_OFFSET)..position(second + LARGEST_OFFSET)
     }
 
     /// The first time in UTC at which the local time is this or later. `None` if clocks are set back over it, so that
     /// earlier local times follow, and outside of the years that have offsets.
     pub fn utc_time(&self, local: civil::DateTime) -> Option<civil::DateTime> {
         let second = Offset::UTC.to_timestamp(local).ok()?.as_second();
-        let position = |second: i64| self.starts.partition_point(|start| *start <= second);
-        let near = position(second - LARGEST_OFFSET)..position(second + LARGEST_OFFSET);
-        let exact = self.offsets[near.start..=near.end].iter().filter_map(|offset| {
-            let utc = local.checked_sub(SignedDuration::from_secs((*offset).into())).ok()?;
-            (self.local_time(utc) == local).then_some(utc)
-        });
-        let exact: Vec<civil::DateTime> = exact.collect();
-        let (first, last) = match (exact.iter().min(), exact.iter().max()) {
+        let exact = self.exact_times(local);
+        let (first, last) = match (exact.first(), exact.last()) {
             (Some(first), Some(last)) => (*first, *last),
-            _ => return self.end_of_gap(&self.starts[near], local),
+            _ => return self.end_of_gap(&self.starts[self.near(second)], local),
         };
         let before = last.checked_sub(SignedDuration::from_micros(1)).ok()?;
         (first == last || self.local_time(before) >= local).then_some(first)
