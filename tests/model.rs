@@ -54,7 +54,7 @@ fn sample_schema_parses() {
     assert!(orders.kind.inverse().is_some());
 }
 
-/// As servers on Node merge their files. Within one file it is a mistake, as `tests/schemas/duplicates.graphqls` shows.
+/// As servers on Node merge their files. Within one file it is a warning, as `tests/schemas/other_servers.graphqls` shows.
 #[test]
 fn each_file_may_have_its_part_of_the_root_types() {
     let files = [

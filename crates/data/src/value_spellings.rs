@@ -49,7 +49,9 @@ pub fn read_time(field: &Field, value: &Value) -> Result<Option<SpelledValue>, S
     let Value::String(text) = value else { return Ok(None) };
     match field.kind.scalar() {
         // Nothing is done to an export of ours.
-        Some(Scalar::Date | Scalar::DateTime) if API_FORMS.iter().any(|form| has_form(text, form)) => {
+        Some(Scalar::Date | Scalar::DateTime | Scalar::LocalDateTime)
+            if API_FORMS.iter().any(|form| has_form(text, form)) =>
+        {
             Ok(None)
         }
         Some(Scalar::Date) => {
@@ -57,6 +59,10 @@ pub fn read_time(field: &Field, value: &Value) -> Result<Option<SpelledValue>, S
             Ok(date.map(|date| SpelledValue::exact(Value::from(date.to_string()))))
         }
         Some(Scalar::DateTime) => read_date_time(text.trim()),
+        Some(Scalar::LocalDateTime) => {
+            let time = read_date_time(text.trim())?.filter(|time| time.assumes_utc);
+            Ok(time.map(|time| SpelledValue::exact(time.value)))
+        }
         Some(_) | None => Ok(None),
     }
 }

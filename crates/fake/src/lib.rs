@@ -443,7 +443,7 @@ fn scalar_value(
         Scalar::Boolean if field.is_distinct() => json!(id % 2 == 1),
         Scalar::Boolean => json!(random.below(2) == 1),
         Scalar::Date => json!(plausible_text::date(owner.day(&field.name, random), id, field.is_distinct())),
-        Scalar::DateTime => {
+        Scalar::DateTime | Scalar::LocalDateTime => {
             let day = owner.day(&field.name, random);
             json!(plausible_text::date_time(day, random, id, field.is_distinct()))
         }

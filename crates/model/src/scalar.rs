@@ -12,6 +12,8 @@ pub enum Scalar {
     Decimal,
     Date,
     DateTime,
+    /// What clocks show, without a zone. Columns hold it like a time in UTC.
+    LocalDateTime,
     Uuid,
     Url,
     Email,
@@ -48,7 +50,7 @@ pub enum JsonForm {
 }
 
 impl Scalar {
-    pub const ALL: [Scalar; 13] = [
+    pub const ALL: [Scalar; 14] = [
         Scalar::String,
         Scalar::Int,
         Scalar::Float,
@@ -58,6 +60,7 @@ impl Scalar {
         Scalar::Decimal,
         Scalar::Date,
         Scalar::DateTime,
+        Scalar::LocalDateTime,
         Scalar::Uuid,
         Scalar::Url,
         Scalar::Email,
@@ -75,6 +78,7 @@ impl Scalar {
             Scalar::Decimal => ("Decimal", ScalarGroup::Number, StorageClass::Text, JsonForm::Text),
             Scalar::Date => ("Date", ScalarGroup::Time, StorageClass::Text, JsonForm::Text),
             Scalar::DateTime => ("DateTime", ScalarGroup::Time, StorageClass::Text, JsonForm::Text),
+            Scalar::LocalDateTime => ("LocalDateTime", ScalarGroup::Time, StorageClass::Text, JsonForm::Text),
             Scalar::Uuid => ("UUID", ScalarGroup::Uuid, StorageClass::Text, JsonForm::Text),
             Scalar::Url => ("URL", ScalarGroup::Text, StorageClass::Text, JsonForm::Text),
             Scalar::Email => ("Email", ScalarGroup::Text, StorageClass::Text, JsonForm::Text),
@@ -96,9 +100,10 @@ impl Scalar {
             "long" | "bigint" | "int64" | "biginteger" | "awstimestamp" => Some(Scalar::Long),
             "decimal" | "bigdecimal" | "numeric" => Some(Scalar::Decimal),
             "date" | "localdate" | "isodate" | "graphqldate" | "awsdate" => Some(Scalar::Date),
-            "datetime" | "time" | "instant" | "localdatetime" | "offsetdatetime" | "zoneddatetime"
-            | "timestamp" | "timestamptz" | "isodatetime" | "datetimeiso" | "iso8601datetime"
-            | "graphqldatetime" | "awsdatetime" => Some(Scalar::DateTime),
+            "datetime" | "time" | "instant" | "offsetdatetime" | "zoneddatetime" | "timestamp"
+            | "timestamptz" | "isodatetime" | "datetimeiso" | "iso8601datetime" | "graphqldatetime"
+            | "awsdatetime" => Some(Scalar::DateTime),
+            "localdatetime" | "naivedatetime" | "plaindatetime" => Some(Scalar::LocalDateTime),
             "uuid" | "guid" => Some(Scalar::Uuid),
             "url" | "uri" | "awsurl" => Some(Scalar::Url),
             "email" | "emailaddress" | "awsemail" => Some(Scalar::Email),
@@ -110,6 +115,31 @@ impl Scalar {
     /// True if GraphQL answers the number as text, because clients would lose digits of it.
     pub fn is_number_as_text(self) -> bool {
         self.group() == ScalarGroup::Number && self.json_form() == JsonForm::Text
+    }
+
+    /// True for a date with a time of the day.
+    pub fn has_clock(self) -> bool {
+        matches!(self, Scalar::DateTime | Scalar::LocalDateTime)
+    }
+
+    /// The scalar as which columns hold the values.
+    pub const fn column_scalar(self) -> Scalar {
+        match self {
+            Scalar::LocalDateTime => Scalar::DateTime,
+            Scalar::String
+            | Scalar::Int
+            | Scalar::Float
+            | Scalar::Boolean
+            | Scalar::Id
+            | Scalar::Long
+            | Scalar::Decimal
+            | Scalar::Date
+            | Scalar::DateTime
+            | Scalar::Uuid
+            | Scalar::Url
+            | Scalar::Email
+            | Scalar::Json => self,
+        }
     }
 
     pub const fn name(self) -> &'static str {

@@ -179,6 +179,9 @@ impl<'m> FilterParser<'m> {
             (true, Some(Scalar::DateTime), FilterOperator::Compare(op)) => {
                 typed_values::typed_value(scalar, &day_boundary(self.model.time_zone(), op, text))
             }
+            (true, Some(Scalar::LocalDateTime), FilterOperator::Compare(op)) => {
+                typed_values::typed_value(scalar, &day_boundary(&ZoneOffsets::utc(), op, text))
+            }
             _ => typed_values::typed_value(scalar, text),
         };
         let operand = match operator {

@@ -128,12 +128,16 @@ fn fill_value(field: &Field) -> Option<FillValue> {
         return None;
     }
     match field.kind.own_value()? {
-        ValueType::Scalar(Scalar::DateTime) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),
+        ValueType::Scalar(Scalar::DateTime | Scalar::LocalDateTime) if is_clock_name(&field.name) => {
+            Some(FillValue::CurrentTime)
+        }
         ValueType::Scalar(Scalar::Date) if is_clock_name(&field.name) => Some(FillValue::CurrentDate),
         // Without a scalar for times, they are often kept as text.
         ValueType::Scalar(Scalar::String) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),
         ValueType::Scalar(Scalar::Boolean) => Some(FillValue::False),
-        ValueType::Scalar(Scalar::Int | Scalar::Long) if is_counter_name(&field.name) => {
+        ValueType::Scalar(Scalar::Int | Scalar::Long | Scalar::Float | Scalar::Decimal)
+            if is_counter_name(&field.name) =>
+        {
             Some(FillValue::Zero)
         }
         ValueType::List(_) => Some(FillValue::EmptyList),
@@ -142,7 +146,7 @@ fn fill_value(field: &Field) -> Option<FillValue> {
 }
 
 /// Words for what happened at a time, and whether it happens again with every change.
-const CLOCK_WORDS: [(&str, bool); 16] = [
+const CLOCK_WORDS: &[(&str, bool)] = &[
     ("created", false),
     ("create", false),
     ("creation", false),
@@ -159,6 +163,28 @@ const CLOCK_WORDS: [(&str, bool); 16] = [
     ("joined", false),
     ("ordered", false),
     ("uploaded", false),
+    ("applied", false),
+    ("assigned", false),
+    ("booked", false),
+    ("borrowed", false),
+    ("earned", false),
+    ("followed", false),
+    ("generated", false),
+    ("issued", false),
+    ("liked", false),
+    ("logged", false),
+    ("opened", false),
+    ("placed", false),
+    ("purchased", false),
+    ("received", false),
+    ("recorded", false),
+    ("reported", false),
+    ("requested", false),
+    ("saved", false),
+    ("sent", false),
+    ("shared", false),
+    ("started", false),
+    ("synced", false),
 ];
 
 /// `updatedAt`, `lastModified`: the time of the last change.
@@ -176,14 +202,27 @@ fn is_clock_name(name: &str) -> bool {
         || (words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word)))
 }
 
-/// `likes`, `viewCount`, `version`: numbers that begin with 0.
+/// `likes`, `viewCount`, `version`, `averageRating`: numbers that begin with 0.
 fn is_counter_name(name: &str) -> bool {
     let snake = snake_words(name);
     let last = snake.rsplit('_').next().unwrap_or_default();
     matches!(
         last,
-        "count" | "likes" | "dislikes" | "views" | "votes" | "upvotes" | "downvotes" | "shares" | "progress"
+        "count"
+            | "likes"
+            | "dislikes"
+            | "views"
+            | "votes"
+            | "upvotes"
+            | "downvotes"
+            | "shares"
+            | "progress"
+            | "balance"
+            | "followers"
+            | "points"
+            | "score"
     ) || snake == "version"
+        || snake.split('_').any(|word| matches!(word, "average" | "avg"))
 }
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ impl CellComparison {
             is_decimal: value_type.and_then(ValueType::scalar) == Some(Scalar::Decimal),
             ignores_case: field.ignores_case,
             is_integer: value_type.is_some_and(|ty| ty.storage_class() == StorageClass::Integer),
-            is_time: value_type.and_then(ValueType::scalar) == Some(Scalar::DateTime),
+            is_time: value_type.and_then(ValueType::scalar).is_some_and(Scalar::has_clock),
         }
     }
 

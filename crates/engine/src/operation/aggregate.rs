@@ -1,7 +1,8 @@
 //! Groups of records and what is computed of each.
 
 use trefoil_model::{
-    ComparisonOp, Field, MeasureFields, Model, RecordType, RecordTypeId, Scalar, TimePeriod, Value, ValueType,
+    ComparisonOp, Field, MeasureFields, Model, RecordType, RecordTypeId, Scalar, ScalarGroup, TimePeriod,
+    Value, ValueType,
 };
 
 use crate::operation::condition::Condition;
@@ -122,7 +123,7 @@ impl GroupKey {
             Some(TimePeriod::Hour) if scalar == Some(Scalar::Date) => {
                 Some(format!("`{text}`: `{name}` is a date, which has no hour"))
             }
-            Some(period) if !matches!(scalar, Some(Scalar::Date | Scalar::DateTime)) => {
+            Some(period) if scalar.is_none_or(|scalar| scalar.group() != ScalarGroup::Time) => {
                 Some(format!("`{text}`: `{name}` is no date or time, so it has no {}", period.name()))
             }
             Some(_) | None => None,

@@ -160,7 +160,7 @@ fn misfit(
             Some("write a path of references, such as `me.team`"),
         )),
         (RuleValue::Now | RuleValue::Today, ValueKind::Value(ValueType::Scalar(scalar)))
-            if field.kind.own_value() == Some(&ValueType::Scalar(*scalar)) =>
+            if field.kind.scalar().map(Scalar::column_scalar) == Some(*scalar) =>
         {
             None
         }

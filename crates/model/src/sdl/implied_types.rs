@@ -84,9 +84,24 @@ fn connection_sdl(node: &str, declared: &HashMap<&str, TypeUse>) -> String {
     sdl
 }
 
+/// Scalars that other servers have without a declaration, and of which we know no more than the name.
+const FOREIGN_SCALARS: [&str; 10] = [
+    "AWSIPAddress",
+    "AWSPhone",
+    "AWSTime",
+    "Bytes",
+    "Duration",
+    "LocalTime",
+    "Upload",
+    "Void",
+    "bytea",
+    "citext",
+];
+
 /// Every scalar that we know but those of GraphQL itself.
 fn is_added_scalar(name: &str) -> bool {
-    !matches!(name, "String" | "Int" | "Float" | "Boolean" | "ID") && Scalar::from_name(name).is_some()
+    let is_known = || Scalar::from_name(name).is_some() || FOREIGN_SCALARS.contains(&name);
+    !matches!(name, "String" | "Int" | "Float" | "Boolean" | "ID") && is_known()
 }
 
 /// The names of the types that a definition uses.

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
-use apollo_compiler::Schema;
 use apollo_compiler::ast::{Definition, Document, ObjectTypeExtension};
 use apollo_compiler::collections::IndexSet;
 use apollo_compiler::schema::{Component, ComponentName, ComponentOrigin, ExtendedType};
+use apollo_compiler::{Name, Schema};
+
+use crate::sdl::diagnostic_log::DiagnosticLog;
 
 pub(crate) fn merge_extensions(schema: &mut Schema) {
     for ty in schema.types.values_mut().filter(|ty| !ty.is_built_in()) {
@@ -18,19 +20,25 @@ pub(crate) fn merge_extensions(schema: &mut Schema) {
     }
 }
 
-/// A file that has `type Query` again extends that of an earlier file, as servers on Node merge their files.
-pub(crate) fn extend_repeated_roots(documents: &mut [Document]) {
-    let mut known = HashSet::new();
+/// `type Query` again extends the first one, as servers on Node merge their files. Gives those that repeat a root type of
+/// their own file.
+pub(crate) fn extend_repeated_roots(documents: &mut [Document]) -> Vec<Name> {
+    let mut known: HashSet<Name> = HashSet::new();
+    let mut repeated = Vec::new();
     for document in documents {
-        let mut own = HashSet::new();
+        let mut own: HashSet<Name> = HashSet::new();
         for definition in &mut document.definitions {
             let Definition::ObjectTypeDefinition(ty) = definition else { continue };
             if !matches!(ty.name.as_str(), "Query" | "Mutation" | "Subscription") {
                 continue;
             }
-            if !known.contains(&ty.name) {
+            if own.contains(&ty.name) {
+                repeated.push(ty.name.clone());
+            } else {
                 own.insert(ty.name.clone());
-                continue;
+                if !known.contains(&ty.name) {
+                    continue;
+                }
             }
             let extension = ObjectTypeExtension {
                 name: ty.name.clone(),
@@ -41,6 +49,15 @@ pub(crate) fn extend_repeated_roots(documents: &mut [Document]) {
             *definition = Definition::ObjectTypeExtension(ty.same_location(extension));
         }
         known.extend(own);
+    }
+    repeated
+}
+
+pub(crate) fn warn_repeated_roots(log: &mut DiagnosticLog, repeated: &[Name]) {
+    for name in repeated {
+        log.warning(name.location(), "REPEATED_TYPE", format!("`type {name}` is repeated in this file"))
+            .label("its fields are added to the first one")
+            .help(format!("write `extend type {name}`, which other tools read, too"));
     }
 }
 

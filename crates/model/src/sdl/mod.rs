@@ -4,7 +4,7 @@
 pub(crate) mod parse;
 
 // Syntax and GraphQL rules.
-pub(crate) mod graphql_errors;
+mod graphql_errors;
 pub(crate) mod merge_extensions;
 pub(crate) mod syntax_errors;
 

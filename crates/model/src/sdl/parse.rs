@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use apollo_compiler::Schema;
 use apollo_compiler::ast::Document;
 use apollo_compiler::parser::{FileId, Parser, SourceMap};
 use apollo_compiler::validation::{DiagnosticList, Valid};
+use apollo_compiler::{Name, Schema};
 
 use crate::access::{self, AccessModel};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -104,6 +104,7 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     for (text, errors) in &parsed.errors {
         syntax_errors::report_syntax_errors(&mut log, text, errors);
     }
+    merge_extensions::warn_repeated_roots(&mut log, &parsed.repeated_roots);
     let mut schema = build_schema(parsed, &mut log);
     let redeclared = schema_checks::redeclared_directives(&schema, parsed.builtin_file, &mut log);
     foreign_directives::remove_foreign_directives(&mut schema, parsed.builtin_file, &mut log);
@@ -126,6 +127,8 @@ struct ParsedFiles {
     sources: SourceMap,
     /// The file of the definitions that we add.
     builtin_file: Option<FileId>,
+    /// The names of root types that one file has twice.
+    repeated_roots: Vec<Name>,
 }
 
 fn parse_files(files: &[SourceFile]) -> ParsedFiles {
@@ -134,11 +137,12 @@ fn parse_files(files: &[SourceFile]) -> ParsedFiles {
         errors: Vec::new(),
         sources: SourceMap::default(),
         builtin_file: None,
+        repeated_roots: Vec::new(),
     };
     for file in files.iter().filter(|file| !is_blank_file(&file.text)) {
         parsed.add_file(&file.text, &file.name);
     }
-    merge_extensions::extend_repeated_roots(&mut parsed.documents);
+    parsed.repeated_roots = merge_extensions::extend_repeated_roots(&mut parsed.documents);
     let added =
         missing_definitions(files, &parsed.documents) + &implied_types::implied_types(&parsed.documents);
     if !added.is_empty() {
@@ -152,7 +156,12 @@ fn parse_files(files: &[SourceFile]) -> ParsedFiles {
 
 impl ParsedFiles {
     fn add_file(&mut self, text: &str, name: &str) {
-        match Parser::new().parse_ast(text, name) {
+        let parsed = Parser::new().parse_ast(text, name).or_else(|failed| {
+            let without = syntax_errors::without_empty_bodies(text);
+            let document = without.and_then(|text| Parser::new().parse_ast(text, name).ok());
+            document.ok_or(failed)
+        });
+        match parsed {
             Ok(document) => self.documents.push(document),
             Err(failed) => {
                 self.documents.push(failed.partial);
@@ -228,13 +237,18 @@ fn build_schema(parsed: &ParsedFiles, log: &mut DiagnosticLog) -> Schema {
 }
 
 fn validate_schema(schema: Schema, log: &mut DiagnosticLog) -> Option<Valid<Schema>> {
-    match schema.validate() {
-        Ok(valid) => Some(valid),
-        Err(failed) => {
-            graphql_errors::report_validation_errors(log, &failed.partial, &failed.errors);
-            None
-        }
+    let mut failed = match schema.validate() {
+        Ok(valid) => return Some(valid),
+        Err(failed) => failed,
+    };
+    if foreign_directives::remove_misused(&mut failed.partial, &failed.errors, log) {
+        failed = match failed.partial.validate() {
+            Ok(valid) => return Some(valid),
+            Err(failed) => failed,
+        };
     }
+    graphql_errors::report_validation_errors(log, &failed.partial, &failed.errors);
+    None
 }
 
 /// Drops duplicates and diagnostics that only follow from syntax errors, and sorts by position.

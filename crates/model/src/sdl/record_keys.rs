@@ -47,7 +47,9 @@ pub(crate) fn declared_keys<'a>(
         let chosen = || ty.fields.values().filter(|_| reads_kind).find_map(|field| chosen_key(field));
         let noun = TypeNoun::new(&ty.name, |words| nouns.contains(words));
         // `customers: [CustomerResponse]` lists what is stored, if there is no Customer.
-        let is_result = is_result_name(&ty.name) && !(named.contains(ty.name.as_str()) && noun.has_ending());
+        let is_result = is_result_name(&ty.name)
+            && !(named.contains(ty.name.as_str()) && noun.has_ending())
+            && !is_read_by_id(schema, ty);
         let undeclared = || {
             let is_stored = is_stored_by_operations(ty, &named);
             is_stored.then(|| natural_key(schema, ty).unwrap_or(HIDDEN_KEY))
@@ -115,6 +117,16 @@ fn key_field(ty: &ObjectType, is_result: bool) -> Option<DeclaredKey<'_>> {
         .or_else(|| named(&|name| is_key_name(&ty.name, name)))
         .or_else(|| named(&is_reversed))
         .or_else(|| named(&is_uuid))
+        .or_else(|| short_key(ty))
+}
+
+/// `SID: ID!` of a Spell: the only field of this type, with a name of one word.
+fn short_key(ty: &ObjectType) -> Option<DeclaredKey<'_>> {
+    let is_id = |field: &&FieldDefinition| matches!(&field.ty, Type::NonNullNamed(name) if name == "ID");
+    let mut ids = ty.fields.values().map(|field| &***field).filter(is_id);
+    let field = ids.next().filter(|_| ids.next().is_none())?;
+    let words = snake_words(&field.name);
+    (words.ends_with("id") && !words.contains('_')).then(|| field_key(field)).flatten()
 }
 
 /// `accountId: ID!` in BankAccountDTO, unless there is a type Account, which it would refer to.
@@ -126,6 +138,23 @@ fn part_key<'a>(ty: &'a ObjectType, noun: &TypeNoun, nouns: &HashSet<String>) ->
     });
     let field = fields.next().filter(|_| fields.next().is_none())?;
     field_key(field)
+}
+
+/// True for `email(id: Long!): EmailMessage`: an email has a message, and a school has exam results.
+fn is_read_by_id(schema: &Schema, ty: &ObjectType) -> bool {
+    let words = snake_words(&ty.name);
+    let is_thing = matches!(words.rsplit('_').next(), Some("info" | "message" | "page" | "result"));
+    let has_id = || ty.fields.get("id").is_some_and(|id| field_key(id).is_some());
+    let gets = |field: &FieldDefinition| {
+        let is_own = !field.ty.is_list() && *field.ty.inner_named_type() == ty.name;
+        is_own && field.arguments.iter().any(|argument| argument.name == "id" && argument.ty.is_non_null())
+    };
+    let mut roots = root_types(schema).into_iter().filter(|(root, _)| *root == RootType::Query);
+    is_thing
+        && has_id()
+        && roots.any(|(_, name)| {
+            schema.get_object(name).is_some_and(|query| query.fields.values().any(|field| gets(field)))
+        })
 }
 
 /// True if a query lists values of the type.
@@ -149,6 +178,7 @@ fn field_key(field: &FieldDefinition) -> Option<DeclaredKey<'_>> {
         | Scalar::Decimal
         | Scalar::Date
         | Scalar::DateTime
+        | Scalar::LocalDateTime
         | Scalar::Url
         | Scalar::Email
         | Scalar::Json => return None,

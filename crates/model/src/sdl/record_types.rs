@@ -107,7 +107,6 @@ pub(crate) fn read_record_types(
     }
     reader.read_embedded_types();
     unstored_fields::warn_unknown_scalars(reader.log, schema, &reader.unknown_scalars);
-    unstored_fields::warn_local_times(reader.log, schema);
     for ty in types {
         if reader.record_ids.contains_key(ty.name.as_str()) {
             continue;

@@ -223,7 +223,12 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
     for i in 0..record.fields.len() {
         let field = &record.fields[i];
         let before = &record.fields[..i];
-        let clash = before.iter().enumerate().find(|(_, other)| other.name.eq_ignore_ascii_case(&field.name));
+        // A reference `type` has the column `typeId`, so it may stand beside a value `Type`.
+        let is_same = |other: &Field| {
+            let is_key = field.kind.is_id() || other.kind.is_id();
+            other.name.eq_ignore_ascii_case(&field.name) && (is_key || share_stored_name(other, field))
+        };
+        let clash = before.iter().enumerate().find(|(_, other)| is_same(other));
         if let Some((j, other)) = clash {
             let message =
                 format!("`{0}.{1}` and `{0}.{2}` differ only by case", record.name, field.name, other.name);

@@ -1,4 +1,4 @@
-//! Makes syntax errors readable: one per mistake instead of a cascade, in the words of schema authors.
+//! Makes syntax errors readable: one per mistake instead of a cascade, in the words of schema authors. Empty braces are none.
 
 use apollo_compiler::diagnostic::ToCliReport;
 use apollo_compiler::validation::DiagnosticList;
@@ -127,5 +127,92 @@ fn replace_token_names(message: &str) -> String {
     match message.split_once(", got ") {
         Some((expected, found)) => format!("{expected}, found `{found}`"),
         None => message,
+    }
+}
+
+/// The text with spaces for the empty braces of types, which GraphQL wants left out; `None` if it has none. Empty objects
+/// as values stay.
+pub(crate) fn without_empty_bodies(text: &str) -> Option<String> {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut is_changed = false;
+    let mut at = 0;
+    let mut previous = b' ';
+    while at < bytes.len() {
+        let skipped = ignored_length(&text.as_bytes()[at..]);
+        if skipped > 0 {
+            at += skipped;
+            continue;
+        }
+        if bytes[at] == b'{'
+            && (previous.is_ascii_alphanumeric() || matches!(previous, b'_' | b')'))
+            && let Some(end) = closing_brace(text.as_bytes(), at + 1)
+        {
+            (bytes[at], bytes[end]) = (b' ', b' ');
+            is_changed = true;
+        }
+        previous = bytes[at];
+        at += 1;
+    }
+    is_changed.then(|| String::from_utf8(bytes).ok()).flatten()
+}
+
+/// The brace that ends a body without anything in it.
+fn closing_brace(text: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match text.get(at)? {
+            b'}' => return Some(at),
+            b'"' => return None,
+            _ => {}
+        }
+        match ignored_length(&text[at..]) {
+            0 => return None,
+            skipped => at += skipped,
+        }
+    }
+}
+
+/// The length of the white space, comment or text that the rest begins with.
+fn ignored_length(rest: &[u8]) -> usize {
+    match rest {
+        [b'#', ..] => rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()),
+        [b'"', b'"', b'"', inner @ ..] => {
+            let end = inner.windows(3).position(|window| window == b"\"\"\"");
+            end.map_or(rest.len(), |end| end + 6)
+        }
+        [b'"', inner @ ..] => text_length(inner) + 1,
+        [b' ' | b'\t' | b'\r' | b'\n' | b',', ..] => 1,
+        _ => 0,
+    }
+}
+
+/// The length of a text on one line, after its first quote and with its last one.
+fn text_length(inner: &[u8]) -> usize {
+    let mut is_escaped = false;
+    for (position, byte) in inner.iter().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' | b'\n' => return position + 1,
+            _ => {}
+        }
+    }
+    inner.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_empty_bodies;
+
+    #[test]
+    fn empty_braces_of_types_are_left_out() {
+        for (text, expected) in [
+            ("type Query {\n}\ntype A { a: Int }", Some("type Query  \n \ntype A { a: Int }")),
+            ("type Query @a(b: 1) { # none } \n }", Some("type Query @a(b: 1)   # none } \n  ")),
+            ("input A { a: B = {} }", None),
+            ("\"type A {}\" type A { a: Int @b(c: [{}, {}]) }", None),
+            ("\"\"\" { } \"\"\" type A { \"a\" a: Int }", None),
+        ] {
+            assert_eq!(without_empty_bodies(text).as_deref(), expected, "{text}");
+        }
     }
 }

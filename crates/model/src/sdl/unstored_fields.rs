@@ -68,16 +68,3 @@ pub(crate) fn warn_unknown_scalars(log: &mut DiagnosticLog, schema: &Schema, nam
             .help("use Long, Decimal, Date, DateTime, UUID, URL or Email for values that are to be checked");
     }
 }
-
-/// A `LocalDateTime` is a `DateTime` here, which has a zone: clients that read and write none must know.
-pub(crate) fn warn_local_times(log: &mut DiagnosticLog, schema: &Schema) {
-    const NAME: &str = "LocalDateTime";
-    let objects = schema.types.values().filter_map(|ty| ty.as_object());
-    let is_used = objects.flat_map(|ty| ty.fields.values()).any(|field| field.ty.inner_named_type() == NAME);
-    let Some(ty) = schema.types.get(NAME).filter(|ty| ty.is_scalar() && is_used) else { return };
-    let message =
-        format!("`{NAME}` is served as `DateTime`: in UTC, and values without a time zone are refused");
-    log.warning(ty.name().location(), "LOCAL_TIME", message)
-        .label("has a time zone")
-        .help("write and read times such as 2026-01-31T09:30:00Z, or declare the fields as String");
-}

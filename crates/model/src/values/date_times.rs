@@ -1,4 +1,4 @@
-//! Dates and times: RFC 3339 to the stored form, in UTC with six digits.
+//! Dates and times: RFC 3339 to the stored form, in UTC with six digits. Times without a zone are stored as if it were UTC.
 
 use jiff::{SignedDuration, Timestamp, civil};
 
@@ -15,6 +15,22 @@ pub(crate) fn parse_date(text: &str) -> Option<civil::Date> {
 /// Parses RFC 3339 with its offset, as UTC; digits beyond the microsecond must be zeros. Not a `Timestamp`, whose
 /// range ends a day before the year 9999 does.
 pub(crate) fn parse_date_time(text: &str) -> Option<civil::DateTime> {
+    let (local, zone) = parse_clock(text)?;
+    let utc = local.checked_sub(parse_zone_offset(zone)?).ok()?;
+    (utc.year() >= 1).then_some(utc)
+}
+
+/// Parses a time without a zone, such as `2026-01-31T09:30:00`. Java leaves seconds out where there are none. The `Z`
+/// that JavaScript writes after every time is ignored.
+pub(crate) fn parse_local_date_time(text: &str) -> Option<civil::DateTime> {
+    if text.len() == 16 {
+        return parse_local_date_time(&format!("{text}:00"));
+    }
+    parse_clock(text).filter(|(_, zone)| matches!(*zone, "" | "Z")).map(|(local, _)| local)
+}
+
+/// The time that clocks show, and the zone after it.
+fn parse_clock(text: &str) -> Option<(civil::DateTime, &str)> {
     let (clock, rest) = text.split_at_checked(19)?;
     if !matches_shape(clock, b"0000-00-00T00:00:00") {
         return None;
@@ -22,8 +38,7 @@ pub(crate) fn parse_date_time(text: &str) -> Option<civil::DateTime> {
     let (micros, zone) = parse_fraction(rest)?;
     let number = |range: std::ops::Range<usize>| clock[range].parse::<i8>().ok();
     let time = civil::Time::new(number(11..13)?, number(14..16)?, number(17..19)?, micros * 1000).ok()?;
-    let utc = parse_date(&clock[..10])?.to_datetime(time).checked_sub(parse_zone_offset(zone)?).ok()?;
-    (utc.year() >= 1).then_some(utc)
+    Some((parse_date(&clock[..10])?.to_datetime(time), zone))
 }
 
 /// The microseconds of `.5Z` and the zone after them.
@@ -71,9 +86,9 @@ pub(crate) fn format_date_time(time: civil::DateTime) -> String {
     )
 }
 
-/// The stored form of a time in UTC that may lack digits: `2026-01-31T09:30:00Z`.
+/// The stored form of a time that may lack digits, in UTC or without a zone: `2026-01-31T09:30:00Z`.
 pub fn stored_form(text: &str) -> Option<String> {
-    parse_date_time(text).filter(|_| text.ends_with('Z')).map(format_date_time)
+    parse_clock(text).filter(|(_, zone)| matches!(*zone, "" | "Z")).map(|(time, _)| format_date_time(time))
 }
 
 /// True if the text is in the form of [`format_date_time`]; allocates nothing.

@@ -119,6 +119,7 @@ fn value_for_scalar(field: &Field, scalar: Scalar) -> Json {
         Scalar::Decimal => json!(min.filter(|min| min != "0").unwrap_or_else(|| "12.50".to_owned())),
         Scalar::Date => json!("2026-01-31"),
         Scalar::DateTime => json!("2026-01-31T09:30:00Z"),
+        Scalar::LocalDateTime => json!("2026-01-31T09:30:00"),
         Scalar::Uuid => json!("123e4567-e89b-12d3-a456-426614174000"),
         Scalar::Url => json!("https://example.com/"),
         Scalar::Email => json!("ada@example.com"),

@@ -77,7 +77,8 @@ fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: CellValue<'_>) -> Resul
         (Scalar::Date, CellValue::Text(text)) if date_times::parse_date(text).is_some() => {
             write_text(out, text)
         }
-        (Scalar::DateTime, CellValue::Text(text)) => write_date_time(out, text)?,
+        (Scalar::DateTime, CellValue::Text(text)) => write_date_time(out, text, "Z")?,
+        (Scalar::LocalDateTime, CellValue::Text(text)) => write_date_time(out, text, "")?,
         (Scalar::Json, CellValue::Text(text)) => write_checked_json(out, text)?,
         (
             Scalar::String
@@ -92,7 +93,8 @@ fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: CellValue<'_>) -> Resul
             | Scalar::Url
             | Scalar::Email
             | Scalar::Json
-            | Scalar::DateTime,
+            | Scalar::DateTime
+            | Scalar::LocalDateTime,
             CellValue::Null
             | CellValue::Int(_)
             | CellValue::Real(_)
@@ -238,19 +240,20 @@ fn nesting_depth(json: &str) -> usize {
     deepest
 }
 
-/// Writes a time without trailing zeros of the fraction.
-fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), UnreadableCellError> {
+/// Writes a time without trailing zeros of the fraction, and with the zone that clients see.
+fn write_date_time(out: &mut Vec<u8>, text: &str, zone: &str) -> Result<(), UnreadableCellError> {
     if !date_times::is_canonical_date_time(text) {
         // Other programs may have stored another format.
         let moment = date_times::parse_date_time(text).ok_or(UnreadableCellError)?;
-        return write_date_time(out, &date_times::format_date_time(moment));
+        return write_date_time(out, &date_times::format_date_time(moment), zone);
     }
     let trimmed = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
     // Zeros of whole seconds stay.
     let trimmed = if trimmed.len() < 19 { &text[..19] } else { trimmed };
     out.push(b'"');
     out.extend_from_slice(trimmed.as_bytes());
-    out.extend_from_slice(b"Z\"");
+    out.extend_from_slice(zone.as_bytes());
+    out.push(b'"');
     Ok(())
 }
 

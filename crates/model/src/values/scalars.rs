@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::values::date_times::{format_date_time, parse_date, parse_date_time};
+use crate::values::date_times::{format_date_time, parse_date, parse_date_time, parse_local_date_time};
 use crate::values::decimal::{self, DecimalError};
 use crate::values::json_text;
 use crate::values::rule_checks::{EMAIL_HELP, is_email};
@@ -47,6 +47,9 @@ pub(crate) fn coerce_scalar(scalar: Scalar, value: &Value) -> Result<StoredValue
         Scalar::DateTime => parse_text_as(value, "DATE_TIME", DATE_TIME_HELP, |text| {
             parse_date_time(text).map(format_date_time)
         }),
+        Scalar::LocalDateTime => parse_text_as(value, "DATE_TIME", LOCAL_TIME_HELP, |text| {
+            parse_local_date_time(text).map(format_date_time)
+        }),
         Scalar::Uuid => parse_text_as(value, "UUID", UUID_HELP, |text| {
             uuid::Uuid::try_parse(text).ok().map(|uuid| uuid.hyphenated().to_string())
         }),
@@ -62,6 +65,8 @@ const LONG_RANGE: &str = "a whole number between -9223372036854775808 and 922337
 const DATE_HELP: &str = "must be a date such as 2026-01-31";
 const DATE_TIME_HELP: &str =
     "must be a date and time with time zone and at most microseconds, such as 2026-01-31T09:30:00Z";
+const LOCAL_TIME_HELP: &str =
+    "must be a date and time without time zone and at most microseconds, such as 2026-01-31T09:30:00";
 const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
 const URL_HELP: &str = "must be an absolute URL such as https://example.com/";
 

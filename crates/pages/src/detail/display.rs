@@ -147,6 +147,7 @@ fn display_scalar(model: &Model, scalar: Scalar, value: &Value, size: DisplaySiz
         (Scalar::DateTime, Value::String(text)) => {
             display_time(text, format_datetime(model.time_zone(), text))
         }
+        (Scalar::LocalDateTime, Value::String(text)) => display_time(text, format_clock(text)),
         (
             Scalar::Boolean
             | Scalar::Int
@@ -160,6 +161,7 @@ fn display_scalar(model: &Model, scalar: Scalar, value: &Value, size: DisplaySiz
             | Scalar::Url
             | Scalar::Date
             | Scalar::DateTime
+            | Scalar::LocalDateTime
             | Scalar::Json,
             _,
         ) => DisplayValue::Nothing,
@@ -299,13 +301,18 @@ fn format_day(text: &str) -> Option<String> {
     Some(format!("{} {month} {}", day.trim_start_matches('0'), year.trim_start_matches('0')))
 }
 
-/// "16 Nov 2026, 10:30 CET" of `2026-11-16T09:30:00Z`; seconds only where there are any.
+/// "16 Nov 2026, 10:30 CET" of `2026-11-16T09:30:00Z`.
 fn format_datetime(zone: &ZoneOffsets, text: &str) -> Option<String> {
     let ShownTime { local, zone, .. } = zone.show(text)?;
+    Some(format!("{} {zone}", format_clock(&local)?))
+}
+
+/// "16 Nov 2026, 10:30" of `2026-11-16T10:30:00`; seconds only where there are any.
+fn format_clock(local: &str) -> Option<String> {
     let (date, time) = local.split_once('T')?;
     let clock = time.get(..8)?;
     let clock = clock.strip_suffix(":00").unwrap_or(clock);
-    Some(format!("{}, {clock} {zone}", format_day(date)?))
+    Some(format!("{}, {clock}", format_day(date)?))
 }
 
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];

@@ -118,6 +118,10 @@ impl<'a> ControlBuilder<'a> {
                 (ControlKind::DateTime, None, "In %.")
             }
             Scalar::DateTime => (ControlKind::Text, None, "In %, such as 2026-01-31T09:30."),
+            Scalar::LocalDateTime if value.is_empty() || is_local_datetime(value) => {
+                (ControlKind::DateTime, None, "")
+            }
+            Scalar::LocalDateTime => (ControlKind::Text, None, "Such as 2026-01-31T09:30."),
             Scalar::Url if is_printable(value) => (ControlKind::Url, None, ""),
             Scalar::Email if is_printable(value) => (ControlKind::Email, None, ""),
             Scalar::Json => (ControlKind::Json, None, JSON_HINT),

@@ -37,6 +37,9 @@ fn typed_node(model: &Model, value_type: &ValueType, value: &Value, depth: usize
         (ValueType::Scalar(Scalar::DateTime), Value::String(text)) => {
             ControlNode::from_text(local_datetime(model.time_zone(), text))
         }
+        (ValueType::Scalar(Scalar::LocalDateTime), Value::String(text)) if text.len() == 19 => {
+            ControlNode::from_text(text.strip_suffix(":00").unwrap_or(text).to_owned())
+        }
         (ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::List(_), value) => {
             ControlNode::from_text(plain_text(value))
         }

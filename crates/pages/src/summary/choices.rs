@@ -85,7 +85,7 @@ fn own_keys(field: &Field) -> Vec<(String, String)> {
     if !is_time(field) {
         return vec![(field.name.clone(), field_label(field))];
     }
-    let has_hours = field.kind.scalar() == Some(Scalar::DateTime);
+    let has_hours = field.kind.scalar().is_some_and(Scalar::has_clock);
     let periods = TimePeriod::ALL.into_iter().filter(|period| *period != TimePeriod::Hour || has_hours);
     periods.map(|period| period_key(field, period)).collect()
 }

@@ -60,7 +60,11 @@ fn period_filters(
     text: &str,
 ) -> Option<FormPairs> {
     let bounds = PeriodBounds::from_text(period, text)?;
-    let bounds = if scalar == Some(Scalar::Date) { bounds.dates() } else { bounds.times(zone)? };
+    let bounds = match scalar {
+        Some(Scalar::Date) => bounds.dates(),
+        Some(Scalar::LocalDateTime) => bounds.times(&ZoneOffsets::utc())?,
+        Some(_) | None => bounds.times(zone)?,
+    };
     let operators = [ComparisonOp::Gte, ComparisonOp::Lt];
     let filters = operators.into_iter().zip(bounds).map(|(op, bound)| {
         // On pages a day stands for its beginning in UTC.

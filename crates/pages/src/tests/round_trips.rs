@@ -97,7 +97,7 @@ impl RandomValues {
             Scalar::Date => {
                 Value::String(format!("{:04}-12-3{}", 1 + self.number_below(9999), self.number_below(2)))
             }
-            Scalar::DateTime => self.moment(),
+            Scalar::DateTime | Scalar::LocalDateTime => self.moment(),
             Scalar::Uuid => {
                 Value::String(format!("123e4567-e89b-12d3-a456-4266141740{:02}", self.number_below(100)))
             }

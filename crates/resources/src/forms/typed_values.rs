@@ -173,7 +173,7 @@ impl<'m> ControlReader<'m> {
 fn single_value(value_type: &ValueType, text: &str) -> Value {
     match (value_type.scalar(), text.trim()) {
         (_, "") => Value::Null,
-        (Some(Scalar::DateTime), text) => Value::String(utc_datetime(text)),
+        (Some(Scalar::DateTime | Scalar::LocalDateTime), text) => Value::String(utc_datetime(text)),
         (None, text) if value_type.is_json() => json_or_text(text),
         (scalar, text) => typed_value(scalar, text),
     }

@@ -31,6 +31,12 @@ macro_rules! key_edge {
 /// A text key. The reserved words are refused too, which a portable expression cannot say.
 pub const TEXT_KEY: &str = concat!("^", key_edge!(), r"([^\u0000-\u001F/\u007F-\u009F]*", key_edge!(), ")?$");
 
+/// A date and time without a zone; seconds are optional in requests.
+pub const LOCAL_DATE_TIME: &str = concat!(
+    "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+    r"T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+);
+
 pub const NO_NUL: &str = r"^[^\u0000]*$";
 
 /// An element of a list separated by commas.

@@ -173,6 +173,9 @@ fn scalar_schema(scalar: Scalar, context: ValueContext) -> Json {
         },
         Scalar::Date => json!({ "type": "string", "format": "date" }),
         Scalar::DateTime => json!({ "type": "string", "format": "date-time" }),
+        Scalar::LocalDateTime => {
+            json!({ "type": "string", "pattern": patterns::anchored(patterns::LOCAL_DATE_TIME) })
+        }
         Scalar::Uuid => json!({ "type": "string", "format": "uuid" }),
         Scalar::Url => json!({ "type": "string", "format": "uri" }),
         // Without `format: email`, which means RFC 5321: Trefoil accepts what browsers accept.

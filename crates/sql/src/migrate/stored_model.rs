@@ -330,7 +330,7 @@ fn value_form(value_type: &ValueType) -> Option<StoredType> {
     match value_type {
         // A reference names its target; the id of a record is no column of the stored model.
         ValueType::Key(_) => None,
-        ValueType::Scalar(scalar) => Some(StoredType::Scalar(scalar.name().to_owned())),
+        ValueType::Scalar(scalar) => Some(StoredType::Scalar(scalar.column_scalar().name().to_owned())),
         ValueType::Enum(name) => Some(StoredType::Enum(name.clone())),
         ValueType::Embedded(name) => Some(StoredType::Embedded(name.clone())),
         ValueType::List(item) => {

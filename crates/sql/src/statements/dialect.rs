@@ -57,7 +57,7 @@ enum JsonClass {
 fn json_class(value_type: Option<&ValueType>) -> JsonClass {
     match value_type.and_then(ValueType::scalar) {
         Some(Scalar::Boolean) => JsonClass::Boolean,
-        Some(Scalar::DateTime) => JsonClass::Time,
+        Some(Scalar::DateTime | Scalar::LocalDateTime) => JsonClass::Time,
         Some(scalar) => match (scalar.storage_class(), scalar.group()) {
             (StorageClass::Integer, _) => JsonClass::Integer,
             (StorageClass::Real, _) => JsonClass::Real,
@@ -88,7 +88,7 @@ impl ColumnReading {
             return ColumnReading::for_key(*form);
         }
         match field.kind.scalar() {
-            Some(Scalar::DateTime) => ColumnReading::DateTime,
+            Some(Scalar::DateTime | Scalar::LocalDateTime) => ColumnReading::DateTime,
             Some(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json) => ColumnReading::Text,
             None if field.kind.value_type().is_some_and(ValueType::is_json) => ColumnReading::Text,
             Some(
@@ -388,7 +388,7 @@ impl Dialect {
             ),
             JsonClass::Boolean => format!("CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"),
             JsonClass::Time => {
-                let known = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?Z$";
+                let known = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{1,6})?Z?$";
                 let digits = format!("rtrim(substring({text} FROM '{known}'), 'Z') || '.000000'");
                 // A time that has a fraction now has a second point.
                 let joined = format!("regexp_replace({digits}, '^(.{{20}}[0-9]*)[.]', '\\1')");

@@ -78,7 +78,12 @@ impl ValueKind {
                         Some(Scalar::String | Scalar::Id | Scalar::Email | Scalar::Url)
                     )
                 };
-                one == other || (whole(one) && whole(other)) || (text(one) && text(other))
+                let clock = |value_type: &ValueType| value_type.scalar().is_some_and(Scalar::has_clock);
+                let is_same = one == other;
+                is_same
+                    || (whole(one) && whole(other))
+                    || (text(one) && text(other))
+                    || (clock(one) && clock(other))
             }
             (ValueKind::Record { key, .. }, ValueKind::Value(value))
             | (ValueKind::Value(value), ValueKind::Record { key, .. }) => {

@@ -222,7 +222,7 @@ fn violation_code(directive: &str) -> Option<&'static str> {
 
 /// The fields that a directive is for, if this kind of field is not one of them.
 pub(crate) fn expected_kind(directive: &str, kind: &FieldKind) -> Option<&'static str> {
-    let is_time = kind.scalar() == Some(Scalar::DateTime);
+    let is_time = kind.scalar().is_some_and(Scalar::has_clock);
     let is_whole = matches!(kind.scalar(), Some(Scalar::Int | Scalar::Long));
     let (fits, purpose) = match directive {
         "notBlank" | "pattern" | "email" => (kind.is_text(), "text"),

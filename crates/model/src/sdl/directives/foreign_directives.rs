@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use apollo_compiler::Schema;
 use apollo_compiler::ast::{Directive, FieldDefinition};
+use apollo_compiler::diagnostic::ToCliReport;
 use apollo_compiler::parser::{FileId, SourceSpan};
 use apollo_compiler::schema::{DirectiveDefinition, ExtendedType};
+use apollo_compiler::validation::DiagnosticList;
+use apollo_compiler::{Node, Schema};
 use indexmap::IndexMap;
 
 use crate::naming::names;
@@ -99,6 +101,57 @@ pub(crate) fn remove_foreign_directives(
     }
 }
 
+/// The mistakes that a use of a directive can have.
+const USE_ERRORS: [&str; 9] = [
+    "FloatCoercionError",
+    "IntCoercionError",
+    "RequiredArgument",
+    "UndefinedArgument",
+    "UndefinedEnumValue",
+    "UniqueArgument",
+    "UniqueDirective",
+    "UnsupportedLocation",
+    "UnsupportedValueType",
+];
+
+/// Removes the uses that do not fit their declaration in the schema, such as a text for an enum, with a warning: other
+/// servers take them, and here they have no effect anyway. False if there are none.
+pub(crate) fn remove_misused(schema: &mut Schema, errors: &DiagnosticList, log: &mut DiagnosticLog) -> bool {
+    let is_of_use = |kind: Option<&str>| kind.is_some_and(|kind| USE_ERRORS.contains(&kind));
+    let mistakes: Vec<(SourceSpan, String)> = errors
+        .iter()
+        .filter(|diagnostic| is_of_use(diagnostic.error.unstable_error_name()))
+        .filter_map(|diagnostic| Some((diagnostic.error.location()?, diagnostic.error.to_string())))
+        .collect();
+    let mut misused: Vec<SourceSpan> = Vec::new();
+    for (directive, _) in directive_uses(schema) {
+        let Some(span) =
+            directive.location().filter(|_| directives::find_directive(&directive.name).is_none())
+        else {
+            continue;
+        };
+        let Some((place, reason)) = mistakes.iter().find(|(place, _)| is_within(*place, span)) else {
+            continue;
+        };
+        let message =
+            format!("`@{}` has no effect here, and is not as it is declared: {reason}", directive.name);
+        log.warning(Some(*place), "DIRECTIVE_ARGUMENT", message)
+            .label("does not fit the declaration")
+            .help(format!("write it as `directive @{}` says", directive.name));
+        misused.push(span);
+    }
+    retain_directives(schema, &|directive, _| {
+        directive.location().is_none_or(|span| !misused.contains(&span))
+    });
+    !misused.is_empty()
+}
+
+fn is_within(inner: SourceSpan, outer: SourceSpan) -> bool {
+    inner.file_id() == outer.file_id()
+        && outer.offset() <= inner.offset()
+        && inner.end_offset() <= outer.end_offset()
+}
+
 /// True if the directive means something on another server only. A typing mistake in one of ours is a mistake, which
 /// validation reports.
 fn is_foreign(origin: Option<DirectiveOrigin>, directive: &Directive, location: &str) -> bool {
@@ -172,7 +225,7 @@ fn is_access_directive(name: &str) -> bool {
 }
 
 /// Keeps the directives that `keep` accepts, given with their location as SDL writes it.
-fn retain_directives(schema: &mut Schema, keep: &dyn Fn(&Directive, &str) -> bool) {
+fn retain_directives(schema: &mut Schema, keep: &dyn Fn(&Node<Directive>, &str) -> bool) {
     let definition = schema.schema_definition.make_mut();
     definition.directives.0.retain(|directive| keep(directive, "SCHEMA"));
     for ty in schema.types.values_mut().filter(|ty| !ty.is_built_in()) {
@@ -215,7 +268,7 @@ fn retain_directives(schema: &mut Schema, keep: &dyn Fn(&Directive, &str) -> boo
     }
 }
 
-fn retain_on_field(field: &mut FieldDefinition, keep: &dyn Fn(&Directive, &str) -> bool) {
+fn retain_on_field(field: &mut FieldDefinition, keep: &dyn Fn(&Node<Directive>, &str) -> bool) {
     field.directives.0.retain(|directive| keep(directive, "FIELD_DEFINITION"));
     for argument in &mut field.arguments {
         argument.make_mut().directives.0.retain(|directive| keep(directive, "ARGUMENT_DEFINITION"));

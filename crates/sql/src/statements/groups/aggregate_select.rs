@@ -3,7 +3,7 @@
 
 use trefoil_engine::plan::{PlannedAggregate, PlannedHaving, joined_references};
 use trefoil_engine::{GroupKey, GroupMeasure, MeasureFunction, OrderTarget, ReferencePath};
-use trefoil_model::{ComparisonOp, Field, FieldId, RecordType, RecordTypeId, Scalar};
+use trefoil_model::{ComparisonOp, Field, FieldId, RecordType, RecordTypeId, Scalar, ZoneOffsets};
 
 use crate::statements::access::key_columns::joined_column;
 use crate::statements::dialect::{Dialect, ValueComparison};
@@ -208,7 +208,11 @@ impl<'b> GroupColumns<'b> {
         let value = self.value(&key.path);
         if let Some(period) = key.period {
             let zone = &self.aggregate.time_zone;
-            let inner = dialect.period(period, &value.as_time(dialect), value.field.kind.scalar(), zone);
+            let scalar = value.field.kind.scalar();
+            // Without a zone it is what clocks show, wherever they are.
+            let utc = ZoneOffsets::utc();
+            let zone = if scalar == Some(Scalar::LocalDateTime) { &utc } else { zone };
+            let inner = dialect.period(period, &value.as_time(dialect), scalar, zone);
             let at = self.add(&name, &inner, |column| dialect.read_period(period, column));
             return match dialect {
                 Dialect::Sqlite => GroupCell::Copied(at),
