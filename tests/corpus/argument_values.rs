@@ -28,6 +28,9 @@ impl ArgumentValues<'_> {
             // One that no record has yet.
             ArgumentRole::Id if self.builtin.verb == OperationVerb::Create => Some(json!("9000")),
             ArgumentRole::Id => Some(json!(self.id)),
+            ArgumentRole::Ids if argument.ty.inner_name() == "Int" => {
+                Some(json!([self.id.parse::<i64>().ok()?]))
+            }
             ArgumentRole::Ids => Some(json!([self.id])),
             ArgumentRole::Field(field) => self.field_value(*field),
             ArgumentRole::Compare(field, _) => self.field_value(*field),
@@ -166,6 +169,7 @@ fn scalar_value(name: &str) -> Json {
         Some(Scalar::Long | Scalar::Decimal | Scalar::Id) => json!("1"),
         Some(Scalar::Date) => json!("2026-01-31"),
         Some(Scalar::DateTime) => json!("2026-01-31T09:30:00Z"),
+        Some(Scalar::LocalDateTime) => json!("2026-01-31T09:30:00"),
         Some(Scalar::Uuid) => json!("123e4567-e89b-12d3-a456-426614174000"),
         Some(Scalar::Url) => json!("https://example.com/"),
         Some(Scalar::Email) => json!("ada@example.com"),

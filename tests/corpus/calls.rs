@@ -6,6 +6,8 @@
 //! PostgreSQL every eighth schema is called, in the long form all. Those that fail are listed in `accepted_failures.txt`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
@@ -40,6 +42,39 @@ fn bound_operations_work_when_called_on_postgres() {
     call_all(is_chosen, || {
         DatabaseLocation::Postgres(PostgresUrl::parse(&postgres::database()).expect("a URL"))
     });
+}
+
+/// Calls the operations of the applications in a folder, to see how a sample of real schemas does:
+/// `CORPUS_FOLDER=/tmp/sample cargo test --workspace --test tests corpus::calls::folder -- --nocapture`.
+#[test]
+fn operations_of_a_folder_work_when_called() {
+    let Some(folder) = std::env::var_os("CORPUS_FOLDER") else { return };
+    let (mut called, mut failed) = (0, Vec::new());
+    for schema in folder_schemas(Path::new(&folder)) {
+        let mut caller = OperationCaller::start(&schema, DatabaseLocation::Memory);
+        called += caller.call_operations();
+        failed.extend(
+            caller.failures.iter().map(|(name, reason)| format!("{} {name}: {reason}", schema.number)),
+        );
+    }
+    assert!(failed.is_empty(), "{} of {called} fail:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// Each sub-folder that loads, with its schema files as one.
+fn folder_schemas(folder: &Path) -> Vec<FactSchema> {
+    let apps = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let apps = apps.map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), path));
+    let apps = apps.map(|(number, path)| (number, App::load_with_diagnostics(&path).0.schema));
+    let schemas = apps.filter(|(number, files)| {
+        let loads = parse_schema(files, &[]).is_ok();
+        if !loads {
+            eprintln!("{number} does not load");
+        }
+        loads
+    });
+    let sdl =
+        |files: Vec<SourceFile>| files.iter().map(|file| file.text.as_str()).collect::<Vec<_>>().join("\n");
+    schemas.map(|(number, files)| FactSchema { number, sdl: sdl(files), fields: Vec::new() }).collect()
 }
 
 /// Calls the operations of the schemas that are chosen by their position, and compares what fails with the list.

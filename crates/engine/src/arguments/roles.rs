@@ -232,12 +232,17 @@ fn is_text_beside_key(record: &RecordType, argument: &Argument) -> bool {
         && field.is_some_and(|kind| kind.own_value().is_some() && kind.is_text())
 }
 
-/// True for an input object that holds what could also be separate arguments. That of a read must hold nothing else.
+/// True for an input object that holds what could also be separate arguments. That of a read may have
+/// some other members, which are refused when they are given, like other arguments.
 fn is_input_object(record: &RecordType, verb: OperationVerb, argument: &Argument) -> bool {
     let is_known = |inner: &Argument| member_role(record, verb, &inner.name) != ArgumentRole::Unknown;
     let holds_arguments = match verb.group() {
         VerbGroup::WriteFields => true,
-        VerbGroup::ReadMany | VerbGroup::ReadOne => argument.fields.iter().all(is_known),
+        VerbGroup::ReadMany | VerbGroup::ReadOne => {
+            let known = argument.fields.iter().filter(|inner| is_known(inner)).count();
+            let is_complete = argument.fields.iter().all(|inner| is_known(inner) || !inner.ty.is_required());
+            is_complete && known * 2 >= argument.fields.len()
+        }
         VerbGroup::Delete => verb.names_record(),
         VerbGroup::Subscribe => false,
     };
@@ -344,9 +349,9 @@ pub(crate) fn any_case_field(
 
 fn listing_role(name: &str) -> ArgumentRole {
     match names::snake_words(name).as_str() {
-        "page" | "page_number" | "page_no" | "page_num" => ArgumentRole::Page,
+        "page" | "page_number" | "page_no" | "page_num" | "page_id" | "current_page" => ArgumentRole::Page,
         "page_index" => ArgumentRole::PageFromZero,
-        "size" | "page_size" | "per_page" => ArgumentRole::Size,
+        "size" | "page_size" | "per_page" | "items_per_page" => ArgumentRole::Size,
         "limit" | "take" | "max_results" => ArgumentRole::Limit,
         "offset" | "skip" => ArgumentRole::Offset,
         "first" => ArgumentRole::First,

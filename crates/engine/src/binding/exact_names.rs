@@ -9,7 +9,7 @@ use trefoil_model::{Model, RecordTypeId, RootField, RootType};
 use crate::arguments::roles::{UNIQUE_FIELDS_ARGUMENT, first_page};
 use crate::binding::abstract_binding::bind_abstract;
 use crate::binding::explanation::{explain_arguments, explain_missing, explain_wrong_type};
-use crate::binding::filled_fields::filled_fields;
+use crate::binding::filled_fields::{filled_fields, sets_nothing};
 use crate::binding::named_arguments::NamedArguments;
 use crate::binding::only_record::is_only_record;
 use crate::binding::resolver_names::VERB_NAMES;
@@ -83,7 +83,12 @@ fn bind_root_field(
         .find_map(|(record, verb)| Some((*record, *verb, find_result_shape(model, root, *record, *verb)?)));
     if let Some((record, verb, result_shape)) = fitting {
         let arguments = NamedArguments::new(model, record, verb, &root.arguments);
-        if arguments.can_work(false) || is_only_record(model, root, record, verb) {
+        // It would make an empty record of what only a resolver understands: a payment from its order.
+        let is_empty = verb == OperationVerb::Create
+            && arguments.stores_nothing()
+            && sets_nothing(model.record(record), verb, &root.arguments, &arguments.roles);
+        let can_work = arguments.can_work(false) && !is_empty;
+        if can_work || is_only_record(model, root, record, verb) {
             return builtin_binding(model, root, record, verb, result_shape, arguments.roles);
         }
     }

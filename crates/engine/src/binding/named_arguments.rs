@@ -191,7 +191,10 @@ impl<'a> NamedArguments<'a> {
             | OperationVerb::SubscribeAll => understood,
             OperationVerb::Get => understood && (self.takes_id() || self.has_filter()),
             OperationVerb::Exists => understood && self.has_filter(),
-            OperationVerb::Create => understood || can_ignore_rest(),
+            // A one-time password is sent to somebody, not just stored.
+            OperationVerb::Create => {
+                self.record.name.to_lowercase() != "otp" && (understood || can_ignore_rest())
+            }
             OperationVerb::Update | OperationVerb::Save => {
                 self.takes_id() && (understood || can_ignore_rest())
             }
@@ -220,6 +223,17 @@ impl<'a> NamedArguments<'a> {
             || self.model.records.iter().any(names_key);
         let is_value = !argument.ty.is_list() && argument.fields.is_empty() && !is_id;
         is_value && !self.record.fields.iter().any(is_of_relation)
+    }
+
+    /// True if the key of the record may be left out, and a value of it must be given.
+    pub fn may_create(&self) -> bool {
+        let roles = || self.roles.iter().zip(self.arguments);
+        let is_open =
+            roles().any(|((_, role), argument)| *role == ArgumentRole::Id && !argument.ty.is_required());
+        is_open
+            && roles().any(|((_, role), argument)| {
+                matches!(role, ArgumentRole::Field(_)) && argument.ty.is_required()
+            })
     }
 
     /// `getCategories(id: String!)`: the id is that of something else, or one record is meant.
@@ -260,7 +274,9 @@ impl<'a> NamedArguments<'a> {
         let name = snake_words(&self.record.field(*field).name);
         let is_secret = name.split('_').any(|word| SECRET_WORDS.contains(&word));
         let is_part = || format!("_{name}_").contains(&format!("_{words}_"));
-        !is_secret && (self.is_called(*field, words) || (!is_whole_name && is_part()))
+        // `setBookPages` has lost the plural of `pages`.
+        let is_named = self.is_called(*field, words) || singular_words(&name) == words;
+        !is_secret && (is_named || (!is_whole_name && is_part()))
     }
 
     /// The roles of the arguments, and of their members where they are input objects.

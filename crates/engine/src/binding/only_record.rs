@@ -1,7 +1,7 @@
 //! Root fields without arguments that return the only record of a type: `shop: Shop!`.
 
 use trefoil_model::naming::names::snake_words;
-use trefoil_model::naming::operation_verbs::{NamedVerb, TypeNoun, read_operation_name};
+use trefoil_model::naming::operation_verbs::{NamedVerb, TypeNoun, read_operation_name, type_words};
 use trefoil_model::{Model, RecordType, RecordTypeId, Relation, RootField, RootType};
 
 use crate::binding::result_type::{declared_record, is_listed};
@@ -26,13 +26,40 @@ fn is_clearly_one(model: &Model, root: &RootField, record: RecordTypeId) -> bool
     let is_plain_name = TypeNoun::new(&record_type.name, |_| false).is_named(&snake_words(&root.name));
     is_plain_name
         && !belongs_to_caller(&root.name)
+        && !is_statistics(record_type)
         && !is_referred_to(model, record)
         && !model.root_fields.iter().any(|other| is_of_several(model, root, other, record, record_type))
 }
 
+/// Endings of the names of types that are computed of other records.
+const COMPUTED_NOUNS: [&str; 9] =
+    ["analytic", "dashboard", "health", "metric", "overview", "stat", "statistic", "summary", "total"];
+
+/// True if it is computed of other records, not kept: by its name, or because it holds numbers only.
+fn is_statistics(record: &RecordType) -> bool {
+    let words = type_words(&record.name);
+    if words.rsplit('_').next().is_some_and(|last| COMPUTED_NOUNS.contains(&last)) {
+        return true;
+    }
+    let mut values = record.fields.iter().filter(|field| !field.kind.is_id()).peekable();
+    values.peek().is_some() && values.all(|field| field.kind.is_number())
+}
+
 /// Things of which every user has one.
-const CALLER_NOUNS: [&str; 11] = [
-    "account", "basket", "cart", "customer", "member", "profile", "session", "user", "viewer", "wallet",
+const CALLER_NOUNS: [&str; 14] = [
+    "account",
+    "auth",
+    "authentication",
+    "basket",
+    "cart",
+    "customer",
+    "identity",
+    "member",
+    "profile",
+    "session",
+    "user",
+    "viewer",
+    "wallet",
     "wishlist",
 ];
 

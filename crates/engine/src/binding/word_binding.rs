@@ -2,7 +2,7 @@
 //!
 //! The words say what is done, the declared type to which records. A name with two readings is bound to neither.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use trefoil_model::naming::names::snake_words;
 use trefoil_model::naming::operation_verbs::{
@@ -24,6 +24,8 @@ pub(super) struct WordBinder<'m> {
     type_nouns: HashSet<String>,
     /// Those of the types that have fields.
     object_nouns: HashSet<String>,
+    /// The record type that root fields with a noun declare; `None` if they declare several.
+    declared_nouns: HashMap<String, Option<RecordTypeId>>,
 }
 
 /// The operations that a name may stand for.
@@ -53,8 +55,9 @@ impl<'m> WordBinder<'m> {
         let objects = model.schema.types.values().filter(|ty| ty.is_object() || ty.is_interface());
         let object_nouns: HashSet<String> = objects.map(|ty| type_words(ty.name())).collect();
         let noun = |record: &RecordType| TypeNoun::new(&record.name, |words| object_nouns.contains(words));
-        let record_nouns = model.records.iter().map(noun).collect();
-        WordBinder { model, record_nouns, type_nouns, object_nouns }
+        let record_nouns: Vec<TypeNoun> = model.records.iter().map(noun).collect();
+        let declared_nouns = declared_nouns(model, &record_nouns);
+        WordBinder { model, record_nouns, type_nouns, object_nouns, declared_nouns }
     }
 
     /// The record type with this name, as words in the singular.
@@ -102,10 +105,14 @@ impl<'m> WordBinder<'m> {
             (if is_name_of_type { has_this_name(noun) } else { noun.is_named(&reading.noun) })
                 || (sets_fields(reading.verb) && noun.words_after(&reading.noun).is_some())
         });
-        match named.is_empty() && !reading.noun.is_empty() {
-            true => select(&|noun| noun.ends_with(&reading.noun)),
-            false => named,
+        if !named.is_empty() || reading.noun.is_empty() {
+            return named;
         }
+        // `deleteFolder: Boolean` beside `createFolder: EmailFolder`, whatever other types end so.
+        if let Some(Some(record)) = self.declared_nouns.get(&reading.noun) {
+            return vec![*record];
+        }
+        select(&|noun| noun.ends_with(&reading.noun))
     }
 
     /// True for a Todo that no operation returns, where others return a TodoOutput: `deleteTodo(id: ID!): Boolean` deletes one of
@@ -133,7 +140,10 @@ impl<'m> WordBinder<'m> {
         reading: &NameReading,
         record: RecordTypeId,
     ) -> Option<BindingCandidate> {
-        let verb = operation_verb(self.model, reading.verb, record, root);
+        let verb = match self.saves_record(root, reading, record) {
+            true => OperationVerb::Save,
+            false => operation_verb(self.model, reading.verb, record, root),
+        };
         // Without a key it would always create, which `save` may mean, but not `upsert`.
         let is_upsert = || snake_words(&root.name).split('_').any(|word| word == "upsert");
         if reading.verb == NamedVerb::Save && verb == OperationVerb::Create && is_upsert() {
@@ -154,6 +164,13 @@ impl<'m> WordBinder<'m> {
         let stores_nothing = arguments.stores_nothing();
         let roles_fit = !is_unclear && !stores_nothing && arguments.can_work(is_loose) && !is_other_list;
         roles_fit.then_some(BindingCandidate { record, verb, shape, roles: arguments.roles, fit })
+    }
+
+    /// True for `setBook(id: ID, title: String!)`, which creates a book unless it is given the key of one.
+    fn saves_record(&self, root: &RootField, reading: &NameReading, record: RecordTypeId) -> bool {
+        reading.verb == NamedVerb::Set
+            && self.record_nouns[record.0].is_named(&reading.noun)
+            && NamedArguments::new(self.model, record, OperationVerb::Save, &root.arguments).may_create()
     }
 
     /// True for `feed(skip: Int, take: Int): Feed`, where a Feed is a page of other records with their number.
@@ -199,7 +216,9 @@ impl<'m> WordBinder<'m> {
         };
         let fit = noun.fit(&reading.noun).or_else(|| is_only_end().then_some(NounFit::Part));
         let fit = fit.filter(|fit| match fit {
-            NounFit::Exact | NounFit::Stripped => reading.verb != NamedVerb::Set,
+            NounFit::Exact | NounFit::Stripped => {
+                reading.verb != NamedVerb::Set || arguments.verb == OperationVerb::Save
+            }
             NounFit::Qualified => false,
             NounFit::Empty => reading.has_verb && reading.verb != NamedVerb::Set,
             NounFit::Part => self.is_part_of_name(&reading.noun) && reading.verb != NamedVerb::Set,
@@ -257,6 +276,21 @@ impl<'m> WordBinder<'m> {
         };
         format!("`{}` has two readings; choose {} or {}", root.name, describe(first), describe(second))
     }
+}
+
+fn declared_nouns(model: &Model, nouns: &[TypeNoun]) -> HashMap<String, Option<RecordTypeId>> {
+    let mut declared: HashMap<String, Option<RecordTypeId>> = HashMap::new();
+    for root in &model.root_fields {
+        let Some(record) = declared_record(model, &root.ty) else { continue };
+        let readings = read_operation_name(root.root_kind, &root.name);
+        let fits =
+            |reading: &NameReading| !reading.noun.is_empty() && nouns[record.0].fit(&reading.noun).is_some();
+        for reading in readings.into_iter().filter(fits) {
+            let known = declared.entry(reading.noun).or_insert(Some(record));
+            *known = known.filter(|known| *known == record);
+        }
+    }
+    declared
 }
 
 fn has_preposition(noun: &str) -> bool {

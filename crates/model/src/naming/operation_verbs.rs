@@ -78,7 +78,7 @@ pub const VERB_TABLE: &[VerbRow] = &[
     mutation_row(NamedVerb::Save, "save upsert createOrUpdate addOrUpdate saveOrUpdate put guardar", ""),
     mutation_row(
         NamedVerb::Delete,
-        "delete remove destroy eliminar borrar deletar excluir remover supprimer hapus",
+        "delete del remove destroy eliminar borrar deletar excluir remover supprimer hapus",
         "Delete Remove",
     ),
     subscription_row(
