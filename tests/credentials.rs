@@ -248,6 +248,29 @@ fn keys_of_accounts_end_with_them() {
     }
 }
 
+const RENAMED: &str = r#"
+enum Role { AUTHOR EDITOR ADMIN }
+type Person @renamedFrom(name: "User") @resource(path: "users") @account(login: "email", roles: "role") @allow(read: "this == me") {
+  id: ID!
+  email: String! @unique @email
+  role: Role @allow(write: "role(ADMIN)")
+  blocked: Boolean! @default(value: false)
+}
+type Query { people: [Person!]! }
+"#;
+
+#[test]
+fn keys_follow_their_account_to_another_name() {
+    for site in Site::both("") {
+        let ada = site.must(&["key", "add", "ada", "app", "--as", "ada@example.org"]);
+        site.put("app/graphql/schema.graphqls", RENAMED);
+        std::fs::remove_file(site.folder.path().join("app/seed/users.json")).expect("removed");
+        let server = site.serve();
+        let people = with_key(&server, &ada);
+        assert_eq!((people.status, people.json()[0]["email"].as_str()), (200, Some("ada@example.org")));
+    }
+}
+
 #[test]
 fn keys_hold_for_their_time_and_networks() {
     let site = Site::new(&["--database", "sqlite:", "--data", "data"], "");

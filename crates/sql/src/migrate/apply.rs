@@ -2,6 +2,7 @@
 
 use trefoil_model::{Model, StoredValue};
 
+use crate::api_keys::API_KEYS_TABLE;
 use crate::migrate::create_statements::{self, quote_name};
 use crate::migrate::diff::needs_link_rebuild;
 use crate::migrate::migration_database::MigrationDatabase;
@@ -108,8 +109,20 @@ fn rename_tables(database: &dyn MigrationDatabase, pairs: &ModelPairs<'_>) -> Re
     }
     for pair in pairs.tables.iter().filter(|pair| pair.old.name != pair.new.name) {
         log_images::rename_resource(database, &pair.old.name, &pair.new.name)?;
+        if pair.new.has_accounts {
+            rename_account_type(database, &pair.old.name, &pair.new.name)?;
+        }
     }
     Ok(())
+}
+
+/// Keys that act as an account name its type.
+fn rename_account_type(database: &dyn MigrationDatabase, old: &str, new: &str) -> Result<(), MigrateError> {
+    if !database.relations()?.iter().any(|name| name == API_KEYS_TABLE) {
+        return Ok(());
+    }
+    let sql = format!("UPDATE \"{API_KEYS_TABLE}\" SET \"account_type\" = $1 WHERE \"account_type\" = $2");
+    database.query(&sql, &[new, old].map(|text| StoredValue::Text(text.to_owned()))).map(drop)
 }
 
 /// Renames columns through temporary names; a removed column is renamed if another takes its name.
