@@ -177,10 +177,8 @@ impl SharedAuthenticator {
 
 /// Whether a text has the form of a token.
 pub(super) fn is_token(text: &str) -> bool {
-    let mut dots = 0;
-    let is_letter = |byte: u8| {
-        dots += usize::from(byte == b'.');
-        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
-    };
-    text.bytes().all(is_letter) && dots == 2
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'_' | b'.');
+    // To the end in any case, so that many bytes are looked at together: tokens are long.
+    text.bytes().fold(true, |all, byte| all & is_letter(byte))
+        && text.bytes().filter(|byte| *byte == b'.').count() == 2
 }
