@@ -93,6 +93,7 @@ fn account(engine: &Engine) -> Actor {
     let Some(record) = model.find_record("Person") else { return Actor::default() };
     let path = ActorPath { references: Vec::new(), field: model.record(record).id_field() };
     let account = AccountFacts {
+        label: String::new(),
         id: RecordId::Number(1),
         model_hash: model.hash,
         values: vec![(path, StoredValue::Int(1))],

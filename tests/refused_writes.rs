@@ -87,6 +87,7 @@ impl Application {
         let user = model.record(model.find_record("User").unwrap());
         let path = ActorPath { references: Vec::new(), field: user.id_field() };
         let account = AccountFacts {
+            label: String::new(),
             id: RecordId::Number(account),
             model_hash: model.hash,
             values: vec![(path, StoredValue::Int(account))],

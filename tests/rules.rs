@@ -141,6 +141,7 @@ impl Application {
             (ActorPath { references: Vec::new(), field }, value)
         };
         let account = account.map(|id| AccountFacts {
+            label: String::new(),
             id: RecordId::Number(id),
             model_hash: model.hash,
             values: vec![

@@ -122,6 +122,7 @@ impl TestActor {
             known.collect()
         };
         let account = self.account.map(|id| AccountFacts {
+            label: String::new(),
             id: RecordId::Number(id),
             model_hash: model.hash,
             values: facts(),

@@ -47,6 +47,7 @@ async fn crowd(on: On, query: &str) -> (Stage, Vec<Subscription>) {
     for id in 1..=ACCOUNTS {
         let path = ActorPath { references: Vec::new(), field: user.id_field() };
         let account = AccountFacts {
+            label: String::new(),
             id: RecordId::Number(id),
             model_hash: model.hash,
             values: vec![(path, StoredValue::Int(id))],

@@ -11,6 +11,7 @@ use super::blocks;
 const RUN: &[(&str, &[&str])] = &[
     ("README.md", &["console", "graphql"]),
     ("docs/access.md", &["graphqls", "text"]),
+    ("docs/accounts.md", &["graphqls"]),
     ("docs/backup.md", &["console"]),
     ("docs/cluster.md", &["console"]),
     ("docs/data.md", &["console"]),
@@ -43,10 +44,12 @@ fn every_code_block_is_run_by_a_test() {
 }
 
 #[test]
-fn schemas_on_the_page_of_pages_load() {
-    for block in blocks("docs/pages.md").into_iter().filter(|block| block.language == "graphqls") {
-        let file = SourceFile { name: "schema.graphqls".to_owned(), text: block.text };
-        let found = parse_schema(&[file], &[]).map(|(_, warnings)| warnings);
-        assert_eq!(found, Ok(Vec::new()), "docs/pages.md:{}", block.line);
+fn schemas_on_other_pages_load() {
+    for page in ["docs/accounts.md", "docs/pages.md"] {
+        for block in blocks(page).into_iter().filter(|block| block.language == "graphqls") {
+            let file = SourceFile { name: "schema.graphqls".to_owned(), text: block.text };
+            let found = parse_schema(&[file], &[]).map(|(_, warnings)| warnings);
+            assert_eq!(found, Ok(Vec::new()), "{page}:{}", block.line);
+        }
     }
 }

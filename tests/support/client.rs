@@ -28,6 +28,12 @@ impl Reply {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// All values of a header that may be there several times.
+    pub fn headers_named(&self, name: &str) -> Vec<&str> {
+        let found = self.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str()).collect()
+    }
+
     pub fn text(&self) -> String {
         String::from_utf8(self.body.clone()).expect("UTF-8")
     }

@@ -18,6 +18,16 @@ const OPERATORS: &[(&str, usize, &str)] = &[
         "the account of an actor, before it is known what the actor may do",
     ),
     (
+        "crates/credentials/src/accounts/account_service.rs",
+        1,
+        "accounts as they sign in, before anybody is known: their record, its login, and the record of a new one",
+    ),
+    (
+        "crates/server/src/accounts/links.rs",
+        1,
+        "what the form of the first account offers, to whom the log showed its link",
+    ),
+    (
         "crates/engine/src/measure_relation_lengths.rs",
         1,
         "the average lengths of lists, which no answer shows",

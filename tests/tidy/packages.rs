@@ -61,6 +61,7 @@ const HTTP: &[&str] = &["graphql", "http", "pages", "resources", "rest", "server
 /// Outside crates, and the crates that alone may use them.
 const ONLY_FOR: &[(&str, &[&str])] = &[
     ("apollo-compiler", &["graphql", "model"]),
+    ("argon2", &["credentials"]),
     ("axum", HTTP),
     ("clap", &["cli", "config"]),
     ("http", HTTP),

@@ -43,15 +43,18 @@ impl Manifest {
             return (Manifest::default(), reader.into_diagnostics());
         }
         report_unknown_keys(&mut reader, &root);
-        let mut settings = read_settings(&mut reader, &root, None);
+        let mut settings = read_settings(&mut reader, &root, SETTINGS.iter(), None);
         if let Some(limits) = reader.table(&root, "limits") {
             report_unknown_limits(&mut reader, limits);
-            settings.extend(read_settings(&mut reader, limits, Some("limits")));
+            settings.extend(read_settings(&mut reader, limits, SETTINGS.iter(), Some("limits")));
         }
         let auth = reader.table(&root, "auth");
         let see_metrics = auth.and_then(|auth| read_rule(&mut reader, auth, "see-metrics"));
-        if let Some(auth) = auth.filter(|_| see_metrics.is_some()) {
-            settings.extend(read_settings(&mut reader, auth, Some("auth")));
+        if let Some(auth) = auth {
+            // A rule that cannot be read is reported already.
+            let skipped = if see_metrics.is_none() { "see-metrics" } else { "" };
+            let own = SETTINGS.iter().filter(|setting| setting.key().1 != skipped);
+            settings.extend(read_settings(&mut reader, auth, own, Some("auth")));
         }
         let manifest = Manifest {
             name: reader.string(&root, "name").map(toml::Spanned::into_inner),
@@ -81,9 +84,14 @@ impl Manifest {
 }
 
 /// The settings of one table, each with a valid value.
-fn read_settings(reader: &mut ManifestReader, table: &DeTable, name: Option<&str>) -> Vec<FileSetting> {
+fn read_settings(
+    reader: &mut ManifestReader,
+    table: &DeTable,
+    settings: impl Iterator<Item = &'static Setting>,
+    name: Option<&str>,
+) -> Vec<FileSetting> {
     let mut found = Vec::new();
-    for setting in SETTINGS.iter().filter(|setting| setting.key().0 == name) {
+    for setting in settings.filter(|setting| setting.key().0 == name) {
         let key = setting.key().1;
         let Some(value) = table.get(key) else { continue };
         let Some(text) = setting_text(value) else {
@@ -196,7 +204,7 @@ mod tests {
         );
         assert_mistake(
             "[auth]\nurl = 1",
-            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt, see-metrics",
+            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt, see-metrics, session-idle, session-lifetime, link-lifetime, password-length, password-memory, password-rounds, insecure",
         );
         for name in ["see-metrics", "auth-see-metrics"] {
             let expected =

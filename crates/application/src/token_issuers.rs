@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use trefoil_config::{AccountClaim, IssuerKeySource, PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS, TokenIssuer};
+use trefoil_config::{
+    AccountClaim, IssuerKeySource, PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS, SETTINGS, Setting, TokenIssuer,
+};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{Diagnostic, Model};
 
@@ -29,7 +31,9 @@ const TAKEN_HEADERS: [&str; 5] = ["authorization", "cookie", "host", "origin", "
 
 /// The issuers of the table `[auth]`.
 pub(crate) fn read_token_issuers(reader: &mut ManifestReader, auth: &DeTable) -> Vec<TokenIssuer> {
-    reader.refuse_unknown_keys(auth, "[auth]", &["jwt", "see-metrics"]);
+    let settings = SETTINGS.iter().map(Setting::key).filter(|(table, _)| *table == Some("auth"));
+    let keys: Vec<&str> = ["jwt"].into_iter().chain(settings.map(|(_, key)| key)).collect();
+    reader.refuse_unknown_keys(auth, "[auth]", &keys);
     let tables = reader.tables(auth, "jwt");
     tables.into_iter().filter_map(|(table, span)| read_token_issuer(reader, table, span)).collect()
 }

@@ -29,8 +29,12 @@ pub enum AppSource {
 
 impl AppSource {
     pub fn of(matches: &ArgMatches) -> AppSource {
-        match matches.get_one::<PathBuf>("folder") {
-            Some(folder) => AppSource::Named(folder.clone()),
+        // Where a flag stands for a login, what is left is the folder: `user end --all my-app`.
+        let is_all = matches.try_get_one::<bool>("all").ok().flatten() == Some(&true);
+        let alone =
+            || matches.try_get_one::<String>("login").ok().flatten().filter(|_| is_all).map(PathBuf::from);
+        match matches.get_one::<PathBuf>("folder").cloned().or_else(alone) {
+            Some(folder) => AppSource::Named(folder),
             None => AppSource::unnamed(),
         }
     }

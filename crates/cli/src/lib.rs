@@ -27,7 +27,7 @@ use trefoil_engine::ResolverRegistry;
 
 use crate::commands::{
     backup, can, check, export, import, key, migrate, move_store, new_app, reset, restore, schema, seed,
-    serve, views,
+    serve, user, views,
 };
 
 pub use crate::command_error::CommandError;
@@ -71,6 +71,7 @@ fn dispatch(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), Comm
         Some(("export", matches)) => export::run(matches, &registry),
         Some(("import", matches)) => import::run(matches, &registry),
         Some(("key", matches)) => key::run(matches, &registry),
+        Some(("user", matches)) => user::run(matches, &registry),
         Some(("can", matches)) => can::run(matches, &registry),
         Some(("backup", matches)) => backup::run(matches),
         Some(("restore", matches)) => restore::run(matches, &registry),
@@ -87,7 +88,7 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves GraphQL, REST and web pages from a GraphQL schema. Without a command, serves the current folder or the built-in sample.")
         .subcommands([serve::command(), check::command(), schema::command(), new_app::command(), migrate::command(), views::command()])
-        .subcommands([export::command(), import::command(), key::command(), can::command()])
+        .subcommands([export::command(), import::command(), key::command(), user::command(), can::command()])
         .subcommands([backup::command(), restore::command(), move_store::command(), seed::command(), reset::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")

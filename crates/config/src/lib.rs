@@ -72,6 +72,8 @@ pub struct Config {
     pub rate_limit: Option<RateLimit>,
     /// Who may read `/metrics` from other machines, if the schema has rules.
     pub see_metrics: String,
+    /// How people sign in, if a type of the schema has accounts.
+    pub accounts: AccountSettings,
     pub limits: ServerLimits,
     /// Time between the stop signal and the end of service, during which the readiness check fails already.
     pub shutdown_delay: Duration,
@@ -81,6 +83,38 @@ pub struct Config {
     pub keep_changes: u64,
     /// … and the minimum time.
     pub keep_changes_for: Duration,
+}
+
+/// Sessions, links and passwords.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountSettings {
+    /// How long a session lasts without a request …
+    pub session_idle: Duration,
+    /// … and in any case.
+    pub session_lifetime: Duration,
+    pub link_lifetime: Duration,
+    /// The fewest characters of a new password.
+    pub password_length: usize,
+    /// Bytes of memory that hashing takes.
+    pub password_memory: usize,
+    pub password_rounds: u32,
+    /// Takes passwords and session cookies over plain HTTP from other machines.
+    pub insecure: bool,
+}
+
+impl Default for AccountSettings {
+    fn default() -> AccountSettings {
+        let day = Duration::from_secs(24 * 3600);
+        AccountSettings {
+            session_idle: 7 * day,
+            session_lifetime: 30 * day,
+            link_lifetime: day,
+            password_length: 12,
+            password_memory: 19 << 20,
+            password_rounds: 2,
+            insecure: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,6 +268,7 @@ impl Default for Config {
             graphiql: true,
             rate_limit: None,
             see_metrics: "false".into(),
+            accounts: AccountSettings::default(),
             limits: ServerLimits::default(),
             tls_cert: None,
             tls_key: None,

@@ -5,9 +5,9 @@ use std::fmt;
 use crate::Config;
 use crate::setting_syntax::{
     CountOrZeroSyntax, CountSyntax, DatabaseSyntax, DurationOrOffSyntax, DurationSyntax, FolderSyntax,
-    HostListSyntax, HostSyntax, LogFormatSyntax, NetworkListSyntax, OptionalFileSyntax, OriginListSyntax,
-    PortSyntax, RateLimitSyntax, RuleSyntax, SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax,
-    TimeZoneSyntax,
+    HashMemorySyntax, HashRoundsSyntax, HostListSyntax, HostSyntax, LogFormatSyntax, NetworkListSyntax,
+    OptionalFileSyntax, OriginListSyntax, PasswordLengthSyntax, PortSyntax, RateLimitSyntax, RuleSyntax,
+    SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax, TimeZoneSyntax,
 };
 
 /// One setting. Flag, variable and file key derive from its name; see [`Setting::flag`], [`Setting::variable`] and
@@ -146,6 +146,48 @@ pub static SETTINGS: &[Setting] = &[
         RuleSyntax,
         see_metrics,
         "Who may read /metrics from other machines, as a rule: true, false or an expression about the actor"
+    ),
+    setting!(
+        "auth-session-idle",
+        DurationSyntax,
+        accounts.session_idle,
+        "How long a session lasts without a request"
+    ),
+    setting!(
+        "auth-session-lifetime",
+        DurationSyntax,
+        accounts.session_lifetime,
+        "How long a session lasts in any case"
+    ),
+    setting!(
+        "auth-link-lifetime",
+        DurationSyntax,
+        accounts.link_lifetime,
+        "How long a link for a new password is good"
+    ),
+    setting!(
+        "auth-password-length",
+        PasswordLengthSyntax,
+        accounts.password_length,
+        "Minimum number of characters of a new password, 8 to 64"
+    ),
+    setting!(
+        "auth-password-memory",
+        HashMemorySyntax,
+        accounts.password_memory,
+        "Memory that hashing a password takes (argon2id)"
+    ),
+    setting!(
+        "auth-password-rounds",
+        HashRoundsSyntax,
+        accounts.password_rounds,
+        "Rounds of hashing a password (argon2id)"
+    ),
+    setting!(
+        "auth-insecure",
+        SwitchSyntax,
+        accounts.insecure,
+        "Take passwords and session cookies over plain HTTP from other machines"
     ),
     setting!("limit-body", SizeSyntax, limits.body, "Maximum size of a request body"),
     setting!("limit-headers", SizeSyntax, limits.headers, "Maximum size of the request headers"),
@@ -307,7 +349,10 @@ mod tests {
     #[test]
     fn switches_need_no_value() {
         let switches: Vec<&str> = SETTINGS.iter().filter(|s| s.is_switch).map(|s| s.name).collect();
-        assert_eq!(switches, ["database-notify", "open", "watch", "introspection", "graphiql"]);
+        assert_eq!(
+            switches,
+            ["database-notify", "open", "watch", "introspection", "graphiql", "auth-insecure"]
+        );
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use trefoil_engine::{
-    AccountFacts, ActorIdentity, ActorPath, ChildSelection, Condition, Engine, ListSlice, Listing, Operation,
-    OwnedRow, PreparedSelection, Selection,
+    AccountFacts, ActorIdentity, ActorPath, ChildSelection, Condition, Engine, KeyAccount, ListSlice,
+    Listing, Operation, OwnedRow, PreparedSelection, Selection,
 };
 use trefoil_model::access::{AccountType, RuleTest, RuleValue};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{CellValue, FieldId, RecordId, StoredValue, Value};
+use trefoil_model::{CellValue, FieldId, RecordId, RecordTitle, RecordTypeId, StoredValue, Value};
 
 /// Reads accounts. One is made for a model.
 pub struct AccountReader {
@@ -21,6 +21,8 @@ pub struct AccountReader {
     paths: Vec<ActorPath>,
     tree: PathTree,
     selection: Arc<PreparedSelection>,
+    /// What the account is called; without it by its login.
+    title: RecordTitle,
     /// Whether an account that can be used now can be used for as long as nothing changes.
     is_lasting: bool,
 }
@@ -40,6 +42,8 @@ pub struct UsableAccount {
     pub claimed: Vec<StoredValue>,
     /// Those that its own record names.
     pub roles: Vec<String>,
+    /// What it signs in with.
+    pub login: String,
 }
 
 impl UsableAccount {
@@ -83,6 +87,14 @@ impl AccountReader {
         tree.add(&[], id);
         account.roles.into_iter().for_each(|roles| tree.add(&[], roles));
         paths.iter().for_each(|path| tree.add(&path.references, path.field));
+        tree.add(&[], account.login);
+        // A field that a rule may hide from the account itself is not shown to it.
+        let is_plain = |field: FieldId| {
+            let own = access.types.get(account.record.0).and_then(|own| own.fields.get(field.0));
+            own.is_none_or(|own| own.read.is_none())
+        };
+        let title = engine.model().record(account.record).title.shown(is_plain);
+        title.fields().for_each(|field| tree.add(&[], field));
         let claimed =
             claimed.iter().filter_map(|name| engine.model().record(account.record).find_field(name));
         let claimed: Vec<FieldId> = claimed.collect();
@@ -100,10 +112,32 @@ impl AccountReader {
             },
             selection: PreparedSelection::new(tree.selection()),
             claimed,
+            title,
             paths,
             tree,
             is_lasting,
         })
+    }
+
+    /// The account with this id among the credentials.
+    pub fn key_account(&self, id: RecordId) -> KeyAccount {
+        KeyAccount { type_name: self.type_name().to_owned(), id }
+    }
+
+    /// The fields that name an account: its login and its title.
+    pub fn name_fields(&self) -> Vec<String> {
+        let record = self.engine.model().record(self.account.record);
+        let fields = [self.account.login].into_iter().chain(record.title.fields());
+        fields.map(|field| record.field(field).input_name.clone()).collect()
+    }
+
+    pub fn login(&self) -> FieldId {
+        self.account.login
+    }
+
+    /// The type of the accounts.
+    pub fn record(&self) -> RecordTypeId {
+        self.account.record
     }
 
     pub fn is_lasting(&self) -> bool {
@@ -120,17 +154,22 @@ impl AccountReader {
         self.engine.model().record(self.account.record).find_field(name)
     }
 
-    /// The id of the account with this login: exactly, or else the only one that differs in case alone.
+    /// The id of the account with this login: exactly, or else the only one that differs in case alone. Both are asked for at
+    /// once, whatever there is.
     pub async fn find_login(&self, login: &str) -> Result<Option<RecordId>> {
-        let exact = self.read(AccountKey::Field(self.account.login, login)).await?;
-        if let Some(row) = exact {
-            return Ok(self.id_of(&row));
-        }
         let operator = trefoil_model::FilterOperator::NAMES.iter().find(|(name, _)| *name == "ci");
-        let Some((_, operator)) = operator else { return Ok(None) };
-        let folded = Condition::compare(self.account.login, *operator, Value::String(login.to_owned()));
-        let rows = self.list(folded).await?;
-        Ok(if let [row] = rows.as_slice() { self.id_of(row) } else { None })
+        let folded = async {
+            let Some((_, operator)) = operator else { return Ok(Vec::new()) };
+            let login = Value::String(login.to_owned());
+            self.list(Condition::compare(self.account.login, *operator, login)).await
+        };
+        let exact = self.read(AccountKey::Field(self.account.login, login));
+        let (exact, folded) = tokio::try_join!(exact, folded)?;
+        Ok(match (exact, folded.as_slice()) {
+            (Some(row), _) => self.id_of(&row),
+            (None, [row]) => self.id_of(row),
+            (None, _) => None,
+        })
     }
 
     /// Reads an account and decides whether it can be used.
@@ -174,6 +213,18 @@ impl AccountReader {
         field.unique && field.unique_within.is_none() && !field.ignores_case && field.kind.is_text()
     }
 
+    /// The same for the account of a credential, if it has one.
+    pub async fn find_of(
+        account: Option<&KeyAccount>,
+        accounts: Option<&AccountReader>,
+    ) -> Result<Option<AccountFinding>> {
+        let Some(account) = account else { return Ok(None) };
+        match accounts.filter(|reader| reader.type_name() == account.type_name) {
+            Some(reader) => reader.find(AccountKey::Id(&account.id)).await.map(Some),
+            None => Ok(Some(AccountFinding::Missing)),
+        }
+    }
+
     fn finding(&self, row: &OwnedRow, id: RecordId, is_usable: bool) -> AccountFinding {
         if !is_usable {
             return AccountFinding::Unusable;
@@ -182,12 +233,34 @@ impl AccountReader {
             let value = self.tree.value(row, &path.references, path.field)?;
             Some((path.clone(), value))
         });
-        let facts = AccountFacts { id, model_hash: self.engine.model().hash, values: values.collect() };
+        let text = |field: FieldId| match self.tree.cell(row, field)?.as_cell() {
+            CellValue::Text(text) if !text.trim().is_empty() => Some(text.to_owned()),
+            CellValue::Text(_)
+            | CellValue::Null
+            | CellValue::Int(_)
+            | CellValue::Real(_)
+            | CellValue::Unreadable => None,
+        };
+        let login = text(self.account.login).unwrap_or_default();
+        let title = self.title.text(self.title.fields().map(text));
+        let label = title.or_else(|| Some(login.clone()).filter(|login| !login.is_empty()));
+        let model_hash = self.engine.model().hash;
+        let facts = AccountFacts {
+            label: label.unwrap_or_else(|| format!("{} {id}", self.type_name())),
+            id,
+            model_hash,
+            values: values.collect(),
+        };
         let claimed = self
             .claimed
             .iter()
             .map(|field| self.tree.cell(row, *field).cloned().unwrap_or(StoredValue::Null));
-        AccountFinding::Usable(UsableAccount { facts, claimed: claimed.collect(), roles: self.roles_of(row) })
+        AccountFinding::Usable(UsableAccount {
+            facts,
+            claimed: claimed.collect(),
+            roles: self.roles_of(row),
+            login,
+        })
     }
 
     async fn read(&self, key: AccountKey<'_>) -> Result<Option<OwnedRow>> {

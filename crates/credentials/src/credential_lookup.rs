@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use trefoil_engine::{ApiKeyRecord, Engine, IdentityCheck};
+use trefoil_engine::{ApiKeyRecord, Engine, IdentityCheck, SessionRecord};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, RecordId};
 
@@ -42,6 +42,8 @@ pub struct CredentialLookup {
 pub struct ExpectedCredential {
     /// The hash of an API key, and the key.
     pub key: Option<(String, ApiKeyRecord)>,
+    /// The hash of a session's token, and the session.
+    pub session: Option<(String, SessionRecord)>,
     pub account: Option<(AskedAccount, AccountFinding)>,
 }
 
@@ -79,6 +81,7 @@ struct RunningLookup {
 #[derive(Default)]
 struct FoundCredentials {
     keys: Option<Result<HashMap<String, ApiKeyRecord>>>,
+    sessions: Option<Result<HashMap<String, SessionRecord>>>,
     /// `None` if it cannot be told.
     accounts: HashMap<AskedAccount, Option<AccountFinding>>,
 }
@@ -107,9 +110,11 @@ impl CredentialLookup {
 
     /// Decides each credential as soon as the store has answered what it needs.
     async fn look_up(self: Arc<Self>, asked: OpenLookup) {
-        let (mut hashes, mut ids, mut fields) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let (mut hashes, mut sessions) = (HashSet::new(), HashSet::new());
+        let (mut ids, mut fields) = (HashSet::new(), HashSet::new());
         for AskedCredential { expected, .. } in asked.0.values() {
             hashes.extend(expected.key.as_ref().map(|(hash, _)| hash.clone()));
+            sessions.extend(expected.session.as_ref().map(|(hash, _)| hash.clone()));
             match expected.account.as_ref().map(|(account, _)| account) {
                 Some(AskedAccount::Id(id)) => drop(ids.insert(id.clone())),
                 Some(AskedAccount::Field(field, text)) => drop(fields.insert((*field, text.clone()))),
@@ -124,9 +129,16 @@ impl CredentialLookup {
                 running.lock().add(|found| found.keys = Some(keys));
             }
         };
+        let sessions = async {
+            if !sessions.is_empty() {
+                let sessions = self.find_sessions(sessions.into_iter().collect()).await;
+                running.lock().add(|found| found.sessions = Some(sessions));
+            }
+        };
         let fields = fields.into_iter();
         let by_field = join_all(fields.map(|(field, text)| self.find_by_field(field, text, &running)));
-        tokio::join!(keys, self.find_by_id(ids.into_iter().collect(), &running), by_field);
+        let by_id = self.find_by_id(ids.into_iter().collect(), &running);
+        tokio::join!(keys, sessions, by_id, by_field);
     }
 
     /// Finds accounts with one statement.
@@ -156,6 +168,10 @@ impl CredentialLookup {
 
     async fn find_keys(&self, hashes: Vec<String>) -> Result<HashMap<String, ApiKeyRecord>> {
         Ok(self.engine.credentials()?.find_api_keys(hashes).await?.into_iter().collect())
+    }
+
+    async fn find_sessions(&self, hashes: Vec<String>) -> Result<HashMap<String, SessionRecord>> {
+        Ok(self.engine.credentials()?.find_sessions(hashes).await?.into_iter().collect())
     }
 }
 
@@ -258,11 +274,21 @@ impl FoundCredentials {
             Some((asked, finding)) => self.accounts.get(asked).map(|found| found.as_ref() == Some(finding)),
             None => Some(true),
         };
-        match (has_key, has_account) {
-            (Some(false), _) | (_, Some(false)) => Some(false),
-            (Some(true), Some(true)) => Some(true),
-            (None, _) | (_, None) => None,
+        let has_session = match &expected.session {
+            Some((hash, session)) => self.has_session(hash, session),
+            None => Some(true),
+        };
+        let known = [has_key, has_session, has_account];
+        if known.contains(&Some(false)) {
+            return Some(false);
         }
+        (!known.contains(&None)).then_some(true)
+    }
+
+    fn has_session(&self, hash: &str, expected: &SessionRecord) -> Option<bool> {
+        let found = self.sessions.as_ref()?.as_ref().ok().and_then(|sessions| sessions.get(hash));
+        // When it was last seen changes with its requests.
+        Some(found.is_some_and(|found| SessionRecord { seen: expected.seen, ..found.clone() } == *expected))
     }
 
     fn has_key(&self, hash: &str, expected: &ApiKeyRecord) -> Option<bool> {
@@ -317,7 +343,8 @@ mod tests {
             ..FoundCredentials::default()
         };
         let with = |key: ApiKeyRecord| found(HashMap::from([("hash".to_owned(), key)]));
-        let expected = ExpectedCredential { key: Some(("hash".to_owned(), key.clone())), account: None };
+        let expected =
+            ExpectedCredential { key: Some(("hash".to_owned(), key.clone())), session: None, account: None };
         let used = ApiKeyRecord { last_used: Some(date(2026, 7, 1)), ..key.clone() };
         assert_eq!(with(key.clone()).confirms(&expected), Some(true));
         assert_eq!(with(used).confirms(&expected), Some(true));

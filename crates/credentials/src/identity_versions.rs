@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use trefoil_engine::changes::API_KEY_CHANGES;
+use trefoil_engine::changes::{API_KEY_CHANGES, SESSION_CHANGES};
 use trefoil_engine::{DataVersion, Engine};
 
 /// Most commits change neither a key nor an account. The change log tells those apart that do.
@@ -29,7 +29,8 @@ impl IdentityVersions {
         // The `if` of `@account` may ask lists and other rules, and so any record.
         let asks_relations = account.is_some_and(|account| account.usable.asks_relations());
         let names = model.actor_types().into_iter().map(|record| model.record(record).name.clone());
-        let types = std::iter::once(API_KEY_CHANGES.to_owned()).chain(names).collect();
+        let credentials = [API_KEY_CHANGES, SESSION_CHANGES].map(str::to_owned);
+        let types = credentials.into_iter().chain(names).collect();
         let types = (!asks_relations).then_some(types);
         IdentityVersions { engine: engine.clone(), types, last: Mutex::default() }
     }

@@ -1,11 +1,12 @@
-//! What proves who asks: API keys and JSON Web Tokens.
+//! What proves who asks: API keys, sessions and JSON Web Tokens; and how people get a session.
 //!
-//! The server takes credentials from requests and asks here whether they are good. This crate knows no HTTP and no SQL: keys
-//! are in the store behind the engine, and the keys of issuers are fetched by the server.
+//! The server takes credentials from requests and asks here whether they are good. This crate knows no HTTP and no SQL: what
+//! is made here is in the store behind the engine, and the keys of issuers are fetched by the server.
 
 // Secrets made here.
-mod api_key;
 mod digest;
+mod passwords;
+mod secret_token;
 
 // Tokens made elsewhere.
 pub mod jwt;
@@ -16,8 +17,19 @@ mod credential_lookup;
 mod credential_refusal;
 mod credential_verifier;
 mod identity_versions;
+mod known_key;
+mod known_session;
+
+// People who sign in.
+mod accounts;
 
 pub use crate::account_reader::{AccountFinding, AccountKey, AccountReader, UsableAccount};
-pub use crate::api_key::{ApiKey, KEY_PREFIX};
+pub use crate::accounts::{
+    AccountRefusal, AccountService, GoodLink, ListedSession, OpenedSession, SignInOrigin, SignInState,
+};
 pub use crate::credential_refusal::CredentialRefusal;
-pub use crate::credential_verifier::{CredentialVerifier, PresentedCredential, key_identity};
+pub use crate::credential_verifier::{CredentialVerifier, PresentedCredential};
+pub use crate::known_key::key_identity;
+pub use crate::known_session::SessionUses;
+pub use crate::passwords::PasswordMistake;
+pub use crate::secret_token::{SecretToken, TokenKind};

@@ -19,6 +19,8 @@ pub struct BuiltinOperation {
     pub first_page: Option<i64>,
     /// A get operation without arguments, of a type that has one record: `shop: Shop!`.
     pub is_only_record: bool,
+    /// `me: User`: the account of the actor.
+    pub is_own_account: bool,
     /// Required fields that the operation fills, because no argument can set them.
     pub filled_fields: Vec<FilledField>,
 }

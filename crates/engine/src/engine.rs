@@ -12,7 +12,9 @@ use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation, RootType, Value};
 
 use crate::abstract_operation::AbstractOperation;
-use crate::access::{AccessView, Actor, AskedWrites, Authority, CredentialStore, IdentityCheck, RuleCache};
+use crate::access::{
+    AccessView, AccountChange, Actor, AskedWrites, Authority, CredentialStore, IdentityCheck, RuleCache,
+};
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap, VersionProbe};
 use crate::operation::{Operation, Outcome};
@@ -277,6 +279,11 @@ impl Engine {
     /// The credentials that the store keeps.
     pub fn credentials(&self) -> Result<&dyn CredentialStore> {
         self.inner.store.credentials().ok_or_else(|| Error::internal("a transaction has no credentials"))
+    }
+
+    /// Changes what accounts sign in with, see [`Store::change_accounts`].
+    pub async fn change_accounts(&self, changes: Vec<AccountChange>) -> Result<bool> {
+        self.inner.store.change_accounts(changes).await
     }
 
     pub async fn ping(&self) -> Result<()> {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 
-use crate::access::CredentialStore;
+use crate::access::{AccountChange, CredentialStore};
 use crate::changes::{ChangeLog, RecordChange};
 use crate::plan::{Plan, relation_target};
 use crate::row::RowSink;
@@ -62,6 +62,15 @@ pub trait Store: Send + Sync {
 
     /// The credentials that the store keeps; `None` if it only runs jobs, as an open transaction does.
     fn credentials(&self) -> Option<&dyn CredentialStore>;
+
+    /// Makes all changes of accounts or, if one of them finds nothing that it needs, none: then this is false. In an open
+    /// transaction they are kept with it, and it cannot be used any more after a false.
+    fn change_accounts(&self, changes: Vec<AccountChange>) -> BoxFuture<'_, Result<bool>> {
+        match self.credentials() {
+            Some(store) => store.change_accounts(changes),
+            None => Box::pin(async { Err(Error::internal("the store keeps no accounts")) }),
+        }
+    }
 }
 
 /// An opaque version of a store's data; only equality is meaningful.
@@ -89,6 +98,9 @@ pub trait BulkTransaction: Send {
 pub trait StoreTransaction: Send {
     /// Runs the plans of a job as [`Store::run`] does. After an error the transaction cannot be used any more.
     fn run(&mut self, job: StoreJob) -> BoxFuture<'_, Result<Box<dyn RowSink>>>;
+
+    /// Makes changes of accounts as [`Store::change_accounts`] does. Their tables must be there.
+    fn change_accounts(&mut self, changes: Vec<AccountChange>) -> BoxFuture<'_, Result<bool>>;
 
     /// Commits to disk. The answer is stored under the idempotency key, if there is one.
     fn commit(&mut self, answer: Vec<u8>) -> BoxFuture<'_, Result<()>>;

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Result};
 
-use crate::access::CredentialStore;
+use crate::access::{AccountChange, CredentialStore};
 use crate::changes::{ChangeLog, RecordChange};
 use crate::engine::Engine;
 use crate::row::RowSink;
@@ -46,13 +46,18 @@ impl Engine {
             BegunTransaction::Open(transaction) => transaction,
             BegunTransaction::Replayed(answer) => return Ok(TransactionResult::Replayed(answer)),
         };
-        let (jobs, mut queue) = mpsc::channel::<TransactionJob>(1);
-        let engine = self.with_store(Arc::new(TransactionStore { jobs }));
+        let (work_queue, mut queue) = mpsc::channel::<TransactionWork>(1);
+        let engine = self.with_store(Arc::new(TransactionStore { queue: work_queue }));
         let end = {
             let drive = async {
-                while let Some((job, reply)) = queue.recv().await {
+                while let Some(work) = queue.recv().await {
                     // If the caller is gone, so is its wish to commit.
-                    let _ = reply.send(transaction.run(job).await);
+                    match work {
+                        TransactionWork::Job(job, reply) => drop(reply.send(transaction.run(*job).await)),
+                        TransactionWork::Accounts(changes, reply) => {
+                            drop(reply.send(transaction.change_accounts(changes).await));
+                        }
+                    }
                 }
                 // All senders are gone; the work ends without the store.
                 std::future::pending::<()>().await;
@@ -72,11 +77,24 @@ impl Engine {
     }
 }
 
-type TransactionJob = (StoreJob, oneshot::Sender<Result<Box<dyn RowSink>>>);
+/// What an open transaction is asked to do, with the channel for the reply.
+enum TransactionWork {
+    Job(Box<StoreJob>, oneshot::Sender<Result<Box<dyn RowSink>>>),
+    Accounts(Vec<AccountChange>, oneshot::Sender<Result<bool>>),
+}
 
-/// Passes jobs to an open transaction.
+/// Passes work to an open transaction.
 struct TransactionStore {
-    jobs: mpsc::Sender<TransactionJob>,
+    queue: mpsc::Sender<TransactionWork>,
+}
+
+impl TransactionStore {
+    async fn send<T>(&self, work: impl FnOnce(oneshot::Sender<Result<T>>) -> TransactionWork) -> Result<T> {
+        let ended = || Error::internal("the transaction has ended");
+        let (reply, result) = oneshot::channel();
+        self.queue.send(work(reply)).await.map_err(|_| ended())?;
+        result.await.map_err(|_| ended())?
+    }
 }
 
 fn unsupported<T>() -> Result<T> {
@@ -90,10 +108,8 @@ impl Store for TransactionStore {
             if job.asks_again {
                 return Err(Error::internal("a transaction runs no job that is asked about again"));
             }
-            let ended = || Error::internal("the transaction has ended");
-            let (reply, result) = oneshot::channel();
-            self.jobs.send((job, reply)).await.map_err(|_| ended())?;
-            result.await.map_err(|_| ended())?.map(JobResult::Completed)
+            let ran = self.send(|reply| TransactionWork::Job(Box::new(job), reply)).await;
+            ran.map(JobResult::Completed)
         })
     }
 
@@ -136,5 +152,9 @@ impl Store for TransactionStore {
 
     fn credentials(&self) -> Option<&dyn CredentialStore> {
         None
+    }
+
+    fn change_accounts(&self, changes: Vec<AccountChange>) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(self.send(|reply| TransactionWork::Accounts(changes, reply)))
     }
 }

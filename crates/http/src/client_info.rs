@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use http::header::FORWARDED;
+use http::header::{ACCEPT, FORWARDED};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
 use trefoil_config::IpNetwork;
@@ -20,6 +20,10 @@ pub struct ClientInfo {
     pub identity: Option<Arc<ActorIdentity>>,
     /// Where the identity is what the credential proved before: whether it still does.
     pub check: Option<IdentityCheck>,
+    /// The session that the request came with, if it is the client's credential.
+    pub session: Option<PresentedSession>,
+    /// The cookie of a session came along that is not good any more.
+    pub has_stale_cookie: bool,
     /// The version of the data at some time since the request arrived, if it was read to identify the client.
     pub data_version: Option<DataVersion>,
     /// The client spoke HTTPS, to a proxy if there is one.
@@ -32,6 +36,14 @@ pub struct ClientInfo {
     has_local_peer: bool,
     /// A trusted proxy named the address.
     has_named_address: bool,
+}
+
+/// A session as a request brought it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PresentedSession {
+    pub token: Arc<str>,
+    /// It came in the session's cookie.
+    pub is_cookie: bool,
 }
 
 impl ClientInfo {
@@ -71,6 +83,17 @@ impl ClientInfo {
     pub fn is_local(&self, headers: &HeaderMap) -> bool {
         let is_known = self.has_named_address || !headers.keys().any(is_proxy_header);
         self.has_local_peer && is_known && self.address.is_some_and(|address| address.is_loopback())
+    }
+
+    /// Who is named on the answer, if it may be a page. Data is the same for all who see the same.
+    pub fn page_actor(&self, headers: &HeaderMap) -> &[u8] {
+        let accept = headers.get(ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
+        let names = |media: &[u8]| accept.windows(media.len()).any(|part| part == media);
+        let is_data = (names(b"json") || names(b"csv")) && !names(b"html");
+        match &self.identity {
+            Some(identity) if !is_data => identity.name.as_bytes(),
+            Some(_) | None => b"",
+        }
     }
 
     /// The client of the request with these extensions.

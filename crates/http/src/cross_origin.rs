@@ -89,6 +89,11 @@ pub(crate) fn is_foreign(headers: &HeaderMap) -> bool {
     }
 }
 
+/// Refuses what a page of another site made a browser send, whatever origins are allowed: it would sign people in or out.
+pub fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Problem> {
+    if is_foreign(headers) { Err(cross_site_problem()) } else { Ok(()) }
+}
+
 fn is_named(headers: &HeaderMap, origins: &[String]) -> bool {
     let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
     named(origins).any(|own| own.as_bytes() == origin)

@@ -25,7 +25,7 @@ use trefoil_engine::{ActorIdentity, IdentityCheck};
 
 use crate::assets::is_asset_path;
 use crate::authentication::{
-    ClientAuthenticator, CredentialWatch, KeptRequest, RequestAuthenticator, WatchedBody,
+    ClientAuthenticator, CredentialWatch, KeptRequest, RequestAuthenticator, WatchedBody, remove_stale,
 };
 use crate::client_info::ClientInfo;
 use crate::cross_origin::LoggedOrigins;
@@ -417,7 +417,11 @@ impl ServiceState {
         watch: Option<CredentialWatch>,
     ) -> Response {
         let actor = client.identity.clone();
-        let response = self.run_handler(request, client, &route.dispatch).await;
+        let (has_stale_cookie, is_secure) = (client.has_stale_cookie, client.secure);
+        let mut response = self.run_handler(request, client, &route.dispatch).await;
+        if has_stale_cookie {
+            remove_stale(response.headers_mut(), is_secure);
+        }
         if actor.is_some() {
             *route.actor.lock() = actor;
         }
@@ -475,8 +479,11 @@ impl ServiceState {
         if let Some(cause) = &problem.cause {
             LogScope::of(Some(id)).cause(cause);
         }
-        let mut response =
-            render_error(&problem, error_context, id.as_str(), &self.handlers.error_page, response);
+        let problem = if self.authenticator.has_accounts() { problem.naming_sign_in() } else { problem };
+        let mut response = match self.authenticator.has_accounts() && error_context.needs_sign_in(&problem) {
+            true => error_context.lead_to_sign_in(response),
+            false => render_error(&problem, error_context, id.as_str(), &self.handlers.error_page, response),
+        };
         RequestRefusals::of_problem(&problem).attach(&mut response);
         response
     }

@@ -4,6 +4,7 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 
 use trefoil_http::errors::problem::Problem;
+use trefoil_http::form_pairs::percent_encode;
 use trefoil_resources::collection::Collection;
 
 use crate::Pages;
@@ -27,8 +28,17 @@ impl Pages {
             resource.map(|resource| PageLink { label: resource.plural.clone(), href: resource.path.clone() });
         let section = parent.as_ref().map_or_else(String::new, |parent| parent.href.clone());
         let near = near.map(|path| PageLink { label: path.to_owned(), href: path.to_owned() });
+        let is_for_others = [StatusCode::UNAUTHORIZED, StatusCode::NOT_FOUND].contains(&problem.status);
+        let sign_in = self.sign_in.as_ref().filter(|_| is_for_others).map(|page| match &again {
+            Some(address) => format!("{page}?next={}", percent_encode(address)),
+            None => page.clone(),
+        });
         let again = again.filter(|_| is_temporary(problem));
-        let error = ErrorView { near, again, ..error_view(problem, request_id) };
+        let advice = match (&sign_in, problem.status) {
+            (Some(_), StatusCode::UNAUTHORIZED) => "Sign in, then try again.".to_owned(),
+            (Some(_) | None, _) => advice(problem),
+        };
+        let error = ErrorView { near, again, sign_in, advice, ..error_view(problem, request_id) };
         let mut head = PageHead::new(&error.title, &section, parent.into_iter().collect());
         head.ways = Some(examples);
         match self.render_view(self.views(), &head, "error", &error) {
@@ -57,6 +67,7 @@ fn error_view(problem: &Problem, request_id: &str) -> ErrorView {
         advice: advice(problem),
         near: None,
         again: None,
+        sign_in: None,
         request_id: request_id.to_owned(),
     }
 }
@@ -187,6 +198,7 @@ mod tests {
             advice: "Try again.".to_owned(),
             near: None,
             again: None,
+            sign_in: None,
             request_id: "id-1".to_owned(),
         };
         let html = bare_page(&failure);

@@ -51,6 +51,9 @@ mod declared_pages;
 // The same request in GraphQL, REST and HTML, shown below a page.
 mod examples;
 
+// Signing in, and one's own account.
+pub mod account;
+
 // The message shown once after a write.
 pub mod flash;
 

@@ -1,4 +1,4 @@
-//! `Pages`: the templates, labels and field selections that all pages of one application share.
+//! [`Pages`]: the templates, labels and field selections that all pages of one application share, and who looks at them.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_engine::{AccessView, PreparedSelection};
-use trefoil_model::{FieldId, Model, RecordTypeId};
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 use trefoil_resources::ServedResources;
 
 use crate::assets::ASSETS;
@@ -22,20 +22,45 @@ use crate::list::fragments::FragmentCache;
 use crate::list::navigation::navigation;
 use crate::record_reading::{self, RecordReading};
 use crate::summary::choices::GroupChoices;
-use crate::template_data::{PageLink, SiteView};
+use crate::template_data::{PageLink, SiteActor, SiteView};
 use crate::templates::ViewTemplates;
+
+/// Where people sign in.
+pub(crate) const SIGN_IN_PATH: &str = "/_/sign-in";
+
+/// Where they see their own account.
+pub(crate) const ACCOUNT_PATH: &str = "/_/account";
 
 /// The pages of so many classes of actors are kept.
 const MAX_CLASSES: usize = 32;
 
-/// The pages of one application, prepared at start-up or reload.
+/// The pages of one application as one actor sees them. Cheap to clone.
+#[derive(Clone)]
 pub struct Pages {
+    parts: Arc<PageParts>,
+    /// Who looks at them, if they have an account.
+    pub(crate) account: Option<SignedInAccount>,
+    /// Where they sign in, if they are nobody yet.
+    pub(crate) sign_in: Option<String>,
+    /// `site` in templates.
+    pub(crate) site_value: Value,
+}
+
+/// An account that pages are made for.
+#[derive(Debug, Clone)]
+pub struct SignedInAccount {
+    pub id: RecordId,
+    pub label: String,
+}
+
+/// The pages of one class of actors, prepared at start-up or reload.
+pub struct PageParts {
     pub(crate) name: String,
     /// `None` if the application has no views of its own.
     views: Option<Arc<ViewTemplates>>,
     pub(crate) site_view: SiteView,
     /// `site_view` as a template value.
-    pub(crate) site_value: Value,
+    anonymous_site: Value,
     /// By [`RecordTypeId`].
     pub(crate) labels: Vec<ResourceLabels>,
     /// The names of the application's own views.
@@ -52,24 +77,14 @@ pub struct Pages {
     pub(crate) group_choices: Vec<Option<GroupChoices>>,
     pub(crate) fragments: Arc<FragmentCache>,
     /// The pages of the classes of actors that asked last, see [`Pages::of_actor`].
-    of_classes: Mutex<VecDeque<(u128, Arc<Pages>)>>,
+    of_classes: Mutex<VecDeque<(u128, Arc<PageParts>)>>,
 }
 
-/// The pages as one actor sees them.
-pub enum ActorPages<'p> {
-    /// Of an open application.
-    Shared(&'p Pages),
-    OfClass(Arc<Pages>),
-}
+impl Deref for Pages {
+    type Target = PageParts;
 
-impl Deref for ActorPages<'_> {
-    type Target = Pages;
-
-    fn deref(&self) -> &Pages {
-        match self {
-            ActorPages::Shared(pages) => pages,
-            ActorPages::OfClass(pages) => pages,
-        }
+    fn deref(&self) -> &PageParts {
+        &self.parts
     }
 }
 
@@ -124,27 +139,78 @@ impl Pages {
     pub fn new(app: &App, resources: &ServedResources, config: &Config) -> Pages {
         let model = resources.engine.model();
         let parts = TypeParts::new(model, None);
-        let site_view = site_view(app, model, &parts.labels, config);
+        let mut site_view = site_view(app, model, &parts.labels, config);
+        let has_accounts = model.access.as_ref().is_some_and(|access| access.account.is_some());
+        site_view.sign_in = has_accounts.then(|| SIGN_IN_PATH.to_owned());
         let fragments = Arc::new(FragmentCache::new(config.limits.page_parts));
-        Pages {
+        Pages::of_parts(Arc::new(PageParts {
             custom_views: declared_pages::custom_view_names(app),
             other_links: declared_pages::other_links(&app.manifest),
-            ..Pages::of_parts(app.name.clone(), compile_views(app).map(Arc::new), site_view, parts, fragments)
+            ..PageParts::new(app.name.clone(), compile_views(app).map(Arc::new), site_view, parts, fragments)
+        }))
+    }
+
+    /// As those without an account see them.
+    fn of_parts(parts: Arc<PageParts>) -> Pages {
+        let (site_value, sign_in) = (parts.anonymous_site.clone(), parts.site_view.sign_in.clone());
+        Pages { parts, account: None, sign_in, site_value }
+    }
+
+    /// The pages with what the actor on whose behalf `resources` are may see.
+    pub fn of_actor(&self, resources: &ServedResources) -> Pages {
+        let Some(view) = resources.engine.access_view() else { return self.clone() };
+        let pages = Pages::of_parts(self.of_class(resources, view));
+        let identity = view.identity.as_ref();
+        match identity.and_then(|identity| identity.account.as_ref()) {
+            Some(account) => {
+                pages.of_account(SignedInAccount { id: account.id.clone(), label: account.label.clone() })
+            }
+            // A program, or a person whom another server signed in.
+            None if identity.is_some() => pages.with_site(None, None),
+            None => pages,
         }
     }
 
-    fn of_parts(
+    fn of_account(self, account: SignedInAccount) -> Pages {
+        let actor = SiteActor { name: account.label.clone(), href: ACCOUNT_PATH.to_owned() };
+        Pages { account: Some(account), ..self.with_site(Some(actor), None) }
+    }
+
+    fn with_site(self, actor: Option<SiteActor>, sign_in: Option<String>) -> Pages {
+        let site_view = SiteView { actor, sign_in: sign_in.clone(), ..self.site_view.clone() };
+        Pages { site_value: Value::from(Serde(&site_view)), sign_in, ..self }
+    }
+
+    fn of_class(&self, resources: &ServedResources, view: &AccessView) -> Arc<PageParts> {
+        let of_classes = self.of_classes.lock();
+        let known = of_classes.iter().find(|(class, _)| *class == view.class).cloned();
+        drop(of_classes);
+        if let Some((_, parts)) = known {
+            return parts;
+        }
+        let parts = Arc::new(self.parts.for_class(resources, view));
+        let mut of_classes = self.of_classes.lock();
+        if of_classes.len() >= MAX_CLASSES {
+            of_classes.pop_front();
+        }
+        of_classes.push_back((view.class, parts.clone()));
+        parts
+    }
+}
+
+impl PageParts {
+    fn new(
         name: String,
         views: Option<Arc<ViewTemplates>>,
         site_view: SiteView,
         parts: TypeParts,
         fragments: Arc<FragmentCache>,
-    ) -> Pages {
+    ) -> PageParts {
         let TypeParts { labels, name_selections, row_readings, detail_layouts, group_choices } = parts;
-        Pages {
+        PageParts {
             name,
             views,
-            site_value: Value::from(Serde(&site_view)),
+            anonymous_site: Value::from(Serde(&site_view)),
             site_view,
             labels,
             custom_views: Vec::new(),
@@ -158,25 +224,7 @@ impl Pages {
         }
     }
 
-    /// The pages with what the actor on whose behalf `resources` are may see.
-    pub fn of_actor(&self, resources: &ServedResources) -> ActorPages<'_> {
-        let Some(view) = resources.engine.access_view() else { return ActorPages::Shared(self) };
-        let of_classes = self.of_classes.lock();
-        let known = of_classes.iter().find(|(class, _)| *class == view.class).cloned();
-        drop(of_classes);
-        if let Some((_, pages)) = known {
-            return ActorPages::OfClass(pages);
-        }
-        let pages = Arc::new(self.for_class(resources, view));
-        let mut of_classes = self.of_classes.lock();
-        if of_classes.len() >= MAX_CLASSES {
-            of_classes.pop_front();
-        }
-        of_classes.push_back((view.class, pages.clone()));
-        ActorPages::OfClass(pages)
-    }
-
-    fn for_class(&self, resources: &ServedResources, view: &AccessView) -> Pages {
+    fn for_class(&self, resources: &ServedResources, view: &AccessView) -> PageParts {
         let mut site_view = self.site_view.clone();
         site_view.nav.retain(|link| resources.is_offered(&link.href));
         for menu in &mut site_view.menus {
@@ -185,7 +233,7 @@ impl Pages {
         site_view.menus.retain(|menu| !menu.links.is_empty());
         let parts = TypeParts::new(resources.engine.model(), Some(view));
         let (views, fragments) = (self.views.clone(), self.fragments.clone());
-        let mut pages = Pages::of_parts(self.name.clone(), views, site_view, parts, fragments);
+        let mut pages = PageParts::new(self.name.clone(), views, site_view, parts, fragments);
         pages.custom_views.clone_from(&self.custom_views);
         pages.other_links =
             self.other_links.iter().filter(|link| resources.is_offered(&link.href)).cloned().collect();
@@ -221,6 +269,8 @@ fn site_view(app: &App, model: &Model, labels: &[ResourceLabels], config: &Confi
         js: ASSETS.fill_placeholders("{{js}}"),
         icon: ASSETS.fill_placeholders("{{icon}}"),
         graphiql: config.graphiql,
+        actor: None,
+        sign_in: None,
     }
 }
 

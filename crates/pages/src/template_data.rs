@@ -18,6 +18,18 @@ pub struct SiteView {
     pub icon: String,
     /// True if GraphiQL is enabled.
     pub graphiql: bool,
+    /// The account that is signed in.
+    pub actor: Option<SiteActor>,
+    /// Where people sign in, for those who are not.
+    pub sign_in: Option<String>,
+}
+
+/// Who is signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SiteActor {
+    pub name: String,
+    /// The page of the account.
+    pub href: String,
 }
 
 /// Links of the navigation under one heading.
@@ -219,11 +231,20 @@ pub struct DetailView {
     /// The form and the page to delete it, if the actor may do that with such records.
     pub edit: Option<String>,
     pub delete: Option<String>,
+    /// If it is an account that the actor may manage: where its link is made, and its sessions are ended.
+    pub manage: Option<ManageView>,
     pub fields: Vec<LabelledValue>,
     /// The same fields by their groups.
     pub groups: Vec<ValueGroup>,
     pub related: Vec<RelatedView>,
     pub version: i64,
+}
+
+/// What those who may manage an account do with it.
+#[derive(Debug, Serialize)]
+pub struct ManageView {
+    pub link: String,
+    pub end_sessions: String,
 }
 
 /// Records related to the displayed one.
@@ -327,6 +348,10 @@ pub enum ControlKind {
     Text,
     /// Sent back as it is: the id and version of a row.
     Hidden,
+    /// Sent along for password managers, and not seen.
+    Username,
+    /// Never has a value.
+    Password,
     Textarea,
     /// Several lines of JSON.
     Json,
@@ -441,5 +466,7 @@ pub struct ErrorView {
     pub near: Option<PageLink>,
     /// URL of this page, if loading it again may help and has no side effect.
     pub again: Option<String>,
+    /// Where people sign in, if there may be more to see then.
+    pub sign_in: Option<String>,
     pub request_id: String,
 }

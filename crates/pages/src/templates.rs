@@ -25,6 +25,8 @@ pub const BUILT_IN_VIEWS: &[(&str, &str)] = built_in![
     "summary.html",
     "plain.html",
     "error.html",
+    "sign.html",
+    "account.html",
     "_chart.html",
     "_code.html",
     "_control.html",

@@ -12,6 +12,7 @@ use trefoil_engine::{CountMode, Engine, ListSlice, Listing, Operation, Outcome, 
 use trefoil_model::RecordTypeId;
 use trefoil_model::error::Result;
 
+use crate::accounts::account_desk::AccountDesk;
 use crate::listen;
 use crate::unreadable_tables::UnreadableTables;
 
@@ -25,9 +26,14 @@ pub async fn show_banner(
     engine: &Engine,
     addresses: &[SocketAddr],
     unreadable: &UnreadableTables,
+    accounts: Option<&AccountDesk>,
 ) {
     let url = listen::server_url(addresses, config.is_encrypted());
     let access = access_text(engine);
+    let first_sign_in = match accounts {
+        Some(accounts) => first_sign_in(accounts, &url).await,
+        None => None,
+    };
     if let Some(address) = addresses.iter().find(|address| listen::is_reachable(&[**address]))
         && access.is_none()
     {
@@ -41,15 +47,18 @@ pub async fn show_banner(
         if let Some(access) = &access {
             tracing::info!("access: {access}");
         }
+        if let Some(text) = &first_sign_in {
+            tracing::info!("{text}");
+        }
         tracing::info!(application = app.name, %url, records, data = data_location(config), "listening on {url}");
         return;
     }
-    let text = banner_text(app, config, engine, (&url, &records, access));
+    let text = banner_text(app, config, engine, (&url, &records, access, first_sign_in));
     // A closed terminal does not stop the server.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// `protected (5 types, 3 roles)`; `None` if the application is open.
+/// `protected (5 types, 3 roles); sign in at /_/sign-in`; `None` if the application is open.
 fn access_text(engine: &Engine) -> Option<String> {
     let access = engine.model().access.as_ref()?;
     let counted = |count: usize, noun: &str| match count {
@@ -57,14 +66,39 @@ fn access_text(engine: &Engine) -> Option<String> {
         _ => format!("{count} {noun}s"),
     };
     let (types, roles) = (engine.model().records.len(), access.roles.len());
-    Some(format!("protected ({}, {})", counted(types, "type"), counted(roles, "role")))
+    let sign_in = if access.account.is_some() { "; sign in at /_/sign-in" } else { "" };
+    Some(format!("protected ({}, {}){sign_in}", counted(types, "type"), counted(roles, "role")))
+}
+
+/// Where nobody can sign in yet: how that is changed.
+async fn first_sign_in(accounts: &AccountDesk, url: &str) -> Option<String> {
+    let service = &accounts.service;
+    match service.make_first_link().await {
+        Ok(Some(link)) => {
+            let link = link.reveal();
+            Some(format!(
+                "there is no account yet; make the first one within an hour at {url}/_/link?token={link}"
+            ))
+        }
+        Ok(None) if accounts.account.has_sign_up => None,
+        Ok(None) => match service.has_passwords().await {
+            Ok(false) => {
+                Some("nobody can sign in yet; make a link with `trefoil user link LOGIN`".to_owned())
+            }
+            Ok(true) | Err(_) => None,
+        },
+        Err(error) => {
+            tracing::warn!(%error, "cannot make a link for the first account");
+            None
+        }
+    }
 }
 
 fn banner_text(
     app: &App,
     config: &Config,
     engine: &Engine,
-    (url, records, access): (&str, &str, Option<String>),
+    (url, records, access, first_sign_in): (&str, &str, Option<String>, Option<String>),
 ) -> String {
     let mut text = format!("\n  Trefoil {}   {}\n\n", env!("CARGO_PKG_VERSION"), app.name);
     let ide = if config.graphiql { "   open it in a browser for GraphiQL" } else { "" };
@@ -83,6 +117,7 @@ fn banner_text(
         ("Docs", format!("{url}/docs   the REST API, to try out")),
         ("Schema", format!("{url}/graphql/schema.graphqls   {schema}, {types}{watching}")),
         ("Access", access.unwrap_or_default()),
+        ("", first_sign_in.unwrap_or_default()),
         ("Records", records.to_owned()),
         ("Data", data_location(config)),
         ("Health", format!("{url}/health/ready   {url}/metrics")),

@@ -19,7 +19,8 @@ pub mod listen;
 
 pub mod http1;
 
-// Who asks.
+// Who asks, and people who sign in.
+mod accounts;
 mod authentication;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod batch_routes;
 mod home_text;
 mod record_routes;
 mod resource_router;
+mod returned_forms;
 
 // Beside serving: reloads, signals, the log, and stores for commands.
 pub mod command_store;

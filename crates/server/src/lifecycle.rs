@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use trefoil_application::{App, AppOrigin};
 use trefoil_config::{Config, DatabaseLocation};
+use trefoil_credentials::SignInState;
 use trefoil_engine::{ChangeFeed, Engine, PlanLimits, ResolverRegistry, binding};
 use trefoil_graphql::{GraphqlService, GraphqlState};
 use trefoil_http::host_check::AllowedHosts;
@@ -20,6 +21,8 @@ use trefoil_http::shutdown::Shutdown;
 use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
 use trefoil_sql::{DataLock, SqlStore, SqliteOptions, transfer};
 
+use crate::accounts::account_desk::AccountDesk;
+use crate::accounts::account_routes;
 use crate::authentication::{ApplicationCredentials, ServerAuthenticator};
 use crate::file_watch::FileWatcher;
 use crate::http1::connection;
@@ -88,6 +91,8 @@ struct ReloadContext {
     authenticator: Arc<ServerAuthenticator>,
     store_identity: String,
     streams: trefoil_rest::StreamSettings,
+    /// How often passwords were guessed, which a reload does not forget.
+    sign_ins: Arc<SignInState>,
     protected_mode: ProtectedMode,
     /// Other machines reach the server.
     is_reachable: bool,
@@ -122,7 +127,8 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
     }
     log_warnings(&application, &app);
 
-    let authenticator = Arc::new(ServerAuthenticator::new(ApplicationCredentials::new(&app, &engine)?));
+    let authenticator =
+        Arc::new(ServerAuthenticator::new(ApplicationCredentials::new(&app, &engine, &config.accounts)?));
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let response_cache = Arc::new(ResponseCache::new(engine.clone(), config.limits.answer_cache, &metrics));
     let graphql = GraphqlService::new(
@@ -138,8 +144,11 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
     // The event id of the last possible change is unique to this store, and differs from that of a backup it was
     // restored from.
     let store_identity = feed.event_id(i64::MAX).await.map_err(StartError::from_store_error)?;
+    let sign_ins = Arc::new(SignInState::new(&config.accounts).map_err(StartError::from_store_error)?);
+    let desk = AccountDesk::new(&engine, &config.accounts, &app.name, &sign_ins, &metrics);
     let resources =
-        ResourceState::new(&app, engine.clone(), response_cache, &store_identity, streams.clone(), &config);
+        ResourceState::new(&app, engine.clone(), response_cache, &store_identity, streams.clone(), &config)
+            .with_accounts(desk.clone());
     let resource_router = ResourceRouter::new(resources);
     let unreadable = UnreadableTables::default();
     let ready = ready_check(&store, &unreadable);
@@ -169,7 +178,7 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
         let addresses = addresses.clone();
         async move {
             tokio::select! {
-                () = banner::show_banner(&app, &config, &engine, &addresses, &unreadable) => (),
+                () = banner::show_banner(&app, &config, &engine, &addresses, &unreadable, desk.as_deref()) => (),
                 () = shutdown.wait_for_drain() => (),
             }
         }
@@ -185,6 +194,7 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
             authenticator,
             store_identity,
             streams,
+            sign_ins,
             protected_mode,
             is_reachable: listen::is_reachable(&addresses),
         };
@@ -357,6 +367,7 @@ fn fixed_routes(
         .merge(trefoil_http::monitoring::metrics::metrics_routes(metrics, resource_router.metrics_check()))
         .merge(graphql.routes())
         .merge(resource_router.fixed_routes())
+        .merge(account_routes().with_state(resource_router.clone()))
 }
 
 /// Logs parts of the application that may not be served as intended.
@@ -430,20 +441,16 @@ impl ReloadContext {
         let application = adapt_to_store(application, &app, &self.registry, &migrated?)?;
         log_warnings(&application, &app);
         let engine = build_engine(&application, &self.registry, &self.feed, &self.config);
-        let credentials = self.authenticator.prepare_reload(&app, &engine)?;
+        let credentials = self.authenticator.prepare_reload(&app, &engine, &self.config.accounts)?;
         let (config, streams) = (&self.config, self.streams.clone());
         // A new cache, because another schema gives other responses to the same requests.
         let response_cache =
             Arc::new(ResponseCache::new(engine.clone(), config.limits.answer_cache, &streams.metrics));
         self.authenticator.swap(credentials);
-        self.resource_router.swap(ResourceState::new(
-            &app,
-            engine.clone(),
-            response_cache.clone(),
-            &self.store_identity,
-            streams,
-            config,
-        ));
+        let desk = AccountDesk::new(&engine, &config.accounts, &app.name, &self.sign_ins, &streams.metrics);
+        let (cache, identity) = (response_cache.clone(), &self.store_identity);
+        let resources = ResourceState::new(&app, engine.clone(), cache, identity, streams, config);
+        self.resource_router.swap(resources.with_accounts(desk));
         self.graphql.swap(GraphqlState::new(engine, config).with_response_cache(response_cache));
         self.protected_mode.set(application.protected_name(&app));
         Ok(application.model.records.len())

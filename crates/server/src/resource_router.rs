@@ -32,6 +32,7 @@ use trefoil_resources::{ServedResources, body_text};
 use trefoil_rest::batch::BATCH_PATH;
 use trefoil_rest::{TextPath, plain_lists};
 
+use crate::accounts::account_desk::AccountDesk;
 use crate::home_text;
 
 /// The resources of one application, ready to serve. Replaced as a whole on reload.
@@ -39,6 +40,8 @@ pub struct ResourceState {
     pub(crate) catalog: ServedResources,
     pub(crate) rest: trefoil_rest::RestState,
     pub(crate) pages: trefoil_pages::Pages,
+    /// `None` if the schema has no accounts.
+    pub(crate) accounts: Option<Arc<AccountDesk>>,
     /// The paths in the order of manifest and schema, for the start page and suggestions.
     addresses: Vec<(String, &'static str)>,
     /// The maximum number of requests in a batch.
@@ -88,7 +91,11 @@ impl ResourceState {
         addresses.extend(catalog.collections.iter().map(|collection| (collection.path.clone(), "records")));
         let rest = trefoil_rest::RestState::new(app, streams);
         let pages = trefoil_pages::Pages::new(app, &catalog, config);
-        ResourceState { catalog, rest, pages, addresses, max_batch: config.limits.batch }
+        ResourceState { catalog, rest, pages, accounts: None, addresses, max_batch: config.limits.batch }
+    }
+
+    pub fn with_accounts(self, accounts: Option<Arc<AccountDesk>>) -> ResourceState {
+        ResourceState { accounts, ..self }
     }
 
     /// Finds the resource at exactly this path.
@@ -192,7 +199,7 @@ impl ResourceState {
     }
 
     /// A cached response that is still exact, or a new one.
-    async fn respond(
+    pub(crate) async fn respond(
         &self,
         mut head: Parts,
         body: Option<Result<Bytes, Problem>>,
@@ -210,7 +217,12 @@ impl ResourceState {
         head.extensions.insert(client.clone());
         let body = body.unwrap_or_else(|| Ok(Bytes::new()));
         let resource = self.match_path(head.uri.path());
+        let form = self.form_to_return(&head, &client, &body);
         let response = Box::pin(self.respond_uncached(resources, resource, &head, body)).await;
+        let response = match form {
+            Some(form) => self.return_form(resources, &head, &client, (form, response)),
+            None => response,
+        };
         let response = self.check_overtaken(&head.method, response);
         match self.cache_key(class, &head, &client).filter(|_| !has_body) {
             Some(key) => response_cache.store(&key, response).await,
@@ -244,7 +256,8 @@ impl ResourceState {
             MatchedResource::List(_) | MatchedResource::ListValue(..) | MatchedResource::Records(..) => {
                 let text = head.uri.path_and_query()?.as_str().as_bytes();
                 let [scheme, host] = client.forwarded_origin();
-                CacheKey::new(class, &[b"front", text, scheme, host], &head.headers, &[ACCEPT, HOST])
+                let actor = client.page_actor(&head.headers);
+                CacheKey::new(class, &[b"front", text, scheme, host, actor], &head.headers, &[ACCEPT, HOST])
             }
             // Finding a cached text takes as long as making it.
             MatchedResource::Text(_) => None,
@@ -347,9 +360,13 @@ impl ResourceRouter {
         state.respond(head, body, client).await
     }
 
-    #[cfg(test)]
-    pub(crate) fn state(&self) -> Arc<ResourceState> {
+    /// What is served now. Who answers from it has entered the gate before.
+    pub(crate) fn current(&self) -> Arc<ResourceState> {
         self.0.current.load_full()
+    }
+
+    pub(crate) fn gate(&self) -> &SchemaGate {
+        &self.0.gate
     }
 
     async fn has_path(&self, path: &str) -> bool {

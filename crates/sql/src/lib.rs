@@ -8,6 +8,7 @@
 pub mod statements;
 
 // Types and rules that both stores share.
+mod accounts;
 mod api_keys;
 mod change_log;
 mod idempotency_key;

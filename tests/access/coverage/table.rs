@@ -82,7 +82,7 @@ impl CoverageTable {
 
 /// What is left open is the first.
 fn filled(path: String) -> String {
-    path.replace("{id}", "1").replace("{index}", "1")
+    path.replace("{id}", "1").replace("{index}", "1").replace("{n}", "1")
 }
 
 fn words<const COUNT: usize>(text: &str) -> [String; COUNT] {

@@ -83,7 +83,11 @@ pub fn check_answer(
             }
         }
         Expected::Refused(codes) => {
+            let is_read =
+                matches!(act, MatrixAct::One | MatrixAct::List | MatrixAct::NewForm | MatrixAct::EditForm);
             let status = |code: &&str| match *code {
+                // Whoever is nobody yet is led to where people sign in.
+                "UNAUTHENTICATED" if face == MatrixFace::Pages && is_read && is_good => 303,
                 "UNAUTHENTICATED" => 401,
                 "FORBIDDEN" => 403,
                 "NOT_FOUND" => 404,

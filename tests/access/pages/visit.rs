@@ -51,6 +51,11 @@ impl<'v> PageVisit<'v> {
     /// The page, which has this status; only the links of pages that are shown are looked at.
     fn page(&mut self, path: &str, status: u16) -> Result<Option<PageElement>, String> {
         let reply = self.get(path);
+        if status == 401 {
+            // Whoever is nobody yet is led to where people sign in.
+            require(path, "status", &reply.status, &303)?;
+            return Ok(None);
+        }
         require(path, "status", &reply.status, &status)?;
         let tree = PageElement::parse(&reply.text());
         self.check_navigation(path, &tree)?;
@@ -196,7 +201,7 @@ impl<'v> PageVisit<'v> {
 
     /// What lists can be filtered by: the fields that are shown, and records that the actor sees.
     fn check_filters(&self, path: &str, page: &PageElement, of: usize) -> Checked {
-        let Some(form) = page.first("form") else { return Ok(()) };
+        let Some(form) = page.all("form").into_iter().find(is_own_form) else { return Ok(()) };
         let shown: BTreeSet<String> = (0..self.shown.fields(of).len())
             .filter(|at| self.shown.is_shown(of, *at))
             .map(|at| self.shown.fields(of)[at].input_name())
@@ -442,8 +447,13 @@ fn require<F: std::fmt::Debug + PartialEq<E>, E: std::fmt::Debug>(
     Err(format!("{path}: {what}\n  found    {found:?}\n  expected {expected:?}"))
 }
 
+/// Not the one above all pages that signs out.
+fn is_own_form(form: &&PageElement) -> bool {
+    form.attribute("action") != Some("/_/sign-out")
+}
+
 fn write_form<'p>(path: &str, page: &'p PageElement) -> Result<&'p PageElement, String> {
-    let is_write = |form: &&PageElement| form.attribute("method") == Some("post");
+    let is_write = |form: &&PageElement| form.attribute("method") == Some("post") && is_own_form(form);
     page.all("form").into_iter().find(is_write).ok_or_else(|| format!("{path}: no form"))
 }
 

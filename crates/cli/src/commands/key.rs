@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use jiff::{SignedDuration, Timestamp};
 
 use trefoil_config::{DurationSyntax, IpNetwork, NetworkListSyntax, SettingSyntax};
-use trefoil_credentials::{AccountReader, ApiKey};
+use trefoil_credentials::{AccountReader, SecretToken, TokenKind};
 use trefoil_engine::{ApiKeyRecord, Engine, KeyAccount, ResolverRegistry};
 use trefoil_model::RecordId;
 use trefoil_model::access::AccessModel;
@@ -18,7 +18,7 @@ use trefoil_server::load_application::load_application;
 use crate::application_argument::{folder_argument, open_app_and_config};
 use crate::command_error::CommandError;
 use crate::store_arguments::{add_store_flags, block_on};
-use crate::terminal_output::{print_note, print_output};
+use crate::terminal_output::{print_note, print_output, text_table};
 
 /// The longest name of a key.
 const MAX_NAME: usize = 64;
@@ -103,7 +103,7 @@ fn add(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandE
             created,
             last_used: None,
         };
-        let key = ApiKey::generate().map_err(CommandError::failed)?;
+        let key = SecretToken::generate(TokenKind::ApiKey).map_err(CommandError::failed)?;
         let credentials = engine.credentials().map_err(CommandError::failed)?;
         if !credentials.add_api_key(&key.hash(), &record).await.map_err(CommandError::failed)? {
             return Err(CommandError::usage(format!(
@@ -247,15 +247,4 @@ fn key_cells(key: &ApiKeyRecord, now: Timestamp) -> [String; 7] {
         key.created.strftime("%Y-%m-%d").to_string(),
         key.last_used.map_or_else(|| "never".to_owned(), |day| day.to_string()),
     ]
-}
-
-/// Columns as wide as their longest cell.
-fn text_table(rows: &[[String; 7]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..7).map(width).collect();
-    let line = |row: &[String; 7]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
 }

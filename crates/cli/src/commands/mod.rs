@@ -16,4 +16,5 @@ pub(crate) mod rules_table;
 pub(crate) mod schema;
 pub(crate) mod seed;
 pub(crate) mod serve;
+pub(crate) mod user;
 pub(crate) mod views;

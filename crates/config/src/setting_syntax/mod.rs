@@ -17,8 +17,8 @@ pub use crate::setting_syntax::network::{
     HostListSyntax, HostSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
 };
 pub use crate::setting_syntax::quantities::{
-    CountOrZeroSyntax, CountSyntax, DurationOrOffSyntax, DurationSyntax, RateLimitSyntax, SizeOrZeroSyntax,
-    SizeSyntax,
+    CountOrZeroSyntax, CountSyntax, DurationOrOffSyntax, DurationSyntax, HashMemorySyntax, HashRoundsSyntax,
+    PasswordLengthSyntax, RateLimitSyntax, SizeOrZeroSyntax, SizeSyntax,
 };
 
 /// The text form of a type of value: `read` accepts what `show` writes, as flag, variable and file key.

@@ -38,6 +38,59 @@ impl SettingSyntax for CountOrZeroSyntax {
     }
 }
 
+/// The fewest characters of a password.
+pub struct PasswordLengthSyntax;
+
+impl SettingSyntax for PasswordLengthSyntax {
+    type Value = usize;
+    const HINT: &'static str = CountSyntax::HINT;
+
+    fn read(text: &str) -> Result<usize, String> {
+        let wrong = || format!("{text:?} is not a whole number from 8 to 64");
+        text.parse().ok().filter(|n| (8..=64).contains(n)).ok_or_else(wrong)
+    }
+
+    fn show(value: &usize) -> String {
+        value.to_string()
+    }
+}
+
+/// Rounds of hashing.
+pub struct HashRoundsSyntax;
+
+impl SettingSyntax for HashRoundsSyntax {
+    type Value = u32;
+    const HINT: &'static str = CountSyntax::HINT;
+
+    fn read(text: &str) -> Result<u32, String> {
+        let wrong = || format!("{text:?} is not a whole number from 1 to 100");
+        text.parse().ok().filter(|n| (1..=100).contains(n)).ok_or_else(wrong)
+    }
+
+    fn show(value: &u32) -> String {
+        value.to_string()
+    }
+}
+
+/// Memory of hashing, in whole kibibytes.
+pub struct HashMemorySyntax;
+
+impl SettingSyntax for HashMemorySyntax {
+    type Value = usize;
+    const HINT: &'static str = SizeSyntax::HINT;
+
+    fn read(text: &str) -> Result<usize, String> {
+        let wrong = || format!("{text:?} is not a size from 64 KiB to 4 GiB in whole KiB");
+        let bytes = SizeSyntax::read(text)?;
+        let is_possible = ((64 << 10)..=(4 << 30)).contains(&bytes) && bytes.is_multiple_of(1 << 10);
+        is_possible.then_some(bytes).ok_or_else(wrong)
+    }
+
+    fn show(value: &usize) -> String {
+        SizeSyntax::show(value)
+    }
+}
+
 /// A number of bytes, at least one.
 pub struct SizeSyntax;
 

@@ -121,7 +121,15 @@ impl ActorRules {
         });
         // Of operations, plain lists and texts, too: pages that lead to them are kept.
         let own: Vec<RuleTest> = access.actor_rules().map(|rule| rule.test.folded(&facts)).collect();
-        let rules = ActorRules::of_types(types.collect(), &own);
+        let mut rules = ActorRules::of_types(types.collect(), &own);
+        // What `me` answers is nobody else's.
+        let has_own_account = model.root_fields.iter().any(|root| root.name == "me");
+        if let Some(account) =
+            identity.and_then(|identity| identity.account.as_ref()).filter(|_| has_own_account)
+        {
+            let own = format!("{:032x} {}", rules.class, account.id);
+            rules.class = xxhash_rust::xxh3::xxh3_128(own.as_bytes());
+        }
         ActorRules { needs_time: names_time(model, access), ..rules }
     }
 

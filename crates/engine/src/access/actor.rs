@@ -40,6 +40,8 @@ pub struct ActorIdentity {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccountFacts {
     pub id: RecordId,
+    /// What the account calls itself, for its own pages.
+    pub label: String,
     /// Of the schema that it was read with: the paths name fields by their positions.
     pub model_hash: u64,
     /// The values of `me.…` in rules. What is absent is not in the list.

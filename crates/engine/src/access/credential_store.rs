@@ -1,11 +1,12 @@
-//! The credentials that a store keeps: API keys, as hashes.
+//! The credentials of programs that a store keeps: API keys, as hashes.
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use trefoil_model::RecordId;
 use trefoil_model::error::Result;
+
+use crate::access::account_store::{AccountStore, KeyAccount};
 
 /// An API key as the store knows it. The key itself is nowhere.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,13 +24,6 @@ pub struct ApiKeyRecord {
     pub last_used: Option<Date>,
 }
 
-/// A record among the accounts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct KeyAccount {
-    pub type_name: String,
-    pub id: RecordId,
-}
-
 /// What the change log says of credentials and accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdentityChanges {
@@ -42,7 +36,7 @@ pub struct IdentityChanges {
 }
 
 /// The part of a store that keeps credentials, in tables of its own that no schema can name.
-pub trait CredentialStore: Send + Sync {
+pub trait CredentialStore: AccountStore {
     /// Adds a key under its hash; false if another key has its name. It is on disk before this returns.
     fn add_api_key<'s>(&'s self, hash: &'s str, key: &'s ApiKeyRecord) -> BoxFuture<'s, Result<bool>>;
 

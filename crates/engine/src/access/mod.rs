@@ -1,6 +1,7 @@
 //! Who asks, and what the rules of the schema let them do.
 
 mod access_view;
+mod account_store;
 mod actor;
 mod allowed_records;
 mod asked_writes;
@@ -14,11 +15,14 @@ mod rule_cache;
 mod rule_explainer;
 
 pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};
+pub use crate::access::account_store::{
+    AccountChange, AccountStore, KeyAccount, KnownNetwork, LinkRecord, SessionRecord, StoredPassword,
+};
 pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity};
 pub use crate::access::allowed_records::AllowedRecords;
 pub use crate::access::asked_writes::AskedWrites;
 pub use crate::access::authority::Authority;
-pub use crate::access::credential_store::{ApiKeyRecord, CredentialStore, IdentityChanges, KeyAccount};
+pub use crate::access::credential_store::{ApiKeyRecord, CredentialStore, IdentityChanges};
 pub use crate::access::identity_check::IdentityCheck;
 pub use crate::access::presumed_identity::PresumedIdentity;
 pub(crate) use crate::access::rule_cache::RuleCache;

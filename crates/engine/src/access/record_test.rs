@@ -21,9 +21,7 @@ impl Engine {
     /// any rule, so that a test means the same wherever it is written.
     pub async fn record_meets(&self, record: RecordTypeId, id: &RecordId, test: &RuleTest) -> Result<bool> {
         let Some(engine) = self.seeing(record, test) else { return Ok(false) };
-        let selection = PreparedSelection::new(Selection::default());
-        let operation = Operation::Get { record, id: id.clone(), selection: selection.clone() };
-        Ok(!engine.collect(operation, selection).await?.rows.is_empty())
+        engine.sees_record(record, id).await
     }
 
     /// Which of these records meet a test about them, in one statement.
@@ -40,6 +38,32 @@ impl Engine {
             Operation::List { record, listing: Listing::of_ids(ids), selection: selection.clone() };
         let found = engine.collect(operation, selection).await?;
         Ok(found.rows.iter().filter_map(|row| RecordId::from_cell(row.cells[0].as_cell())).collect())
+    }
+
+    /// The same of a test that asks who the actor is, too. Everybody passes where no rules apply.
+    pub async fn record_meets_for_actor(
+        &self,
+        record: RecordTypeId,
+        id: &RecordId,
+        test: &RuleTest,
+    ) -> Result<bool> {
+        let Some(view) = self.access_view() else { return Ok(true) };
+        let facts = ActorFactsView { identity: view.identity.as_deref(), model: self.model() };
+        let test = test.folded(&facts);
+        if let Some(constant) = test.as_constant() {
+            return Ok(constant);
+        }
+        let rules = ActorRules::of_types(types_of_test(self.model(), record, test), &[]);
+        let zone = &self.limits().time_zone;
+        let view = AccessView::new(view.identity.clone(), Arc::new(rules), Timestamp::now(), zone);
+        self.with_authority(Authority::of_actor(Arc::new(view))).sees_record(record, id).await
+    }
+
+    /// Whether there is a record with this id for the actor.
+    pub async fn sees_record(&self, record: RecordTypeId, id: &RecordId) -> Result<bool> {
+        let selection = PreparedSelection::new(Selection::default());
+        let operation = Operation::Get { record, id: id.clone(), selection: selection.clone() };
+        Ok(!self.collect(operation, selection).await?.rows.is_empty())
     }
 
     /// An engine for which only those records of a type exist that meet a test; `None` if none can.

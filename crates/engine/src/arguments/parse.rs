@@ -36,6 +36,14 @@ impl BuiltinOperation {
         Some(Operation::Get { record: self.record, id, selection: selection.clone() })
     }
 
+    /// The operation that reads the account of the actor, or nothing where there is none.
+    pub fn own_account(&self, account: Option<&RecordId>, selection: Arc<PreparedSelection>) -> Operation {
+        match account {
+            Some(id) => Operation::Get { record: self.record, id: id.clone(), selection },
+            None => Operation::List { record: self.record, listing: Listing::of_ids(Vec::new()), selection },
+        }
+    }
+
     /// Builds the operation for these arguments, given by position; absent arguments are not in the list.
     pub fn build_operation(
         &self,

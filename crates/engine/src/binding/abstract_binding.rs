@@ -169,6 +169,7 @@ impl AbstractBinder<'_> {
             argument_roles: arguments.roles,
             result_shape,
             is_only_record: false,
+            is_own_account: false,
             filled_fields: Vec::new(),
         })
     }

@@ -66,6 +66,9 @@ fn bind_root_field(
     if let Some(resolver) = registry.get(root.root_kind.default_name(), &root.name) {
         return ResolverBinding::Registered(resolver.clone());
     }
+    if let Some(record) = own_account_type(model).filter(|_| is_own_account(model, root)) {
+        return builtin_binding(model, root, record, OperationVerb::Get, ResultShape::Record, Vec::new());
+    }
     let mut candidates = names.candidates(root).to_vec();
     // Without `by`, the same name is an older one for "update if there is an id, else create".
     let has_unique_fields = root.arguments.iter().any(|argument| argument.name == UNIQUE_FIELDS_ARGUMENT);
@@ -112,6 +115,19 @@ fn bind_root_field(
     })
 }
 
+fn own_account_type(model: &Model) -> Option<RecordTypeId> {
+    Some(model.access.as_ref()?.account.as_ref()?.record)
+}
+
+/// Whether a field is `me: User`, and the type has accounts.
+fn is_own_account(model: &Model, root: &RootField) -> bool {
+    let is_named = root.root_kind == RootType::Query && root.name == "me" && root.arguments.is_empty();
+    is_named
+        && !root.ty.is_list()
+        && own_account_type(model) == model.find_record(root.ty.inner_name())
+        && own_account_type(model).is_some()
+}
+
 fn builtin_binding(
     model: &Model,
     root: &RootField,
@@ -129,6 +145,7 @@ fn builtin_binding(
         argument_roles,
         result_shape,
         is_only_record: is_only_record(model, root, record, verb),
+        is_own_account: is_own_account(model, root),
     }))
 }
 

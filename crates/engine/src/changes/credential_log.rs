@@ -13,6 +13,9 @@ use crate::changes::{ChangeBatch, ChangeFeed};
 /// What stands for the type in changes of API keys. No type of a schema can have this name, so no client is told of them.
 pub const API_KEY_CHANGES: &str = "API keys";
 
+/// The same for sessions that ended or changed. The changed record is the account, of which no other change is told either.
+pub const SESSION_CHANGES: &str = "sessions";
+
 /// What the names of identities of API keys begin with, before the name of the key.
 pub const KEY_IDENTITY: &str = "key:";
 
@@ -149,7 +152,8 @@ impl LastChanges {
                 if let RecordId::Text(name) = id {
                     self.keys.insert(name.to_string(), number);
                 }
-            } else if types.account.as_ref() == Some(&change.type_name) {
+            } else if types.account.as_ref() == Some(&change.type_name) || change.type_name == SESSION_CHANGES
+            {
                 self.any = number;
                 self.accounts.insert(id.clone(), number);
             }
@@ -185,7 +189,12 @@ mod tests {
     use crate::changes::{ChangeKind, RecordChange};
 
     fn identity(name: &str, account: Option<i64>) -> ActorIdentity {
-        let facts = |id| AccountFacts { id: RecordId::Number(id), model_hash: 0, values: Vec::new() };
+        let facts = |id| AccountFacts {
+            id: RecordId::Number(id),
+            label: String::new(),
+            model_hash: 0,
+            values: Vec::new(),
+        };
         let (roles, claims) = (Vec::new(), Value::Null);
         ActorIdentity { name: name.to_owned(), roles, account: account.map(facts), claims, expires: None }
     }

@@ -33,7 +33,7 @@ use trefoil_model::{CellValue, Field, RecordId, RecordType, ValueSource};
 
 pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
 pub use crate::changes::change_filter::ChangeFilter;
-pub use crate::changes::credential_log::{API_KEY_CHANGES, CredentialLog, KEY_IDENTITY};
+pub use crate::changes::credential_log::{API_KEY_CHANGES, CredentialLog, KEY_IDENTITY, SESSION_CHANGES};
 pub use crate::changes::image_list::{ImageList, seen_columns};
 pub(crate) use crate::changes::image_row::ImageRow;
 pub use crate::changes::image_rules::{CommonVerdict, EventAccess};

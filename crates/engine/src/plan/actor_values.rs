@@ -115,8 +115,12 @@ type Mark @allow(all: true) { id: ID! text: String! by: User @createdBy }
             field: model.record(user).find_field(name).expect("a field"),
         };
         let values = || vec![(path("team"), StoredValue::Int(3))];
-        let account =
-            account.map(|id: i64| AccountFacts { id: id.into(), model_hash: model.hash, values: values() });
+        let account = account.map(|id: i64| AccountFacts {
+            id: id.into(),
+            label: String::new(),
+            model_hash: model.hash,
+            values: values(),
+        });
         let claims = Value::Object(vec![("org".into(), Value::Object(vec![("id".into(), org)]))]);
         let identity = ActorIdentity { name: "a".into(), roles: Vec::new(), account, claims, expires: None };
         Actor::of_identity(identity)

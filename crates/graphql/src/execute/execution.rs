@@ -176,6 +176,11 @@ impl OperationExecution<'_> {
         if root.builtin.verb.root_kind() == RootType::Query {
             self.engine.require(AccessAction::Read, root.builtin.record)?;
         }
+        if root.builtin.is_own_account {
+            let identity = self.engine.access_view().and_then(|view| view.identity.as_ref());
+            let account = identity.and_then(|identity| identity.account.as_ref());
+            return Ok(root.builtin.own_account(account.map(|account| &account.id), root.selection.clone()));
+        }
         let (model, limits) = (self.engine.model(), self.engine.limits());
         if let Some((position, value)) = root.arguments.only_variable(&self.variables)
             && let Some(look_up) = root.builtin.build_look_up(model, position, value, &root.selection)

@@ -20,6 +20,9 @@ use crate::protected_mode;
 /// What API keys begin with.
 const KEY_PREFIX: &str = "tfk_";
 
+/// What the tokens of sessions begin with.
+const SESSION_PREFIX: &str = "tfs_";
+
 /// Decides whose a credential is.
 pub trait ClientAuthenticator: Send + Sync {
     /// False for an open application, which looks at no credential.
@@ -30,6 +33,16 @@ pub trait ClientAuthenticator: Send + Sync {
 
     /// The name of the application.
     fn realm(&self) -> String;
+
+    /// Whether passwords and the cookies of sessions are taken over plain HTTP from other machines.
+    fn takes_plain_http(&self) -> bool {
+        false
+    }
+
+    /// Whether people can sign in at this server.
+    fn has_accounts(&self) -> bool {
+        false
+    }
 
     fn identify(
         &self,
@@ -66,6 +79,8 @@ pub trait ClientAuthenticator: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedCredential {
     ApiKey(Arc<str>),
+    /// In a header or in the session's cookie.
+    Session(Arc<str>),
     Token {
         text: Arc<str>,
         /// `None` for `Authorization`.
@@ -81,6 +96,9 @@ impl PresentedCredential {
         if scheme.eq_ignore_ascii_case("bearer") {
             if rest.starts_with(KEY_PREFIX) {
                 return Some(PresentedCredential::ApiKey(rest.into()));
+            }
+            if rest.starts_with(SESSION_PREFIX) {
+                return Some(PresentedCredential::Session(rest.into()));
             }
             return is_token(rest).then(|| PresentedCredential::Token { text: rest.into(), header: None });
         }
@@ -156,6 +174,10 @@ impl SharedAuthenticator {
         match failure {
             IdentityFailure::Bad => {
                 let detail = "the credential is not good: it is unknown, expired, revoked or not for this server; send an API key or a token as `Authorization: Bearer …`";
+                let detail = match self.0.has_accounts() {
+                    true => format!("{detail}, or sign in at /_/sign-in"),
+                    false => detail.to_owned(),
+                };
                 let problem = Problem::new(StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", detail);
                 problem.with_header(WWW_AUTHENTICATE, self.bad_challenge())
             }

@@ -3,17 +3,18 @@
 mod client_authenticator;
 mod credential_watch;
 mod kept_request;
+mod session_cookie;
 mod watched_body;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::header::{AUTHORIZATION, UPGRADE};
+use http::header::{AUTHORIZATION, COOKIE, UPGRADE};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 
 use trefoil_engine::PresumedIdentity;
 
-use crate::client_info::ClientInfo;
+use crate::client_info::{ClientInfo, PresentedSession};
 use crate::cross_origin;
 use crate::errors::problem::Problem;
 
@@ -24,6 +25,8 @@ pub use crate::authentication::client_authenticator::{
 };
 pub use crate::authentication::credential_watch::{CredentialWatch, WatchFailure};
 pub(crate) use crate::authentication::kept_request::KeptRequest;
+pub(crate) use crate::authentication::session_cookie::remove_stale;
+pub use crate::authentication::session_cookie::{no_session_cookie, session_cookie};
 pub(crate) use crate::authentication::watched_body::WatchedBody;
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -46,10 +49,15 @@ impl RequestAuthenticator {
         self.authenticator.0.is_protected()
     }
 
+    pub fn has_accounts(&self) -> bool {
+        self.authenticator.0.has_accounts()
+    }
+
     /// Whether a request with these headers brings a credential, or may bring one later.
     pub fn is_concerned(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(AUTHORIZATION)
             || headers.contains_key(UPGRADE)
+            || headers.contains_key(COOKIE)
             || self.authenticator.0.token_headers().iter().any(|name| headers.contains_key(name))
     }
 
@@ -64,13 +72,14 @@ impl RequestAuthenticator {
     ) -> Result<Option<CredentialWatch>, Problem> {
         // Whom the client was taken for before counts for nothing, whatever comes out.
         (client.identity, client.check, client.data_version) = (None, None, None);
+        (client.session, client.has_stale_cookie) = (None, false);
         if headers.contains_key(UPGRADE) {
             extensions.insert(self.authenticator.clone());
         }
-        let Some(credential) = self.presented(method, headers)? else { return Ok(None) };
+        let Some(credential) = self.presented(method, headers, client)? else { return Ok(None) };
         self.warn_of_http(client);
         let watch = CredentialWatch::begin(self.authenticator.clone(), credential, client.address).await;
-        let watch = watch.map_err(|failure| self.authenticator.problem(failure))?;
+        let Some(watch) = self.or_stale(watch, client)? else { return Ok(None) };
         client.identity = Some(watch.identity.clone());
         if headers.contains_key(UPGRADE) {
             extensions.insert(watch.clone());
@@ -91,13 +100,29 @@ impl RequestAuthenticator {
         headers: &HeaderMap,
         client: &mut ClientInfo,
     ) -> Result<Option<CredentialWatch>, Problem> {
-        let Some(credential) = self.presented(method, headers)? else { return Ok(None) };
+        let Some(credential) = self.presented(method, headers, client)? else { return Ok(None) };
         self.warn_of_http(client);
         let presumed = CredentialWatch::presume(self.authenticator.clone(), credential, client.address).await;
-        let (watch, presumed) = presumed.map_err(|failure| self.authenticator.problem(failure))?;
+        let Some((watch, presumed)) = self.or_stale(presumed, client)? else { return Ok(None) };
         let PresumedIdentity { identity, check, data_version } = presumed;
         (client.identity, client.check, client.data_version) = (Some(identity), check, data_version);
         Ok(Some(watch))
+    }
+
+    /// What was found; nothing for a cookie that is not good, which counts as none.
+    fn or_stale<T>(
+        &self,
+        found: Result<T, IdentityFailure>,
+        client: &mut ClientInfo,
+    ) -> Result<Option<T>, Problem> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(IdentityFailure::Bad) if client.session.as_ref().is_some_and(|session| session.is_cookie) => {
+                (client.session, client.has_stale_cookie) = (None, true);
+                Ok(None)
+            }
+            Err(failure) => Err(self.authenticator.problem(failure)),
+        }
     }
 
     /// The credential of a request; `None` if it has none that counts.
@@ -105,28 +130,41 @@ impl RequestAuthenticator {
         &self,
         method: &Method,
         headers: &HeaderMap,
+        client: &mut ClientInfo,
     ) -> Result<Option<PresentedCredential>, Problem> {
         if let Some(value) = only_value(headers, &AUTHORIZATION)? {
             // What is no ASCII is no credential either.
             let text = std::str::from_utf8(value.as_bytes()).ok();
             let parsed = text.and_then(PresentedCredential::parse);
             let parsed = parsed.ok_or_else(|| self.authenticator.problem(IdentityFailure::Bad))?;
+            if let PresentedCredential::Session(token) = &parsed {
+                client.session = Some(PresentedSession { token: token.clone(), is_cookie: false });
+            }
             return Ok(Some(parsed));
         }
         for name in self.authenticator.0.token_headers().iter() {
             let Some(value) = only_value(headers, name)? else { continue };
-            // The browser does not add it, a proxy does, for the pages of any site.
-            if is_sent_by_other_site(method, headers) {
-                if method.is_safe() {
-                    return Ok(None);
-                }
-                return Err(cross_origin::cross_site_problem());
+            if !is_sent_by_own_site(method, headers)? {
+                return Ok(None);
             }
             let text = value.to_str().ok().map(str::trim).filter(|text| is_token(text));
             let text = text.ok_or_else(|| self.authenticator.problem(IdentityFailure::Bad))?;
             return Ok(Some(PresentedCredential::Token { text: text.into(), header: Some(name.clone()) }));
         }
-        Ok(None)
+        let Some(token) = self.cookie_token(headers, client) else { return Ok(None) };
+        if !is_sent_by_own_site(method, headers)? {
+            return Ok(None);
+        }
+        let token: Arc<str> = token.into();
+        client.session = Some(PresentedSession { token: token.clone(), is_cookie: true });
+        Ok(Some(PresentedCredential::Session(token)))
+    }
+
+    /// The token in the session's cookie, where one is taken.
+    fn cookie_token<'h>(&self, headers: &'h HeaderMap, client: &ClientInfo) -> Option<&'h str> {
+        let token = session_cookie::find_token(headers, client.secure)?;
+        let is_taken = client.secure || client.is_local(headers) || self.authenticator.0.takes_plain_http();
+        is_taken.then_some(token)
     }
 
     fn warn_of_http(&self, client: &ClientInfo) {
@@ -150,10 +188,14 @@ fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
     Ok(first)
 }
 
-/// Whether a page of another site made the browser send this, other than by following a link.
-fn is_sent_by_other_site(method: &Method, headers: &HeaderMap) -> bool {
+/// Whether a browser adds what it has for this server because of a page of this server, or of a link that was followed. A
+/// write that another site made it send is refused; a read counts as anonymous.
+fn is_sent_by_own_site(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
     let is_navigation = headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
-    cross_origin::is_foreign(headers) && !(method == Method::GET && is_navigation)
+    if !cross_origin::is_foreign(headers) || method == Method::GET && is_navigation {
+        return Ok(true);
+    }
+    if method.is_safe() { Ok(false) } else { Err(cross_origin::cross_site_problem()) }
 }
 
 #[cfg(test)]
@@ -198,9 +240,10 @@ mod tests {
                 PresentedCredential::Token { text, .. } if &*text == "later.b.c" => {
                     Err(IdentityFailure::NotYet { retry_after: Duration::from_secs(5) })
                 }
-                PresentedCredential::ApiKey(_) | PresentedCredential::Token { .. } => {
-                    Err(IdentityFailure::Bad)
-                }
+                PresentedCredential::Session(token) if &*token == "tfs_good" => Ok("session".to_owned()),
+                PresentedCredential::ApiKey(_)
+                | PresentedCredential::Session(_)
+                | PresentedCredential::Token { .. } => Err(IdentityFailure::Bad),
             };
             Box::pin(async {
                 name.map(|name| {
@@ -225,13 +268,19 @@ mod tests {
 
     /// Who a request is from: a name, `-` for nobody, or status and code.
     async fn who(method: Method, lines: &[(&'static str, &str)]) -> String {
+        who_over(false, method, lines).await
+    }
+
+    async fn who_over(secure: bool, method: Method, lines: &[(&'static str, &str)]) -> String {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
         let authenticator = RequestAuthenticator::new(Arc::new(FakeAuthenticator));
         let mut client = ClientInfo::default();
+        client.secure = secure;
         match authenticator.authenticate(&method, &headers, &mut Extensions::new(), &mut client).await {
+            Ok(_) if client.has_stale_cookie => "- stale".to_owned(),
             Ok(_) => client.identity.map_or("-".to_owned(), |identity| identity.name.clone()),
             Err(problem) => format!("{} {}", problem.status.as_u16(), problem.code),
         }
@@ -327,6 +376,39 @@ mod tests {
         // A header that scripts must set themselves is no loan.
         let key = ("authorization", "Bearer tfk_good");
         assert_eq!(who(Method::POST, &[key, site("cross-site")]).await, "key");
+    }
+
+    #[tokio::test]
+    async fn sessions_in_cookies_are_not_lent_to_other_sites() {
+        let (good, host) = (("cookie", "a=b; __Host-trefoil=tfs_good"), ("host", "a.example"));
+        let site = |site| ("sec-fetch-site", site);
+        let navigate = ("sec-fetch-mode", "navigate");
+        let (own, other) = (("origin", "https://a.example"), ("origin", "https://b.example"));
+        for (method, lines, expected) in [
+            (Method::GET, vec![good], "session"),
+            (Method::GET, vec![("authorization", "Bearer tfs_good")], "session"),
+            (Method::GET, vec![good, ("authorization", "Bearer tfk_good")], "key"),
+            (Method::GET, vec![good, ("authorization", "Bearer tfs_bad")], "401 UNAUTHENTICATED"),
+            (Method::GET, vec![("cookie", "__Host-trefoil=tfs_bad")], "- stale"),
+            (Method::POST, vec![("cookie", "__Host-trefoil=tfs_bad"), site("same-origin")], "- stale"),
+            (Method::GET, vec![("cookie", "trefoil=tfs_good")], "-"),
+            (Method::POST, vec![good, site("same-origin")], "session"),
+            (Method::GET, vec![good, site("none")], "session"),
+            (Method::POST, vec![good, own, host], "session"),
+            (Method::GET, vec![good, site("cross-site"), navigate], "session"),
+            (Method::GET, vec![good, site("cross-site")], "-"),
+            (Method::GET, vec![good, site("same-site")], "-"),
+            (Method::GET, vec![good, other, host], "-"),
+            (Method::HEAD, vec![good, site("cross-site"), navigate], "-"),
+            (Method::POST, vec![good, site("cross-site"), navigate], "403 CROSS_SITE"),
+            (Method::POST, vec![good, site("same-site")], "403 CROSS_SITE"),
+            (Method::PUT, vec![good, other, host], "403 CROSS_SITE"),
+        ] {
+            assert_eq!(who_over(true, method.clone(), &lines).await, expected, "{method} {lines:?}");
+        }
+        // Over plain HTTP only from this machine, of which nothing is known here.
+        let plain = [("cookie", "trefoil=tfs_good")];
+        assert_eq!(who_over(false, Method::GET, &plain).await, "-");
     }
 
     #[test]

@@ -113,6 +113,15 @@ impl Problem {
         self.with_header(RETRY_AFTER, seconds.into())
     }
 
+    /// Says where people sign in, if that is what is missing.
+    pub(crate) fn naming_sign_in(mut self) -> Self {
+        let is_named = self.detail.contains("/_/sign-in") || self.detail.starts_with("login or password");
+        if self.code == "UNAUTHENTICATED" && !is_named {
+            self.detail.push_str("; people sign in at /_/sign-in");
+        }
+        self
+    }
+
     /// The rest of the request is not read, so the connection cannot be reused.
     pub fn closing_connection(self) -> Self {
         self.with_header(CONNECTION, HeaderValue::from_static("close"))

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, VARY};
-use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, LOCATION, VARY, WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::{Value, json};
 
 use trefoil_engine::ActorIdentity;
@@ -13,6 +15,7 @@ use trefoil_model::error::{PathSegment, Violation};
 
 use crate::client_info::ClientInfo;
 use crate::errors::problem::{ErrorFormat, Problem, RequestPart};
+use crate::form_pairs::percent_encode;
 use crate::negotiation::accept::AcceptHeader;
 use crate::negotiation::format::{FormatChoice, chosen};
 
@@ -95,6 +98,25 @@ impl ErrorContext {
             None => ErrorFormat::Text,
         };
         format_by_accept(&AcceptHeader::from_lines(&self.accept), fallback)
+    }
+
+    /// Whether a person asked for a page that is only for those who are signed in. Who sent a credential is told about it.
+    pub(crate) fn needs_sign_in(&self, problem: &Problem) -> bool {
+        let is_page = problem.format.unwrap_or_else(|| self.error_format()) == ErrorFormat::Html;
+        let has_credential = problem.headers.iter().any(|(name, _)| name == WWW_AUTHENTICATE);
+        is_page && problem.code == "UNAUTHENTICATED" && self.method.is_safe() && !has_credential
+    }
+
+    /// Leads to the page where people sign in, and back from there.
+    pub(crate) fn lead_to_sign_in(&self, mut response: Response) -> Response {
+        let next = self.uri.path_and_query().map_or("/", |address| address.as_str());
+        let location = format!("/_/sign-in?next={}", percent_encode(next));
+        *response.status_mut() = StatusCode::SEE_OTHER;
+        let headers = response.headers_mut();
+        headers.insert(LOCATION, HeaderValue::try_from(location).expect("encoded"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        vary_on(headers, ACCEPT);
+        response
     }
 
     /// Whether `Accept` makes no difference here.

@@ -40,6 +40,7 @@ pub struct Metrics {
     subscriptions: Family<TransportLabels, Gauge>,
     events: Family<TransportLabels, Counter>,
     refused: Family<RefusalLabels, Counter>,
+    sign_ins: Family<SignInLabels, Counter>,
     /// Responses from the response cache.
     pub repeated_responses: Counter,
 }
@@ -52,6 +53,11 @@ struct TransportLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RefusalLabels {
     code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SignInLabels {
+    outcome: &'static str,
 }
 
 /// One open subscription, counted as long as it exists.
@@ -97,6 +103,7 @@ impl Metrics {
             subscriptions: Family::default(),
             events: Family::default(),
             refused: Family::default(),
+            sign_ins: Family::default(),
             repeated_responses: Counter::default(),
         };
         metrics.with_registry(|registry| metrics.register(registry));
@@ -120,11 +127,17 @@ impl Metrics {
         registry.register("trefoil_subscription_events", "Events sent to subscribers", self.events.clone());
         let help = "Refusals by rules or for want of a good credential";
         registry.register("trefoil_refused", help, self.refused.clone());
+        registry.register("trefoil_sign_ins", "Tries to sign in with a password", self.sign_ins.clone());
         let help = "Responses served from the cache because nothing had changed";
         registry.register("trefoil_answers_repeated", help, self.repeated_responses.clone());
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         registry.register("trefoil_build", "The running version", Info::new(version));
         registry.register_collector(Box::new(ProcessMetrics::start()));
+    }
+
+    /// Counts a try to sign in.
+    pub fn count_sign_in(&self, outcome: &'static str) {
+        self.sign_ins.get_or_create(&SignInLabels { outcome }).inc();
     }
 
     /// `route` is the template that matched, never the path: there is no bound on the number of paths.

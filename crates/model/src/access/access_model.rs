@@ -63,7 +63,7 @@ impl AccessModel {
 }
 
 /// The type whose records are accounts: `@account`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AccountType {
     pub record: RecordTypeId,
     /// A required and unique text.

@@ -22,7 +22,7 @@ use crate::list::table::TableColumns;
 use crate::phrases::{bounded_count, counted_noun, group_thousands};
 use crate::record_reading::record_name;
 use crate::snapshot_reads::{FoundRows, read_snapshot};
-use crate::template_data::{DetailView, PageHead, PageLink, RelatedView, TableView};
+use crate::template_data::{DetailView, ManageView, PageHead, PageLink, RelatedView, TableView};
 
 impl Pages {
     pub async fn detail_page(
@@ -111,6 +111,7 @@ impl Pages {
         let detail = DetailView {
             edit: is_editable.then(|| format!("{}/edit", record_path(&resource.path, id))),
             delete: is_deletable.then(|| format!("{}/delete", record_path(&resource.path, id))),
+            manage: self.manage_view(request, record, id).await?,
             groups: layout.reading.value_groups(display.model, &fields),
             fields,
             related: self.related_views(request, layout, id, related_rows).await?,
@@ -133,6 +134,24 @@ impl Pages {
             "detail",
             &detail,
         )?))
+    }
+
+    /// What may be done with an account besides editing its record.
+    async fn manage_view(
+        &self,
+        request: &ResourceRequest<'_>,
+        record: RecordTypeId,
+        id: &RecordId,
+    ) -> Result<Option<ManageView>, Problem> {
+        let engine = &request.resources.engine;
+        let account = engine.model().access.as_ref().and_then(|access| access.account.as_ref());
+        let Some(account) = account.filter(|account| account.record == record) else { return Ok(None) };
+        if !engine.record_meets_for_actor(record, id, &account.manage).await? {
+            return Ok(None);
+        }
+        let path = record_path("/_/accounts", id);
+        let (link, end_sessions) = (format!("{path}/link"), format!("{path}/end-sessions"));
+        Ok(Some(ManageView { link, end_sessions }))
     }
 
     async fn related_views(

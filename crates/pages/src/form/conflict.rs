@@ -95,6 +95,8 @@ fn control_value(control: &ControlView) -> DisplayValue {
         }
         ControlKind::Text
         | ControlKind::Hidden
+        | ControlKind::Username
+        | ControlKind::Password
         | ControlKind::Textarea
         | ControlKind::Json
         | ControlKind::Email

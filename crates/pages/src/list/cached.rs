@@ -58,6 +58,9 @@ impl ListPage<'_> {
         let mut key = FragmentKey::of_class(self.request.resources.engine.access_class());
         let origin = head.extensions.get::<ClientInfo>().map(|client| client.origin(head.headers.get(HOST)));
         key.add_text("frame").add_text(&origin.unwrap_or_default()).add_text(self.address());
+        if let Some(account) = &self.pages.account {
+            key.add_text(&account.id.to_string()).add_text(&account.label);
+        }
         if let Some(parent_row) = &self.parent_row {
             key.add_row(parent_row);
         }

@@ -4,6 +4,7 @@ mod rendered;
 mod round_trips;
 
 // Sample data.
+pub(crate) mod sample_accounts;
 pub(crate) mod sample_forms;
 pub(crate) mod sample_summaries;
 pub(crate) mod samples;

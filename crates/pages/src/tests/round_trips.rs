@@ -209,6 +209,8 @@ fn browser_pairs(controls: &[ControlView], pairs: &mut FormPairs) {
             ControlKind::Group | ControlKind::Groups => browser_pairs(&control.children, pairs),
             ControlKind::Text
             | ControlKind::Hidden
+            | ControlKind::Username
+            | ControlKind::Password
             | ControlKind::Email
             | ControlKind::Url
             | ControlKind::Date

@@ -4,7 +4,9 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde::Serialize;
 
+use crate::account::account_views::{AccountView, SignView};
 use crate::template_data::*;
+use crate::tests::sample_accounts::{account, sign};
 use crate::tests::sample_forms::{bare_form, conflict, form};
 use crate::tests::sample_summaries::{lines, no_groups, rejected, summary};
 
@@ -56,6 +58,8 @@ fn site() -> SiteView {
         js: "/_/pages/live.js".to_owned(),
         icon: "/_/pages/icon.svg".to_owned(),
         graphiql: true,
+        actor: Some(SiteActor { name: "Ada Lovelace".to_owned(), href: "/_/account".to_owned() }),
+        sign_in: None,
     }
 }
 
@@ -248,6 +252,10 @@ fn ungrouped_detail() -> DetailView {
         title: "Analytical engine".to_owned(),
         edit: Some("/orders/1/edit".to_owned()),
         delete: Some("/orders/1/delete".to_owned()),
+        manage: Some(ManageView {
+            link: "/_/accounts/1/link".to_owned(),
+            end_sessions: "/_/accounts/1/end-sessions".to_owned(),
+        }),
         fields: vec![
             labelled("ID", DisplayValue::Code { text: "1".to_owned() }),
             labelled(
@@ -397,6 +405,7 @@ fn error() -> ErrorView {
         advice: "Check the address.".to_owned(),
         near: Some(link("/orders", "/orders")),
         again: Some("/orders/42".to_owned()),
+        sign_in: Some("/_/sign-in?next=%2Fusers".to_owned()),
         request_id: "5f0e432c3ec717-1a".to_owned(),
     }
 }
@@ -440,6 +449,7 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         ..list()
     };
     let alone = DetailView {
+        manage: None,
         fields: Vec::new(),
         groups: Vec::new(),
         related: Vec::new(),
@@ -447,7 +457,16 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         ..detail()
     };
     let no_effects = DeleteView { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
-    let unknown = ErrorView { violations: Vec::new(), near: None, again: None, ..error() };
+    let no_sessions = AccountView {
+        record: None,
+        roles: Vec::new(),
+        notice: None,
+        sessions: Vec::new(),
+        end_others: None,
+        password: None,
+        ..account()
+    };
+    let unknown = ErrorView { violations: Vec::new(), near: None, again: None, sign_in: None, ..error() };
     vec![
         ("home", "home.html", page("home", bare("Sample Resource API"), home())),
         ("home-empty", "home.html", page("home", bare(""), nothing)),
@@ -468,6 +487,10 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         ("blocked", "delete.html", page("delete", calm("Delete order"), blocked())),
         ("plain", "plain.html", page("plain", calm("Samples"), plain())),
         ("plain-empty", "plain.html", page("plain", bare("Samples"), no_values)),
+        ("sign", "sign.html", page("sign", calm("Sign in"), sign())),
+        ("sign-empty", "sign.html", page("sign", bare("Sign in"), SignView::default())),
+        ("account", "account.html", page("account", calm("Account"), account())),
+        ("account-empty", "account.html", page("account", bare("Account"), no_sessions)),
         ("error", "error.html", page("error", calm("Not found"), error())),
         ("error-empty", "error.html", page("error", bare("Not found"), unknown)),
     ]

@@ -339,7 +339,7 @@ async fn pages_offer_what_the_actor_may_do() {
 async fn the_api_is_described_for_who_asks() {
     let stage = stage().await;
     let describe = async |roles: &[&str]| {
-        let state = stage.router.state();
+        let state = stage.router.current();
         let resources = state.catalog.for_actor(|| actor(roles)).into_owned();
         let response = state.rest.openapi_response(&resources, &[], &HeaderMap::new());
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body");

@@ -9,12 +9,15 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use http::HeaderName;
+use jiff::SignedDuration;
 use tokio::task::AbortHandle;
 
 use trefoil_application::{App, AppOrigin};
-use trefoil_config::{IssuerKeySource, TokenIssuer};
+use trefoil_config::{AccountSettings, IssuerKeySource, TokenIssuer};
 use trefoil_credentials::jwt::{IssuerKeys, KeySet, TokenVerifier, TrustedIssuer};
-use trefoil_credentials::{CredentialRefusal, CredentialVerifier, PresentedCredential as KnownCredential};
+use trefoil_credentials::{
+    CredentialRefusal, CredentialVerifier, PresentedCredential as KnownCredential, SessionUses,
+};
 use trefoil_engine::{ActorIdentity, Engine, PresumedIdentity};
 use trefoil_http::authentication::{ClientAuthenticator, IdentityFailure, PresentedCredential};
 
@@ -35,6 +38,8 @@ pub struct ApplicationCredentials {
     verifier: Option<CredentialVerifier>,
     token_headers: Arc<[HeaderName]>,
     realm: String,
+    has_accounts: bool,
+    takes_plain_http: bool,
     keys: Vec<RunningKeys>,
 }
 
@@ -61,8 +66,13 @@ impl ServerAuthenticator {
     }
 
     /// What is good for an application after a reload. Keys that were fetched are kept.
-    pub fn prepare_reload(&self, app: &App, engine: &Engine) -> Result<ApplicationCredentials, StartError> {
-        ApplicationCredentials::load(app, engine, &self.current.load().keys)
+    pub fn prepare_reload(
+        &self,
+        app: &App,
+        engine: &Engine,
+        settings: &AccountSettings,
+    ) -> Result<ApplicationCredentials, StartError> {
+        ApplicationCredentials::load(app, engine, settings, &self.current.load().keys)
     }
 
     pub fn swap(&self, credentials: ApplicationCredentials) {
@@ -71,28 +81,43 @@ impl ServerAuthenticator {
 }
 
 impl ApplicationCredentials {
-    pub fn new(app: &App, engine: &Engine) -> Result<ApplicationCredentials, StartError> {
-        ApplicationCredentials::load(app, engine, &[])
+    pub fn new(
+        app: &App,
+        engine: &Engine,
+        settings: &AccountSettings,
+    ) -> Result<ApplicationCredentials, StartError> {
+        ApplicationCredentials::load(app, engine, settings, &[])
     }
 
     /// Reads secrets and files, and begins to fetch what is elsewhere without waiting for it.
     fn load(
         app: &App,
         engine: &Engine,
+        settings: &AccountSettings,
         earlier: &[RunningKeys],
     ) -> Result<ApplicationCredentials, StartError> {
         let access = engine.model().access.as_ref();
         let (mut keys, mut issuers, mut headers) = (Vec::new(), Vec::new(), Vec::new());
-        for settings in app.manifest.token_issuers.iter().filter(|_| access.is_some()) {
-            let running = RunningKeys::find_or_start(app, settings, earlier)?;
-            let header = settings.header.as_ref().and_then(|name| HeaderName::try_from(name).ok());
+        for issuer in app.manifest.token_issuers.iter().filter(|_| access.is_some()) {
+            let running = RunningKeys::find_or_start(app, issuer, earlier)?;
+            let header = issuer.header.as_ref().and_then(|name| HeaderName::try_from(name).ok());
             headers.extend(header.filter(|header| !headers.contains(header)));
-            issuers.push(TrustedIssuer::new(settings.clone(), running.keys.clone()));
+            issuers.push(TrustedIssuer::new(issuer.clone(), running.keys.clone()));
             keys.push(running);
         }
-        let verifier = access
-            .map(|access| CredentialVerifier::new(engine, TokenVerifier::new(issuers, access.roles.clone())));
-        Ok(ApplicationCredentials { verifier, token_headers: headers.into(), realm: app.name.clone(), keys })
+        let idle = SignedDuration::try_from(settings.session_idle).unwrap_or(SignedDuration::MAX);
+        let verifier = access.map(|access| {
+            let tokens = TokenVerifier::new(issuers, access.roles.clone());
+            CredentialVerifier::new(engine, tokens, idle, Arc::new(SessionUses::new(engine.feed())))
+        });
+        Ok(ApplicationCredentials {
+            verifier,
+            token_headers: headers.into(),
+            realm: app.name.clone(),
+            has_accounts: access.is_some_and(|access| access.account.is_some()),
+            takes_plain_http: settings.insecure,
+            keys,
+        })
     }
 }
 
@@ -172,6 +197,7 @@ fn secret_keys(secret: Vec<u8>, name: &str) -> Result<KeySet, StartError> {
 fn known_credential(credential: &PresentedCredential) -> KnownCredential<'_> {
     match credential {
         PresentedCredential::ApiKey(text) => KnownCredential::ApiKey(text),
+        PresentedCredential::Session(text) => KnownCredential::Session(text),
         PresentedCredential::Token { text, header } => {
             KnownCredential::Token { text, header: header.as_ref().map(HeaderName::as_str) }
         }
@@ -200,6 +226,14 @@ impl ClientAuthenticator for ServerAuthenticator {
 
     fn realm(&self) -> String {
         self.current.load().realm.clone()
+    }
+
+    fn takes_plain_http(&self) -> bool {
+        self.current.load().takes_plain_http
+    }
+
+    fn has_accounts(&self) -> bool {
+        self.current.load().has_accounts
     }
 
     fn identify(

@@ -10,7 +10,6 @@ use jiff::civil::Date;
 
 use trefoil_engine::changes::API_KEY_CHANGES;
 use trefoil_engine::{ApiKeyRecord, KeyAccount};
-use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
 
 use crate::migrate::create_statements::quote_text;
@@ -127,15 +126,11 @@ pub struct ApiKeyRow {
 impl ApiKeyRow {
     pub fn from_record(key: &ApiKeyRecord) -> ApiKeyRow {
         let list = |items: &[String]| serde_json::Value::from(items).to_string();
-        let id = |account: &KeyAccount| match &account.id {
-            RecordId::Number(number) => number.to_string(),
-            RecordId::Text(text) => serde_json::Value::from(&**text).to_string(),
-        };
         ApiKeyRow {
             name: key.name.clone(),
             roles: list(&key.roles),
             account_type: key.account.as_ref().map(|account| account.type_name.clone()),
-            account: key.account.as_ref().map(id),
+            account: key.account.as_ref().map(KeyAccount::id_text),
             expires: key.expires.map(Timestamp::as_second),
             networks: list(&key.networks),
             created: key.created.as_second(),
@@ -152,12 +147,7 @@ impl ApiKeyRow {
         let time = |seconds: i64, column| Timestamp::from_second(seconds).map_err(|_| wrong(column));
         let account = match (&self.account_type, &self.account) {
             (Some(type_name), Some(id)) => {
-                let id: serde_json::Value = serde_json::from_str(id).map_err(|_| wrong("account"))?;
-                let id = match id.as_str() {
-                    Some(text) => RecordId::from(text),
-                    None => RecordId::Number(id.as_i64().ok_or_else(|| wrong("account"))?),
-                };
-                Some(KeyAccount { type_name: type_name.clone(), id })
+                Some(KeyAccount::parse(type_name, id).ok_or_else(|| wrong("account"))?)
             }
             // Half an account must not become none, which would be more than the key may do.
             (None, None) => None,
@@ -180,6 +170,8 @@ pub const CREATE_PAUSE: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
+    use trefoil_model::RecordId;
+
     use super::*;
 
     #[test]

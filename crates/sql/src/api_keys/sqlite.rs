@@ -17,10 +17,13 @@ use crate::sqlite::change_log;
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::SqliteSession;
 
-/// Whether changes of keys get into the change log: tables of older versions have no triggers.
-const LOGS_KEYS: &str = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'trefoil_api_keys') \
+/// Whether changes of keys and sessions get into the change log: tables of older versions have no triggers.
+const LOGS_KEYS: &str = "SELECT (NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'trefoil_api_keys') \
      OR 4 = (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'trefoil_api_keys' \
-     AND name IN ('trefoil_api_keys.created', 'trefoil_api_keys.replaced', 'trefoil_api_keys.deleted', 'trefoil_api_keys.updated'))";
+     AND name IN ('trefoil_api_keys.created', 'trefoil_api_keys.replaced', 'trefoil_api_keys.deleted', 'trefoil_api_keys.updated'))) \
+     AND (NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'trefoil_sessions') \
+     OR 2 = (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'trefoil_sessions' \
+     AND name IN ('trefoil_sessions.deleted', 'trefoil_sessions.updated')))";
 
 /// The number of changes of the schema so far, by any program.
 const READ_SCHEMA_VERSION: &str = "PRAGMA schema_version";

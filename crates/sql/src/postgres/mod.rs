@@ -165,7 +165,7 @@ impl PostgresStore {
     }
 
     /// Called after a commit with logged changes: wakes followers in this process now and those on other nodes soon.
-    fn signal_commit(&self) {
+    pub(crate) fn signal_commit(&self) {
         self.commits.send_replace(());
         if let Some(notifier) = &self.notifier {
             notifier.notify();

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::accounts::ACCOUNT_TABLES;
 use crate::api_keys::API_KEYS_TABLE;
 use crate::migrate::{LinkTable, StoredKey, StoredModel, StoredTable, StoredType, quote_name};
 
@@ -43,8 +44,16 @@ pub enum CopiedType {
 /// The table of the change log.
 pub const CHANGES_TABLE: &str = "trefoil_changes";
 
-/// All tables of a store except `trefoil_meta`, referenced tables first; that of API keys if there is one.
-pub fn copied_tables(stored_model: &StoredModel, has_api_keys: bool) -> Vec<CopiedTable> {
+/// Which tables of credentials a store has: each is made when it is first needed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CredentialTables {
+    pub api_keys: bool,
+    /// Passwords, sessions and links.
+    pub accounts: bool,
+}
+
+/// All tables of a store except `trefoil_meta`, referenced tables first.
+pub fn copied_tables(stored_model: &StoredModel, credentials: CredentialTables) -> Vec<CopiedTable> {
     let records = stored_model.tables.iter().map(record_table);
     let links = stored_model.links.iter().map(link_table);
     let (int, text) = ("Long", "String");
@@ -65,7 +74,8 @@ pub fn copied_tables(stored_model: &StoredModel, has_api_keys: bool) -> Vec<Copi
     records
         .chain(links)
         .chain([lists, values, counts, changes_table("number", CHANGES_TABLE), keys])
-        .chain(has_api_keys.then(api_keys_table))
+        .chain(credentials.api_keys.then(api_keys_table))
+        .chain(credentials.accounts.then(account_tables).into_iter().flatten())
         .collect()
 }
 
@@ -86,6 +96,19 @@ fn api_keys_table() -> CopiedTable {
             ("used", text),
         ],
     )
+}
+
+fn account_tables() -> [CopiedTable; 3] {
+    let (int, text) = ("Long", "String");
+    let [passwords, sessions, links] = ACCOUNT_TABLES;
+    let [account_type, account] = [("account_type", text), ("account", text)];
+    let session = [account_type, account, ("roles", text), ("created", int), ("seen", int), ("expires", int)];
+    let session = [&[("hash", text)], &session[..], &[("address", text), ("browser", text)]].concat();
+    [
+        CopiedTable::new(passwords, 2, &[account_type, account, ("hash", text), ("networks", text)]),
+        CopiedTable::new(sessions, 1, &session),
+        CopiedTable::new(links, 1, &[("hash", text), account_type, account, ("expires", int)]),
+    ]
 }
 
 /// A table of changes; the key is their number or, before they have one, their sequence.

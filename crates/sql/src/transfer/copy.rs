@@ -73,11 +73,9 @@ pub async fn copy_store(
     metadata: &StoreMetadata,
     progress: &mut dyn TransferProgress,
 ) -> Result<Vec<TableDigest>, TransferError> {
-    let tables = copied_tables(&metadata.stored_model, metadata.has_api_keys);
+    let tables = copied_tables(&metadata.stored_model, metadata.credentials);
     to.create_tables(&metadata.stored_model).await?;
-    if metadata.has_api_keys {
-        to.create_api_keys().await?;
-    }
+    to.create_credentials(metadata.credentials).await?;
     progress.begin("copying", "rows", count_rows(from, &tables).await?);
     let mut digests = Vec::new();
     for table in &tables {
@@ -93,9 +91,7 @@ pub async fn copy_store(
     }
     progress.begin("creating indexes and triggers", "", 0);
     to.finish_tables(&metadata.stored_model).await?;
-    if metadata.has_api_keys {
-        to.log_api_keys().await?;
-    }
+    to.log_credentials(metadata.credentials).await?;
     metadata.write(to).await?;
     Ok(digests)
 }
@@ -106,7 +102,7 @@ pub async fn digest_store(
     metadata: &StoreMetadata,
     progress: &mut dyn TransferProgress,
 ) -> Result<Vec<TableDigest>, TransferError> {
-    let tables = copied_tables(&metadata.stored_model, metadata.has_api_keys);
+    let tables = copied_tables(&metadata.stored_model, metadata.credentials);
     progress.begin("verifying", "rows", count_rows(store, &tables).await?);
     let mut digests = Vec::new();
     for table in &tables {

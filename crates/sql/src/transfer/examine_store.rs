@@ -1,6 +1,6 @@
 //! Examines a store before it is replaced: its number of records, and whether it belongs to the application.
 
-use crate::transfer::copied_table::copied_tables;
+use crate::transfer::copied_table::{CredentialTables, copied_tables};
 use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::store_metadata::StoreMetadata;
 use crate::transfer::{ExpectedSchema, StoreLocation, TransferError, postgres};
@@ -42,7 +42,7 @@ async fn read_contents(
     application: &ExpectedSchema,
 ) -> Result<StoreContents, TransferError> {
     let mut records = 0;
-    for table in copied_tables(&metadata.stored_model, false) {
+    for table in copied_tables(&metadata.stored_model, CredentialTables::default()) {
         if metadata.stored_model.tables.iter().any(|records| records.table == table.name) {
             records += store.count_rows(&table).await?;
         }

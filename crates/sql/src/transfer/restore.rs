@@ -80,7 +80,7 @@ pub async fn restore_store(
     }
     let (records, rows) = (count_records(&metadata, &read), read.iter().map(|digest| digest.rows).sum());
     let is_new_store = metadata.store_id() != backup_id;
-    let api_keys = if metadata.has_api_keys { source.api_key_names().await? } else { Vec::new() };
+    let api_keys = if metadata.credentials.api_keys { source.api_key_names().await? } else { Vec::new() };
     Ok(RestoreResult { records, rows, at: label.map(|label| label.at), is_new_store, api_keys })
 }
 
@@ -118,6 +118,7 @@ async fn write_file(
     reopen_store(&target, &metadata.stored_model).await?;
     target.remove_meta(BACKUP_KEY).await?;
     metadata.write(&target).await?;
+    target.end_sessions(metadata.credentials).await?;
     bump_list_versions(&target).await
 }
 
@@ -135,6 +136,7 @@ async fn restore_into_postgres(
     .await?;
     copy_store(source, &target, metadata, progress).await?;
     compare_digests(read, &digest_store(&target, metadata, progress).await?)?;
+    target.end_sessions(metadata.credentials).await?;
     bump_list_versions(&target).await?;
     target.execute_batch("COMMIT").await
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use tokio_postgres::Client;
 
-use crate::api_keys::{CREATE_ON_POSTGRES, CREATE_ON_SQLITE, log_on_postgres, log_on_sqlite};
 use crate::migrate::{StoredKey, StoredModel, quote_name, transfer_tables};
 use crate::postgres::connect_for_maintenance;
-use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedValue};
+use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedValue, CredentialTables};
 use crate::transfer::{StoreLocation, TransferError, postgres, sqlite};
+use crate::{accounts, api_keys};
 
 pub enum StoreHandle {
     Sqlite(Connection),
@@ -99,19 +99,48 @@ impl StoreHandle {
         Ok(())
     }
 
-    /// Creates the table of API keys without its triggers.
-    pub async fn create_api_keys(&self) -> Result<(), TransferError> {
-        match self {
-            StoreHandle::Sqlite(_) => self.execute_batch(CREATE_ON_SQLITE).await,
-            StoreHandle::Postgres(_) => self.execute_batch(CREATE_ON_POSTGRES).await,
+    /// Creates the tables of credentials without their triggers.
+    pub async fn create_credentials(&self, tables: CredentialTables) -> Result<(), TransferError> {
+        let (keys, accounts) = match self {
+            StoreHandle::Sqlite(_) => (api_keys::CREATE_ON_SQLITE, accounts::CREATE_ON_SQLITE),
+            StoreHandle::Postgres(_) => (api_keys::CREATE_ON_POSTGRES, accounts::CREATE_ON_POSTGRES),
+        };
+        if tables.api_keys {
+            self.execute_batch(keys).await?;
         }
+        if tables.accounts { self.execute_batch(accounts).await } else { Ok(()) }
     }
 
-    /// Adds the triggers of API keys, after the rows: copied keys are in the copied log already.
-    pub async fn log_api_keys(&self) -> Result<(), TransferError> {
+    /// Adds the triggers of credentials, after the rows: copied ones are in the copied log already.
+    pub async fn log_credentials(&self, tables: CredentialTables) -> Result<(), TransferError> {
+        let (keys, accounts) = match self {
+            StoreHandle::Sqlite(_) => (api_keys::log_on_sqlite(), accounts::triggers_on_sqlite()),
+            StoreHandle::Postgres(_) => (api_keys::log_on_postgres(), accounts::triggers_on_postgres()),
+        };
+        if tables.api_keys {
+            self.execute_batch(&keys).await?;
+        }
+        if tables.accounts { self.execute_batch(&accounts).await } else { Ok(()) }
+    }
+
+    /// Ends all sessions and links of a store that nobody uses yet, without a word in its change log.
+    pub async fn end_sessions(&self, tables: CredentialTables) -> Result<(), TransferError> {
+        if !tables.accounts {
+            return Ok(());
+        }
         match self {
-            StoreHandle::Sqlite(_) => self.execute_batch(&log_on_sqlite()).await,
-            StoreHandle::Postgres(_) => self.execute_batch(&log_on_postgres()).await,
+            StoreHandle::Sqlite(_) => {
+                self.execute_batch(
+                    "DROP TRIGGER IF EXISTS \"trefoil_sessions.deleted\"; \
+                     DELETE FROM \"trefoil_sessions\"; DELETE FROM \"trefoil_links\"",
+                )
+                .await?;
+                self.execute_batch(&accounts::triggers_on_sqlite()).await
+            }
+            // It fires no trigger of rows.
+            StoreHandle::Postgres(_) => {
+                self.execute_batch("TRUNCATE \"trefoil_sessions\", \"trefoil_links\"").await
+            }
         }
     }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::ACCOUNT_TABLES;
 use crate::api_keys::API_KEYS_TABLE;
 use crate::migrate::{MigrateError, STORE_FORMAT, StoredModel};
 use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, random_tag};
+use crate::transfer::copied_table::CredentialTables;
 use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::{StoreLocation, TransferError};
 
@@ -27,8 +29,7 @@ pub struct StoreMetadata {
     pub id_counters: Vec<(String, i64)>,
     /// The number of the last change.
     pub last_change: i64,
-    /// True if the store has the table of API keys.
-    pub has_api_keys: bool,
+    pub credentials: CredentialTables,
     /// True if the store ever had data.
     pub is_used: bool,
 }
@@ -62,13 +63,16 @@ impl StoreMetadata {
         let (id_counters, last_change) =
             (store.id_counters(&stored_model).await?, store.last_change().await?);
         let has_values = store.has_list_values().await?;
-        let has_api_keys = store.has_table(API_KEYS_TABLE).await?;
+        let credentials = CredentialTables {
+            api_keys: store.has_table(API_KEYS_TABLE).await?,
+            accounts: store.has_table(ACCOUNT_TABLES[0]).await?,
+        };
         let is_used = has_values
             || last_change > 0
             || meta.contains_key("seeded")
             || id_counters.iter().any(|(_, last)| *last > 0)
             || store.has_uncounted_records(&stored_model).await?;
-        Ok(Some(StoreMetadata { stored_model, meta, id_counters, last_change, has_api_keys, is_used }))
+        Ok(Some(StoreMetadata { stored_model, meta, id_counters, last_change, credentials, is_used }))
     }
 
     /// The id of the store, which a move does not change.

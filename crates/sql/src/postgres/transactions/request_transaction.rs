@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use trefoil_engine::{BegunTransaction, CancelFlag, IdempotencyKey, RowSink, StoreJob, StoreTransaction};
+use trefoil_engine::{
+    AccountChange, BegunTransaction, CancelFlag, IdempotencyKey, RowSink, StoreJob, StoreTransaction,
+};
 use trefoil_model::error::{Error, Result};
 
+use crate::accounts::postgres::run_changes;
 use crate::idempotency_key::IdempotencyKeyStatus;
 use crate::postgres::error::PostgresError;
 use crate::postgres::run_job::run_plans;
@@ -96,6 +99,14 @@ impl StoreTransaction for PostgresTransaction<'_> {
         Box::pin(async move {
             self.run_job(&mut job).await.map_err(PostgresError::into_error)?;
             Ok(job.sink)
+        })
+    }
+
+    fn change_accounts(&mut self, changes: Vec<AccountChange>) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            let connection = self.session()?.connection;
+            let changed = run_changes(connection, changes).await;
+            changed.map_err(|error| connection.classify_error(error).into_error())
         })
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-use trefoil_engine::{BegunTransaction, IdempotencyKey, RowSink, StoreJob, StoreTransaction};
+use trefoil_engine::{AccountChange, BegunTransaction, IdempotencyKey, RowSink, StoreJob, StoreTransaction};
 use trefoil_model::error::{Error, Result};
 
+use crate::accounts::sqlite::run_changes;
 use crate::idempotency_key::IdempotencyKeyStatus;
 use crate::sqlite::error::store_error;
 use crate::sqlite::idempotency_keys::{self, KeyGuard};
@@ -18,6 +19,7 @@ use crate::statements::compile::Program;
 
 enum TransactionCommand {
     Run(Box<StoreJob>, Vec<Arc<Program>>, TransactionReply<Box<dyn RowSink>>),
+    Accounts(Vec<AccountChange>, TransactionReply<bool>),
     /// With the answer to store under the idempotency key.
     Commit(Vec<u8>, TransactionReply<()>),
 }
@@ -75,6 +77,14 @@ fn run_transaction(
                     return;
                 }
             }
+            TransactionCommand::Accounts(changes, reply) => {
+                let changed = run_changes(session.connection, changes);
+                let is_usable = matches!(changed, Ok(true));
+                let sent = reply.send(changed.map_err(|error| store_error(&error)));
+                if sent.is_err() || !is_usable {
+                    return;
+                }
+            }
             TransactionCommand::Commit(answer, reply) => {
                 let stored = key.map_or(Ok(()), |key| idempotency_keys::store_answer(&session, key, &answer));
                 let committed = stored.and_then(|()| session.execute_control("COMMIT"));
@@ -118,6 +128,10 @@ impl StoreTransaction for SqliteTransaction<'_> {
             let programs = programs.collect::<Result<Vec<_>>>()?;
             self.send_command(|reply| TransactionCommand::Run(Box::new(job), programs, reply)).await
         })
+    }
+
+    fn change_accounts(&mut self, changes: Vec<AccountChange>) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(self.send_command(|reply| TransactionCommand::Accounts(changes, reply)))
     }
 
     fn commit(&mut self, answer: Vec<u8>) -> BoxFuture<'_, Result<()>> {

@@ -1,0 +1,428 @@
+//! [`AccountService`]: signs accounts in and out, and gives them passwords by links.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+
+use trefoil_config::AccountSettings;
+use trefoil_engine::{AccountChange, Engine, KeyAccount, KnownNetwork, SessionRecord, StoredPassword};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{RecordId, Value};
+
+use crate::account_reader::{AccountFinding, AccountKey, AccountReader, UsableAccount};
+use crate::accounts::sign_in_throttle::{ClientNetwork, SignInThrottle, TryVerdict};
+use crate::passwords::{
+    ChosenPassword, HashingBusy, MAX_PASSWORD_LENGTH, PasswordHasher, PasswordMistake, PasswordVerdict,
+};
+use crate::secret_token::{SecretToken, TokenKind};
+
+/// The most networks that are kept of an account.
+const MAX_NETWORKS: usize = 20;
+
+/// How long a network is known after the account signed in from it.
+const NETWORK_KNOWN_HOURS: i64 = 30 * 24;
+
+/// The most characters that are kept of what a browser calls itself.
+const MAX_BROWSER: usize = 200;
+
+/// What is shared by the accounts of all models of a process: a reload forgives nobody.
+pub struct SignInState {
+    pub(super) hasher: PasswordHasher,
+    pub(super) throttle: SignInThrottle,
+    started: Instant,
+}
+
+/// Signs the accounts of one model in.
+pub struct AccountService {
+    pub(super) engine: Engine,
+    pub(super) reader: Arc<AccountReader>,
+    pub(super) settings: AccountSettings,
+    /// The name of the application, which nobody may choose as a password.
+    application: String,
+    pub(super) state: Arc<SignInState>,
+}
+
+/// Who asks to sign in.
+#[derive(Debug, Clone, Default)]
+pub struct SignInOrigin {
+    pub address: Option<IpAddr>,
+    /// What the browser calls itself.
+    pub browser: Option<String>,
+}
+
+/// A session that has just begun.
+pub struct OpenedSession {
+    pub token: SecretToken,
+    pub expires: Timestamp,
+    pub account: RecordId,
+}
+
+/// Why somebody is not signed in, or a password not set.
+#[derive(Debug)]
+pub enum AccountRefusal {
+    /// Login or password is wrong, or the account cannot be used: all the same for the client. Also a link that is unknown,
+    /// used or old.
+    Wrong,
+    /// Too many tries.
+    Later {
+        retry_after: Duration,
+    },
+    /// Too many passwords are being hashed.
+    Busy {
+        retry_after: Duration,
+    },
+    Mistake(PasswordMistake),
+    Failed(Error),
+}
+
+/// A session of an account, as it is shown to whoever may end it.
+#[derive(Debug, Clone)]
+pub struct ListedSession {
+    /// A part of its hash, which is no secret.
+    pub number: String,
+    pub session: SessionRecord,
+    pub is_current: bool,
+}
+
+/// How many digits of the hash number a session.
+const NUMBER_DIGITS: usize = 16;
+
+impl From<Error> for AccountRefusal {
+    fn from(error: Error) -> AccountRefusal {
+        AccountRefusal::Failed(error)
+    }
+}
+
+impl From<HashingBusy> for AccountRefusal {
+    fn from(busy: HashingBusy) -> AccountRefusal {
+        AccountRefusal::Busy { retry_after: busy.retry_after }
+    }
+}
+
+impl From<PasswordMistake> for AccountRefusal {
+    fn from(mistake: PasswordMistake) -> AccountRefusal {
+        AccountRefusal::Mistake(mistake)
+    }
+}
+
+impl SignInState {
+    pub fn new(settings: &AccountSettings) -> Result<SignInState> {
+        let hasher = PasswordHasher::new(settings)?;
+        Ok(SignInState { hasher, throttle: SignInThrottle::default(), started: Instant::now() })
+    }
+
+    pub(super) fn second(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+}
+
+impl AccountService {
+    /// `None` if the schema has no accounts.
+    pub fn new(
+        engine: &Engine,
+        settings: &AccountSettings,
+        application: &str,
+        state: Arc<SignInState>,
+    ) -> Option<AccountService> {
+        let reader = Arc::new(AccountReader::new(engine, &[])?);
+        Some(AccountService {
+            engine: engine.as_operator(),
+            reader,
+            settings: settings.clone(),
+            application: application.to_owned(),
+            state,
+        })
+    }
+
+    pub fn reader(&self) -> &AccountReader {
+        &self.reader
+    }
+
+    /// Signs in with a password and ends the session that was presented, if there is one. An unknown login costs what a wrong
+    /// password costs.
+    pub async fn sign_in(
+        &self,
+        login: &str,
+        password: &str,
+        origin: &SignInOrigin,
+        presented: Option<&str>,
+    ) -> Result<OpenedSession, AccountRefusal> {
+        let network = ClientNetwork::of(origin.address);
+        let second = self.state.second();
+        let verdict = self.state.throttle.count_try(login, network, second);
+        if let TryVerdict::Refused { retry_after } = verdict {
+            return Err(AccountRefusal::Later { retry_after });
+        }
+        let account = self.reader.find_login(login).await?.map(|id| self.reader.key_account(id));
+        let nobody = self.reader.key_account(RecordId::Number(0));
+        let stored = self.engine.credentials()?.find_password(account.as_ref().unwrap_or(&nobody)).await?;
+        let known = stored.as_ref().filter(|_| account.is_some());
+        if verdict == TryVerdict::OnlyKnownNetworks && !known.is_some_and(|stored| is_known(stored, network))
+        {
+            return Err(AccountRefusal::Later { retry_after: Duration::from_secs(60) });
+        }
+        let verdict = self.verify(password, known).await?;
+        let (Some(account), Some(known), PasswordVerdict::Right { renewed }) = (account, known, verdict)
+        else {
+            return Err(AccountRefusal::Wrong);
+        };
+        if !matches!(self.reader.find(AccountKey::Id(&account.id)).await?, AccountFinding::Usable(_)) {
+            return Err(AccountRefusal::Wrong);
+        }
+        self.state.throttle.forgive(login, network, second);
+        let mut changes = Vec::new();
+        if let Some(hash) = renewed {
+            changes.push(AccountChange::RenewHash {
+                account: account.clone(),
+                known: known.hash.clone(),
+                hash,
+            });
+        }
+        if let Some(networks) = with_network(&known.networks, network, Timestamp::now()) {
+            changes.push(AccountChange::SetNetworks { account: account.clone(), networks });
+        }
+        self.open_session(account, Vec::new(), origin, presented, changes).await
+    }
+
+    /// Begins a session, with changes that go along. The one that was presented ends: nobody else has the new one.
+    pub async fn open_session(
+        &self,
+        account: KeyAccount,
+        roles: Vec<String>,
+        origin: &SignInOrigin,
+        presented: Option<&str>,
+        mut changes: Vec<AccountChange>,
+    ) -> Result<OpenedSession, AccountRefusal> {
+        let (token, session) = self.new_session(account, roles, origin)?;
+        let (expires, id) = (session.expires, session.account.id.clone());
+        changes.push(AccountChange::Sweep {
+            now: session.created,
+            seen_since: earlier(session.created, self.settings.session_idle),
+        });
+        changes.push(AccountChange::AddSession { hash: token.hash(), session });
+        self.engine.change_accounts(changes).await?;
+        if let Some(presented) = presented {
+            self.end_session(presented).await?;
+        }
+        Ok(OpenedSession { token, expires, account: id })
+    }
+
+    fn new_session(
+        &self,
+        account: KeyAccount,
+        roles: Vec<String>,
+        origin: &SignInOrigin,
+    ) -> Result<(SecretToken, SessionRecord)> {
+        let token = SecretToken::generate(TokenKind::Session).map_err(Error::internal)?;
+        let created = Timestamp::now();
+        let session = SessionRecord {
+            account,
+            roles,
+            created,
+            seen: created,
+            expires: later(created, self.settings.session_lifetime),
+            address: origin.address.map(|address| address.to_canonical().to_string()),
+            browser: origin.browser.as_deref().map(|name| name.chars().take(MAX_BROWSER).collect()),
+        };
+        Ok((token, session))
+    }
+
+    /// Ends a session; without effect if it has ended.
+    pub async fn end_session(&self, token: &str) -> Result<()> {
+        let Some(token) = SecretToken::parse(TokenKind::Session, token) else { return Ok(()) };
+        self.engine.change_accounts(vec![AccountChange::EndSession { hash: token.hash() }]).await.map(drop)
+    }
+
+    /// The sessions of an account, the last used first.
+    pub async fn sessions(&self, id: &RecordId, current: Option<&str>) -> Result<Vec<ListedSession>> {
+        let current = current.and_then(|token| SecretToken::parse(TokenKind::Session, token));
+        let current = current.map(|token| token.hash());
+        let account = self.reader.key_account(id.clone());
+        let now = Timestamp::now();
+        let idle_since = earlier(now, self.settings.session_idle);
+        let sessions = self.engine.credentials()?.list_sessions(&account).await?.into_iter();
+        let sessions = sessions.filter(|(_, session)| session.expires > now && session.seen > idle_since);
+        let listed = |(hash, session): (String, SessionRecord)| ListedSession {
+            is_current: Some(&hash) == current.as_ref(),
+            number: hash.chars().take(NUMBER_DIGITS).collect(),
+            session,
+        };
+        Ok(sessions.map(listed).collect())
+    }
+
+    /// Ends a session of an account by its number; false if it has none.
+    pub async fn end_numbered(&self, id: &RecordId, number: &str) -> Result<bool> {
+        let account = self.reader.key_account(id.clone());
+        let sessions = self.engine.credentials()?.list_sessions(&account).await?;
+        let is_meant = |hash: &&String| number.len() == NUMBER_DIGITS && hash.starts_with(number);
+        match sessions.iter().map(|(hash, _)| hash).find(is_meant) {
+            Some(hash) => {
+                self.engine.change_accounts(vec![AccountChange::EndSession { hash: hash.clone() }]).await
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Ends all sessions of an account but the one with this token.
+    pub async fn end_sessions(&self, id: &RecordId, except: Option<&str>) -> Result<()> {
+        let except = except.and_then(|token| SecretToken::parse(TokenKind::Session, token));
+        let account = self.reader.key_account(id.clone());
+        let except = except.map(|token| token.hash());
+        self.engine.change_accounts(vec![AccountChange::EndSessions { account, except }]).await.map(drop)
+    }
+
+    pub async fn end_all_sessions(&self) -> Result<()> {
+        self.engine.change_accounts(vec![AccountChange::EndAllSessions]).await.map(drop)
+    }
+
+    /// Changes the password of an account that knows the current one, and ends its sessions. A new one begins.
+    pub async fn change_password(
+        &self,
+        id: &RecordId,
+        (current, password, again): (&str, &str, &str),
+        origin: &SignInOrigin,
+    ) -> Result<OpenedSession, AccountRefusal> {
+        let account = self.reader.key_account(id.clone());
+        let usable = self.find_usable(id).await?.ok_or(AccountRefusal::Wrong)?;
+        let chosen = self.choose(password, again, &self.names_of(&usable).await?)?;
+        let (network, second) = (ClientNetwork::of(origin.address), self.state.second());
+        // Not a login that anyone could have.
+        let key = format!("\n{}", account.id_text());
+        match self.state.throttle.count_try(&key, network, second) {
+            TryVerdict::Allowed => {}
+            TryVerdict::OnlyKnownNetworks => {
+                return Err(AccountRefusal::Later { retry_after: Duration::from_secs(60) });
+            }
+            TryVerdict::Refused { retry_after } => return Err(AccountRefusal::Later { retry_after }),
+        }
+        let stored = self.engine.credentials()?.find_password(&account).await?;
+        let PasswordVerdict::Right { .. } = self.verify(current, stored.as_ref()).await? else {
+            return Err(AccountRefusal::Wrong);
+        };
+        self.state.throttle.forgive(&key, network, second);
+        let hash = self.state.hasher.hash(chosen.as_str()).await??;
+        let changes = vec![
+            AccountChange::SetPassword { account: account.clone(), hash },
+            AccountChange::EndSessions { account: account.clone(), except: None },
+            AccountChange::DropLink { account: account.clone() },
+        ];
+        self.open_session(account, Vec::new(), origin, None, changes).await
+    }
+
+    pub async fn has_password(&self, id: &RecordId) -> Result<bool> {
+        let account = self.reader.key_account(id.clone());
+        Ok(self.engine.credentials()?.find_password(&account).await?.is_some())
+    }
+
+    /// Counts somebody who makes an account, as one more guess from their network.
+    pub fn count_sign_up(&self, address: Option<IpAddr>) -> Result<(), AccountRefusal> {
+        match self.state.throttle.count_blind_try(ClientNetwork::of(address), self.state.second()) {
+            TryVerdict::Refused { retry_after } => Err(AccountRefusal::Later { retry_after }),
+            TryVerdict::Allowed | TryVerdict::OnlyKnownNetworks => Ok(()),
+        }
+    }
+
+    /// Whether anybody can sign in with a password.
+    pub async fn has_passwords(&self) -> Result<bool> {
+        self.engine.credentials()?.has_passwords().await
+    }
+
+    /// The account, if it can be used.
+    pub async fn find_usable(&self, id: &RecordId) -> Result<Option<UsableAccount>> {
+        Ok(match self.reader.find(AccountKey::Id(id)).await? {
+            AccountFinding::Usable(account) => Some(account),
+            AccountFinding::Missing | AccountFinding::Unusable => None,
+        })
+    }
+
+    async fn verify(
+        &self,
+        password: &str,
+        stored: Option<&StoredPassword>,
+    ) -> Result<PasswordVerdict, AccountRefusal> {
+        // Nobody has a longer one, and it is not hashed: that would be a favour to whoever floods.
+        let password = if password.chars().count() > MAX_PASSWORD_LENGTH { "" } else { password };
+        Ok(self.state.hasher.verify(password, stored.map(|stored| stored.hash.as_str())).await??)
+    }
+
+    pub(super) fn choose(
+        &self,
+        password: &str,
+        again: &str,
+        names: &[String],
+    ) -> Result<ChosenPassword, PasswordMistake> {
+        let names: Vec<&str> = names.iter().map(String::as_str).chain([&*self.application]).collect();
+        ChosenPassword::check(password, again, self.settings.password_length, &names)
+    }
+
+    /// What may be no password of an account: its login and its name.
+    pub(super) async fn names_of(&self, account: &UsableAccount) -> Result<Vec<String>> {
+        let found = self.engine.get(self.reader.type_name(), account.facts.id.clone()).await?;
+        Ok(found.map(|fields| self.names_in(&fields)).unwrap_or_default())
+    }
+
+    pub(super) fn names_in(&self, fields: &Value) -> Vec<String> {
+        let names = self.reader.name_fields();
+        match fields {
+            Value::Object(members) => {
+                let own = members.iter().filter(|(name, _)| names.contains(name));
+                own.filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::List(_) => Vec::new(),
+        }
+    }
+}
+
+pub(super) fn later(time: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    time.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
+fn earlier(time: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    time.checked_sub(by).unwrap_or(Timestamp::MIN)
+}
+
+fn is_known(stored: &StoredPassword, network: ClientNetwork) -> bool {
+    let since = earlier(Timestamp::now(), Duration::from_secs(NETWORK_KNOWN_HOURS.unsigned_abs() * 3_600));
+    stored.networks.iter().any(|known| known.network == network.text() && known.last > since)
+}
+
+/// The networks with one that was used now; `None` if it was known today already.
+fn with_network(known: &[KnownNetwork], network: ClientNetwork, now: Timestamp) -> Option<Vec<KnownNetwork>> {
+    let network = network.text();
+    let today = earlier(now, Duration::from_secs(24 * 3_600));
+    if network.is_empty() || known.iter().any(|known| known.network == network && known.last > today) {
+        return None;
+    }
+    let others = known.iter().filter(|known| known.network != network).cloned();
+    let mut networks: Vec<KnownNetwork> = others.take(MAX_NETWORKS - 1).collect();
+    networks.insert(0, KnownNetwork { network, last: now });
+    Some(networks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_known_once_and_the_last_ones() {
+        let at = |day: i64| Timestamp::from_second(1_800_000_000 + day * 86_400).unwrap();
+        let network = |text: &str| ClientNetwork::of(text.parse().ok());
+        let first = with_network(&[], network("192.0.2.1"), at(0)).expect("new");
+        assert_eq!(with_network(&first, network("192.0.2.1"), at(0)), None);
+        let again = with_network(&first, network("192.0.2.1"), at(2)).expect("another day");
+        assert_eq!(again, [KnownNetwork { network: "192.0.2.1".to_owned(), last: at(2) }]);
+        let many = (0..30).fold(again, |known, number| {
+            with_network(&known, network(&format!("198.51.100.{number}")), at(3)).expect("new")
+        });
+        assert_eq!((many.len(), many[0].network.as_str()), (MAX_NETWORKS, "198.51.100.29"));
+    }
+}

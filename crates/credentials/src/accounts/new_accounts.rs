@@ -1,0 +1,100 @@
+//! New accounts, with their first password.
+
+use trefoil_engine::{AccountChange, Engine, TransactionEnd, TransactionResult};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{RecordId, Value};
+
+use jiff::Timestamp;
+
+use crate::accounts::account_service::{AccountRefusal, AccountService, OpenedSession, SignInOrigin};
+use crate::secret_token::{SecretToken, TokenKind};
+
+impl AccountService {
+    /// Makes an account with a password, by its link if it is the first: both or neither.
+    pub async fn create_account(
+        &self,
+        link: Option<&str>,
+        fields: Value,
+        (password, again): (&str, &str),
+    ) -> Result<RecordId, AccountRefusal> {
+        let names = self.names_in(&fields);
+        let chosen = self.choose(password, again, &names)?;
+        let link = match link.map(|link| SecretToken::parse(TokenKind::Link, link)) {
+            Some(None) => return Err(AccountRefusal::Wrong),
+            Some(Some(link)) => Some(link.hash()),
+            None => None,
+        };
+        let hash = self.state.hasher.hash(chosen.as_str()).await??;
+        self.engine.credentials()?.prepare_accounts().await?;
+        let work = async |engine: Engine| match self.create_within(&engine, link, fields, hash).await {
+            Ok(id) => TransactionEnd::Commit { result: Ok(id), answer: Vec::new() },
+            Err(refusal) => TransactionEnd::RollBack(Err(refusal)),
+        };
+        match self.engine.run_in_transaction(None, work).await? {
+            TransactionResult::Ended(result) => result,
+            TransactionResult::Replayed(_) => {
+                Err(Error::internal("a transaction without a key was replayed").into())
+            }
+        }
+    }
+
+    async fn create_within(
+        &self,
+        engine: &Engine,
+        link: Option<String>,
+        fields: Value,
+        hash: String,
+    ) -> Result<RecordId, AccountRefusal> {
+        if let Some(link) = link {
+            // Whoever uses the link first holds its row until the end.
+            let used = AccountChange::UseLink { hash: link, now: Timestamp::now() };
+            if !engine.change_accounts(vec![used]).await? || self.has_accounts(engine).await? {
+                return Err(AccountRefusal::Wrong);
+            }
+        }
+        let id = self.create_record(engine, fields).await?;
+        let account = self.reader.key_account(id.clone());
+        engine.change_accounts(vec![AccountChange::SetPassword { account, hash }]).await?;
+        Ok(id)
+    }
+
+    /// Makes the record of an account, which cannot sign in before it has a password.
+    pub async fn create_record(&self, engine: &Engine, fields: Value) -> Result<RecordId> {
+        let created = engine.create(self.reader.type_name(), fields).await?;
+        self.id_in(&created).ok_or_else(|| Error::internal("an account has no id"))
+    }
+
+    /// The id in the fields of an account.
+    pub fn id_in(&self, fields: &Value) -> Option<RecordId> {
+        let model = self.engine.model();
+        let record = model.record(self.reader.record());
+        let name = &record.field(record.id_field()).name;
+        let members = if let Value::Object(members) = fields { members.as_slice() } else { &[] };
+        match &members.iter().find(|(own, _)| own == name)?.1 {
+            // As `ID`s are written.
+            Value::String(text) => RecordId::from_text(record.key_form(), text).ok(),
+            id @ (Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Number(_)
+            | Value::List(_)
+            | Value::Object(_)) => RecordId::from_value(record.key_form(), id).ok(),
+        }
+    }
+
+    /// Signs in an account that was just made.
+    pub async fn open_first_session(
+        &self,
+        id: &RecordId,
+        origin: &SignInOrigin,
+        presented: Option<&str>,
+    ) -> Result<OpenedSession, AccountRefusal> {
+        match self.find_usable(id).await? {
+            Some(_) => {
+                let account = self.reader.key_account(id.clone());
+                self.open_session(account, Vec::new(), origin, presented, Vec::new()).await
+            }
+            None => Err(AccountRefusal::Wrong),
+        }
+    }
+}

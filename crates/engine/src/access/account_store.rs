@@ -1,0 +1,156 @@
+//! What a store keeps of the people who sign in: passwords, sessions and links, as hashes.
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+
+use trefoil_model::RecordId;
+use trefoil_model::error::Result;
+
+/// A record among the accounts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyAccount {
+    pub type_name: String,
+    pub id: RecordId,
+}
+
+/// A session as the store knows it. Its token is nowhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionRecord {
+    pub account: KeyAccount,
+    /// Those that whoever signed the account in says that it has, beside the roles of its record.
+    pub roles: Vec<String>,
+    pub created: Timestamp,
+    /// The last request, as of a minute ago.
+    pub seen: Timestamp,
+    pub expires: Timestamp,
+    /// Where it was signed in from.
+    pub address: Option<String>,
+    /// What the browser called itself.
+    pub browser: Option<String>,
+}
+
+/// The password of an account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredPassword {
+    /// With its salt and parameters, in the PHC format.
+    pub hash: String,
+    /// Where the account signed in from.
+    pub networks: Vec<KnownNetwork>,
+}
+
+/// A network that an account signed in from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownNetwork {
+    pub network: String,
+    pub last: Timestamp,
+}
+
+/// A link for a first or a new password, as the store knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkRecord {
+    /// `None` for the one that makes the first account.
+    pub account: Option<KeyAccount>,
+    pub expires: Timestamp,
+}
+
+/// One change of what a store keeps of accounts. Tokens and links are given by their hashes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AccountChange {
+    SetPassword {
+        account: KeyAccount,
+        hash: String,
+    },
+    /// Hashes the same password otherwise. Without effect if it was changed meanwhile.
+    RenewHash {
+        account: KeyAccount,
+        known: String,
+        hash: String,
+    },
+    SetNetworks {
+        account: KeyAccount,
+        networks: Vec<KnownNetwork>,
+    },
+    /// Ends those of the account that were unused for longest, if there are too many.
+    AddSession {
+        hash: String,
+        session: SessionRecord,
+    },
+    /// Undoes all changes if there is no such session.
+    EndSession {
+        hash: String,
+    },
+    EndSessions {
+        account: KeyAccount,
+        /// This one goes on.
+        except: Option<String>,
+    },
+    EndAllSessions,
+    /// Ends what nobody can use any more.
+    Sweep {
+        now: Timestamp,
+        /// Sessions that were not seen since end.
+        seen_since: Timestamp,
+    },
+    /// The account's only link from now on.
+    SetLink {
+        hash: String,
+        link: LinkRecord,
+    },
+    /// Undoes all changes if there is no such link, or not any more.
+    UseLink {
+        hash: String,
+        now: Timestamp,
+    },
+    DropLink {
+        account: KeyAccount,
+    },
+}
+
+/// The part of a store that keeps what accounts sign in with, in tables of its own that no schema can name.
+pub trait AccountStore: Send + Sync {
+    /// Makes the tables if they are not there. Whoever changes accounts within a transaction does so before.
+    fn prepare_accounts(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// Makes all changes or, if one of them finds nothing that it needs, none: then this is false.
+    fn change_accounts(&self, changes: Vec<AccountChange>) -> BoxFuture<'_, Result<bool>>;
+
+    fn find_password<'s>(&'s self, account: &'s KeyAccount) -> BoxFuture<'s, Result<Option<StoredPassword>>>;
+
+    /// Whether any account has a password.
+    fn has_passwords(&self) -> BoxFuture<'_, Result<bool>>;
+
+    /// Those of these hashes that have a session, as every acknowledged change left them.
+    fn find_sessions(&self, hashes: Vec<String>) -> BoxFuture<'_, Result<Vec<(String, SessionRecord)>>>;
+
+    /// The sessions of an account with their hashes, the last used first.
+    fn list_sessions<'s>(
+        &'s self,
+        account: &'s KeyAccount,
+    ) -> BoxFuture<'s, Result<Vec<(String, SessionRecord)>>>;
+
+    /// The link with this hash, good or not.
+    fn find_link<'s>(&'s self, hash: &'s str) -> BoxFuture<'s, Result<Option<LinkRecord>>>;
+
+    /// Records when sessions were last seen.
+    fn mark_sessions_seen(&self, seen: Vec<(String, Timestamp)>) -> BoxFuture<'_, Result<()>>;
+}
+
+impl KeyAccount {
+    /// The id as it is in the tables of credentials: JSON.
+    pub fn id_text(&self) -> String {
+        match &self.id {
+            RecordId::Number(number) => number.to_string(),
+            RecordId::Text(text) => serde_json::Value::from(&**text).to_string(),
+        }
+    }
+
+    /// The account with this id as JSON; `None` for what can be no id.
+    pub fn parse(type_name: &str, id: &str) -> Option<KeyAccount> {
+        let id: serde_json::Value = serde_json::from_str(id).ok()?;
+        let id = match id.as_str() {
+            Some(text) => RecordId::from(text),
+            None => RecordId::Number(id.as_i64()?),
+        };
+        Some(KeyAccount { type_name: type_name.to_owned(), id })
+    }
+}

@@ -1,0 +1,51 @@
+//! The data of the templates of account pages.
+
+use serde::Serialize;
+
+use crate::template_data::{FormView, PageLink};
+
+/// `sign.html`: a page with one form about an account; `sign` in the template.
+#[derive(Debug, Default, Serialize)]
+pub struct SignView {
+    pub heading: String,
+    /// Paragraphs.
+    pub texts: Vec<String>,
+    /// A link for a password, shown this once.
+    pub secret: Option<String>,
+    /// Opens in another window, so that this one stays.
+    pub window: Option<PageLink>,
+    pub form: Option<FormView>,
+    pub links: Vec<PageLink>,
+}
+
+/// `account.html`: one's own account; `account` in the template.
+#[derive(Debug, Serialize)]
+pub struct AccountView {
+    pub name: String,
+    /// The page of the record.
+    pub record: Option<PageLink>,
+    pub roles: Vec<String>,
+    /// What was just done.
+    pub notice: Option<String>,
+    /// The last used first.
+    pub sessions: Vec<SessionView>,
+    /// The address that ends all others.
+    pub end_others: Option<String>,
+    /// The form that changes the password.
+    pub password: Option<FormView>,
+}
+
+/// One session of an account.
+#[derive(Debug, Serialize)]
+pub struct SessionView {
+    /// Times for people and in ISO format.
+    pub created: String,
+    pub created_at: String,
+    pub seen: String,
+    pub seen_at: String,
+    pub address: String,
+    pub browser: String,
+    pub is_current: bool,
+    /// The address that ends it.
+    pub end: String,
+}

@@ -1,0 +1,33 @@
+//! [`AccountDesk`]: the accounts of one application, for those who answer requests about them.
+
+use std::sync::Arc;
+
+use trefoil_config::AccountSettings;
+use trefoil_credentials::{AccountService, SignInState};
+use trefoil_engine::Engine;
+use trefoil_http::monitoring::metrics::Metrics;
+use trefoil_model::access::AccountType;
+
+/// The accounts of one application.
+pub struct AccountDesk {
+    pub service: AccountService,
+    pub settings: AccountSettings,
+    pub account: AccountType,
+    pub metrics: Metrics,
+}
+
+impl AccountDesk {
+    /// `None` if the schema has no accounts.
+    pub fn new(
+        engine: &Engine,
+        settings: &AccountSettings,
+        application: &str,
+        state: &Arc<SignInState>,
+        metrics: &Metrics,
+    ) -> Option<Arc<AccountDesk>> {
+        let account = engine.model().access.as_ref()?.account.clone()?;
+        let service = AccountService::new(engine, settings, application, state.clone())?;
+        let (settings, metrics) = (settings.clone(), metrics.clone());
+        Some(Arc::new(AccountDesk { service, settings, account, metrics }))
+    }
+}

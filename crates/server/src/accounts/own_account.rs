@@ -1,0 +1,104 @@
+//! One's own account: its sessions and its password.
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use jiff::Timestamp;
+
+use trefoil_credentials::{AccountRefusal, ListedSession};
+use trefoil_http::errors::problem::{Problem, not_found};
+use trefoil_model::access::AccessAction;
+use trefoil_pages::account::own_account::{OwnAccount, SessionRow};
+use trefoil_resources::collection::record_path;
+
+use crate::accounts::account_call::{AccountCall, refusal_problem, with_headers_of};
+use crate::accounts::links::{RefusalTexts, refusal_texts};
+
+const ACCOUNT_PATH: &str = "/_/account";
+
+pub async fn show_account(call: &AccountCall) -> Result<Response, Problem> {
+    let notice = match call.parameter("done").as_str() {
+        "password" => Some("Your password is changed, and all other sessions are ended."),
+        "session" => Some("The session is ended."),
+        "others" => Some("All other sessions are ended."),
+        _ => None,
+    };
+    page(call, RefusalTexts::default(), notice).await
+}
+
+async fn page(call: &AccountCall, texts: RefusalTexts, notice: Option<&str>) -> Result<Response, Problem> {
+    let (id, identity) = call.account()?;
+    let service = &call.desk.service;
+    let usable = service.find_usable(&id).await?;
+    let sessions = service.sessions(&id, call.presented()).await?;
+    let collection = call.resources.collection(call.desk.account.record);
+    let is_read = call.resources.engine.may(AccessAction::Read, call.desk.account.record);
+    let page = OwnAccount {
+        name: identity.account.as_ref().map(|account| account.label.clone()).unwrap_or_default(),
+        login: usable.as_ref().map_or("", |account| &account.login),
+        record: is_read.then(|| record_path(&collection.path, &id)),
+        roles: identity.roles.clone(),
+        sessions: sessions.into_iter().map(session_row).collect(),
+        least_length: call.desk.settings.password_length,
+        has_password: service.has_password(&id).await?,
+        mistake: texts.mistake,
+        refusal: texts.refusal,
+        notice: notice.map(str::to_owned),
+    };
+    let status = texts.problem.as_ref().map_or(StatusCode::OK, |problem| problem.status);
+    let response = call.pages.account_page(&call.head.headers, status, page)?;
+    Ok(match &texts.problem {
+        Some(problem) => with_headers_of(problem, response),
+        None => response,
+    })
+}
+
+fn session_row(listed: ListedSession) -> SessionRow {
+    let times = |time: Timestamp| (time.to_string(), time.strftime("%-d %b %Y, %H:%M UTC").to_string());
+    SessionRow {
+        number: listed.number,
+        created: times(listed.session.created),
+        seen: times(listed.session.seen),
+        address: listed.session.address,
+        browser: listed.session.browser,
+        is_current: listed.is_current,
+    }
+}
+
+pub async fn change_password(call: &AccountCall) -> Result<Response, Problem> {
+    call.refuse_unsafe()?;
+    let (id, _) = call.account()?;
+    let sent = call.sent_fields()?;
+    let passwords = (sent.get("current"), sent.get("password"), sent.get("again"));
+    match call.desk.service.change_password(&id, passwords, &call.origin()).await {
+        Ok(session) => Ok(call.signed_in(&format!("{ACCOUNT_PATH}?done=password"), &session)),
+        Err(refusal) if call.is_json() => Err(refusal_problem(refusal)),
+        Err(AccountRefusal::Wrong) => {
+            let problem = refusal_problem(AccountRefusal::Wrong);
+            let refusal = Some("The current password is wrong".to_owned());
+            page(call, RefusalTexts { problem: Some(problem), refusal, mistake: None }, None).await
+        }
+        Err(refusal) => page(call, refusal_texts(Some(refusal))?, None).await,
+    }
+}
+
+pub async fn end_session(call: &AccountCall) -> Result<Response, Problem> {
+    let (id, _) = call.account()?;
+    let number = call.path_part("/_/account/sessions/");
+    if !call.desk.service.end_numbered(&id, &number).await? {
+        return Err(not_found());
+    }
+    Ok(done(call, "session"))
+}
+
+pub async fn end_others(call: &AccountCall) -> Result<Response, Problem> {
+    let (id, _) = call.account()?;
+    call.desk.service.end_sessions(&id, call.presented()).await?;
+    Ok(done(call, "others"))
+}
+
+fn done(call: &AccountCall, what: &str) -> Response {
+    if call.is_json() {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    call.see_other(&format!("{ACCOUNT_PATH}?done={what}"))
+}

@@ -1,0 +1,73 @@
+//! Signing up: a new account that people make for themselves.
+
+use axum::response::Response;
+use http::StatusCode;
+
+use trefoil_engine::Actor;
+use trefoil_http::errors::problem::{Problem, not_found};
+use trefoil_model::FieldId;
+use trefoil_pages::account::new_account::{NewAccountForm, closed_to_sign_up};
+use trefoil_resources::ServedResources;
+
+use crate::accounts::account_call::{AccountCall, refusal_problem};
+use crate::accounts::links::{NewAccountFailure, NewAccountState, create_account};
+
+const SIGN_UP_PATH: &str = "/_/sign-up";
+
+/// What anybody sees, and the fields that not anybody may give, whoever asks.
+fn anonymous(call: &AccountCall) -> (ServedResources, Vec<FieldId>) {
+    let engine = call.resources.engine.for_actor(&Actor::anonymous(call.client.address));
+    let closed = closed_to_sign_up(&engine, call.desk.account.record);
+    (call.resources.with_engine(engine), closed)
+}
+
+fn require_open(call: &AccountCall) -> Result<(), Problem> {
+    if call.desk.account.has_sign_up { Ok(()) } else { Err(not_found()) }
+}
+
+pub async fn show_form(call: &AccountCall) -> Result<Response, Problem> {
+    require_open(call)?;
+    page(call, NewAccountState::default()).await
+}
+
+pub async fn sign_up(call: &AccountCall) -> Result<Response, Problem> {
+    require_open(call)?;
+    call.refuse_unsafe()?;
+    let sent = call.sent_fields()?;
+    let (_, closed) = anonymous(call);
+    call.desk.service.count_sign_up(call.client.address).map_err(refusal_problem)?;
+    match create_account(call, None, &sent, &closed).await {
+        Ok(id) => {
+            let service = &call.desk.service;
+            let session = service.open_first_session(&id, &call.origin(), call.presented()).await;
+            Ok(match session {
+                Ok(session) => call.signed_in("/", &session),
+                // `if` of `@account` does not hold yet.
+                Err(_) => call.see_other("/_/sign-in"),
+            })
+        }
+        Err(NewAccountFailure::Gone) => Err(not_found()),
+        Err(NewAccountFailure::Form(state)) => page(call, *state).await,
+        Err(NewAccountFailure::Problem(problem)) => Err(*problem),
+    }
+}
+
+async fn page(call: &AccountCall, mut state: NewAccountState) -> Result<Response, Problem> {
+    let (resources, closed) = anonymous(call);
+    state.input.close_fields(closed);
+    let form = NewAccountForm {
+        heading: "Make an account",
+        texts: Vec::new(),
+        action: SIGN_UP_PATH,
+        token: None,
+        record: call.desk.account.record,
+        login: call.desk.account.login,
+        input: state.input,
+        violations: state.violations,
+        mistake: state.texts.mistake,
+        refusal: state.texts.refusal,
+        least_length: call.desk.settings.password_length,
+    };
+    let status = state.status.unwrap_or(StatusCode::OK);
+    call.pages.new_account_page(&call.head.headers, &resources, status, form).await
+}

@@ -1,0 +1,184 @@
+//! The tables of passwords, sessions and links in both databases, and their rows.
+
+pub mod account_statements;
+pub mod postgres;
+pub mod sqlite;
+
+use jiff::Timestamp;
+
+use trefoil_engine::changes::SESSION_CHANGES;
+use trefoil_engine::{KeyAccount, KnownNetwork, LinkRecord, SessionRecord, StoredPassword};
+use trefoil_model::error::{Error, Result};
+
+use crate::migrate::sqlite::ddl::NOW;
+
+/// The tables, made together when the first of them is needed.
+pub const ACCOUNT_TABLES: [&str; 3] = ["trefoil_passwords", "trefoil_sessions", "trefoil_links"];
+
+pub const CREATE_ON_SQLITE: &str = r#"
+CREATE TABLE IF NOT EXISTS "trefoil_passwords" (
+  "account_type" TEXT NOT NULL, "account" TEXT NOT NULL, "hash" TEXT NOT NULL, "networks" TEXT NOT NULL,
+  PRIMARY KEY ("account_type", "account")
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS "trefoil_sessions" (
+  "hash" TEXT NOT NULL PRIMARY KEY, "account_type" TEXT NOT NULL, "account" TEXT NOT NULL, "roles" TEXT NOT NULL,
+  "created" INTEGER NOT NULL, "seen" INTEGER NOT NULL, "expires" INTEGER NOT NULL, "address" TEXT, "browser" TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS "trefoil_sessions_account_index" ON "trefoil_sessions" ("account_type", "account");
+CREATE TABLE IF NOT EXISTS "trefoil_links" (
+  "hash" TEXT NOT NULL PRIMARY KEY, "account_type" TEXT NOT NULL, "account" TEXT NOT NULL, "expires" INTEGER NOT NULL,
+  UNIQUE ("account_type", "account")
+) WITHOUT ROWID;
+"#;
+
+pub const CREATE_ON_POSTGRES: &str = r#"
+CREATE TABLE IF NOT EXISTS "trefoil_passwords" (
+  "account_type" text COLLATE "C", "account" text COLLATE "C", "hash" text COLLATE "C" NOT NULL,
+  "networks" text COLLATE "C" NOT NULL, PRIMARY KEY ("account_type", "account")
+);
+CREATE TABLE IF NOT EXISTS "trefoil_sessions" (
+  "hash" text COLLATE "C" PRIMARY KEY, "account_type" text COLLATE "C" NOT NULL, "account" text COLLATE "C" NOT NULL,
+  "roles" text COLLATE "C" NOT NULL, "created" bigint NOT NULL, "seen" bigint NOT NULL, "expires" bigint NOT NULL,
+  "address" text COLLATE "C", "browser" text COLLATE "C"
+);
+CREATE INDEX IF NOT EXISTS "trefoil_sessions_account_index" ON "trefoil_sessions" ("account_type", "account");
+CREATE TABLE IF NOT EXISTS "trefoil_links" (
+  "hash" text COLLATE "C" PRIMARY KEY, "account_type" text COLLATE "C" NOT NULL, "account" text COLLATE "C" NOT NULL,
+  "expires" bigint NOT NULL, UNIQUE ("account_type", "account")
+);
+"#;
+
+/// What changes a session's rights; when it was last seen does not.
+const LOGGED_COLUMNS: &str = "\"hash\", \"account_type\", \"account\", \"roles\", \"expires\"";
+
+/// The triggers that write the end of a session into the change log, as a change of its account, so that events that are
+/// committed later are not delivered under it; and one that ends all that a deleted account signs in with: the next record
+/// with its id is somebody else's.
+///
+/// Their names have a dot, so that they cannot be those of a table `sessions` of the application.
+pub fn triggers_on_sqlite() -> String {
+    let log = format!(
+        "INSERT INTO \"trefoil_changes\" (\"resource\", \"deed\", \"record\", \"version\", \"at\", \"image\") \
+         SELECT '{SESSION_CHANGES}', 'deleted', CASE WHEN json_type(OLD.\"account\") = 'integer' THEN \
+         CAST(OLD.\"account\" AS INTEGER) ELSE 0 END, 0, {NOW}, json_object('id', json(OLD.\"account\"))"
+    );
+    let id = "CASE WHEN NEW.\"record\" <> 0 THEN CAST(NEW.\"record\" AS TEXT) \
+              ELSE json_quote(json_extract(NEW.\"image\", '$.id')) END";
+    let end = ACCOUNT_TABLES.map(|table| {
+        format!("DELETE FROM \"{table}\" WHERE \"account_type\" = NEW.\"resource\" AND \"account\" = {id};")
+    });
+    format!(
+        "CREATE TRIGGER IF NOT EXISTS \"trefoil_sessions.deleted\" AFTER DELETE ON \"trefoil_sessions\" BEGIN {log}; END;\n\
+         CREATE TRIGGER IF NOT EXISTS \"trefoil_sessions.updated\" AFTER UPDATE OF {LOGGED_COLUMNS} ON \"trefoil_sessions\" \
+         BEGIN {log}; END;\n\
+         CREATE TRIGGER IF NOT EXISTS \"trefoil_accounts.deleted\" AFTER INSERT ON \"trefoil_changes\" \
+         WHEN NEW.\"deed\" = 'deleted' BEGIN {} END;",
+        end.join(" ")
+    )
+}
+
+pub fn triggers_on_postgres() -> String {
+    let end = ACCOUNT_TABLES.map(|table| {
+        format!(
+            "DELETE FROM %1$I.\"{table}\" WHERE \"account_type\" = NEW.\"resource\" AND \"account\" = gone;"
+        )
+    });
+    format!(
+        r#"
+DO $make$
+BEGIN
+  IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'trefoil_sessions'::regclass AND tgname = 'trefoil_ended') THEN
+    RETURN;
+  END IF;
+  EXECUTE format($create$
+CREATE OR REPLACE FUNCTION %1$I."trefoil_session_ended"() RETURNS trigger LANGUAGE plpgsql AS $function$
+BEGIN
+  INSERT INTO %1$I."trefoil_unnumbered" ("resource", "deed", "record", "version", "at", "image")
+  SELECT '{SESSION_CHANGES}', 'deleted', CASE json_typeof(OLD."account"::json) WHEN 'number' THEN OLD."account"::bigint ELSE 0 END,
+    0, clock_timestamp(), json_build_object('id', OLD."account"::json);
+  RETURN NULL;
+END
+$function$;
+CREATE OR REPLACE FUNCTION %1$I."trefoil_account_deleted"() RETURNS trigger LANGUAGE plpgsql AS $function$
+DECLARE gone text := CASE WHEN NEW."record" <> 0 THEN NEW."record"::text ELSE (NEW."image"->'id')::text END;
+BEGIN
+  {}
+  RETURN NULL;
+END
+$function$;
+CREATE TRIGGER "trefoil_account_deleted" AFTER INSERT ON %1$I."trefoil_unnumbered"
+  FOR EACH ROW WHEN (NEW."deed" = 'deleted') EXECUTE FUNCTION %1$I."trefoil_account_deleted"();
+CREATE TRIGGER "trefoil_ended" AFTER DELETE OR UPDATE OF {LOGGED_COLUMNS} ON %1$I."trefoil_sessions"
+  FOR EACH ROW EXECUTE FUNCTION %1$I."trefoil_session_ended"()
+$create$, current_schema());
+END
+$make$
+"#,
+        end.join("\n  ")
+    )
+}
+
+// The same on both databases. SQLite numbers parameters in the order in which they are written.
+const FIND_PASSWORD: &str =
+    "SELECT hash, networks FROM trefoil_passwords WHERE account_type = $1 AND account = $2";
+const HAS_PASSWORDS: &str = "SELECT 1 FROM trefoil_passwords LIMIT 1";
+const FIND_SESSION: &str = "SELECT hash, account_type, account, roles, created, seen, expires, address, browser \
+     FROM trefoil_sessions WHERE hash = $1";
+const FIND_SESSIONS_ON_POSTGRES: &str = "SELECT hash, account_type, account, roles, created, seen, expires, \
+     address, browser FROM trefoil_sessions WHERE hash = ANY($1)";
+const LIST_SESSIONS: &str = "SELECT hash, account_type, account, roles, created, seen, expires, address, browser \
+     FROM trefoil_sessions WHERE account_type = $1 AND account = $2 ORDER BY seen DESC, created DESC, hash";
+const FIND_LINK: &str = "SELECT account_type, account, expires FROM trefoil_links WHERE hash = $1";
+const MARK_SEEN: &str = "UPDATE trefoil_sessions SET seen = $1 WHERE hash = $2 AND seen < $1";
+
+/// A session as its columns hold it. Times are seconds since 1970, lists and ids are JSON.
+struct SessionRow {
+    hash: String,
+    account_type: String,
+    account: String,
+    roles: String,
+    created: i64,
+    seen: i64,
+    expires: i64,
+    address: Option<String>,
+    browser: Option<String>,
+}
+
+impl SessionRow {
+    /// The session under its hash; an error if another program wrote what cannot be one.
+    fn into_record(self) -> Result<(String, SessionRecord)> {
+        let wrong = |column: &str| Error::internal(format!("trefoil_sessions: cannot read `{column}`"));
+        let time = |seconds: i64, column| Timestamp::from_second(seconds).map_err(|_| wrong(column));
+        let account = KeyAccount::parse(&self.account_type, &self.account);
+        let session = SessionRecord {
+            account: account.ok_or_else(|| wrong("account"))?,
+            roles: serde_json::from_str(&self.roles).map_err(|_| wrong("roles"))?,
+            created: time(self.created, "created")?,
+            seen: time(self.seen, "seen")?,
+            expires: time(self.expires, "expires")?,
+            address: self.address,
+            browser: self.browser,
+        };
+        Ok((self.hash, session))
+    }
+}
+
+fn password_of(hash: String, networks: &str) -> Result<StoredPassword> {
+    let wrong = || Error::internal("trefoil_passwords: cannot read `networks`");
+    let entries: Vec<(String, i64)> = serde_json::from_str(networks).map_err(|_| wrong())?;
+    let known = |(network, last): (String, i64)| {
+        let last = Timestamp::from_second(last).map_err(|_| wrong())?;
+        Ok(KnownNetwork { network, last })
+    };
+    Ok(StoredPassword { hash, networks: entries.into_iter().map(known).collect::<Result<_>>()? })
+}
+
+fn link_of(account_type: &str, account: &str, expires: i64) -> Result<LinkRecord> {
+    let wrong = |column: &str| Error::internal(format!("trefoil_links: cannot read `{column}`"));
+    let account = match (account_type, account) {
+        ("", "") => None,
+        (name, id) => Some(KeyAccount::parse(name, id).ok_or_else(|| wrong("account"))?),
+    };
+    let expires = Timestamp::from_second(expires).map_err(|_| wrong("expires"))?;
+    Ok(LinkRecord { account, expires })
+}

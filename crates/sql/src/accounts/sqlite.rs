@@ -1,0 +1,185 @@
+//! Passwords, sessions and links in SQLite.
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params_from_iter};
+
+use trefoil_engine::{AccountChange, AccountStore, KeyAccount, LinkRecord, SessionRecord, StoredPassword};
+use trefoil_model::error::Result;
+
+use crate::accounts::account_statements::{AccountStatement, AccountValue, statements_of};
+use crate::accounts::{
+    CREATE_ON_SQLITE, FIND_LINK, FIND_PASSWORD, FIND_SESSION, HAS_PASSWORDS, LIST_SESSIONS, MARK_SEEN,
+    SessionRow, link_of, password_of, triggers_on_sqlite,
+};
+use crate::sqlite::SqliteStore;
+use crate::sqlite::error::store_error;
+use crate::sqlite::session::SqliteSession;
+
+impl AccountStore for SqliteStore {
+    fn prepare_accounts(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async {
+            let made = self.run_on_writer(|connection| {
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                create_tables(&transaction)?;
+                transaction.commit()
+            });
+            made.await?.map_err(|error| store_error(&error))
+        })
+    }
+
+    fn change_accounts(&self, changes: Vec<AccountChange>) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            let changed = self.run_on_writer(move |connection| {
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                create_tables(&transaction)?;
+                let is_done = run_changes(&transaction, changes)?;
+                if is_done {
+                    transaction.commit()?
+                } else {
+                    transaction.rollback()?
+                }
+                Ok(is_done)
+            });
+            changed.await?.map_err(|error: rusqlite::Error| store_error(&error))
+        })
+    }
+
+    fn find_password<'s>(&'s self, account: &'s KeyAccount) -> BoxFuture<'s, Result<Option<StoredPassword>>> {
+        let key = [account.type_name.clone(), account.id_text()];
+        Box::pin(async move {
+            let find = move |session: SqliteSession<'_>| or_none(find_password(session, &key));
+            let found: Option<(String, String)> = self.look_up(find).await?.flatten();
+            found.map(|(hash, networks)| password_of(hash, &networks)).transpose()
+        })
+    }
+
+    fn has_passwords(&self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async {
+            let found = self.look_up(|session| or_none(session.query_integer(HAS_PASSWORDS, &[])));
+            Ok(found.await?.flatten().is_some())
+        })
+    }
+
+    fn find_sessions(&self, hashes: Vec<String>) -> BoxFuture<'_, Result<Vec<(String, SessionRecord)>>> {
+        Box::pin(async move {
+            let find = move |session: SqliteSession<'_>| or_none(find_sessions(session, &hashes));
+            let rows = self.look_up(find).await?.unwrap_or_default();
+            rows.into_iter().map(SessionRow::into_record).collect()
+        })
+    }
+
+    fn list_sessions<'s>(
+        &'s self,
+        account: &'s KeyAccount,
+    ) -> BoxFuture<'s, Result<Vec<(String, SessionRecord)>>> {
+        let key = [account.type_name.clone(), account.id_text()];
+        Box::pin(async move {
+            let list = move |session: SqliteSession<'_>| or_none(list_sessions(session, &key));
+            let rows = self.look_up(list).await?.unwrap_or_default();
+            rows.into_iter().map(SessionRow::into_record).collect()
+        })
+    }
+
+    fn find_link<'s>(&'s self, hash: &'s str) -> BoxFuture<'s, Result<Option<LinkRecord>>> {
+        let hash = hash.to_owned();
+        Box::pin(async move {
+            let find = move |session: SqliteSession<'_>| or_none(find_link(session, &hash));
+            let found: Option<(String, String, i64)> = self.look_up(find).await?.flatten();
+            found.map(|(name, id, expires)| link_of(&name, &id, expires)).transpose()
+        })
+    }
+
+    fn mark_sessions_seen(&self, seen: Vec<(String, Timestamp)>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let marked = self.run_on_writer(move |connection| or_none(mark_seen(connection, &seen)));
+            marked.await?.map(drop).map_err(|error| store_error(&error))
+        })
+    }
+}
+
+fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(CREATE_ON_SQLITE)?;
+    connection.execute_batch(&triggers_on_sqlite())
+}
+
+/// Makes the changes within an open transaction; false if one of them finds nothing that it needs.
+pub fn run_changes(connection: &Connection, changes: Vec<AccountChange>) -> rusqlite::Result<bool> {
+    for AccountStatement { sql, values, must_change } in changes.into_iter().flat_map(statements_of) {
+        let changed = connection.execute(sql, params_from_iter(values))?;
+        if must_change && changed == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl ToSql for AccountValue {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            AccountValue::Text(text) | AccountValue::OptionalText(Some(text)) => {
+                ValueRef::Text(text.as_bytes())
+            }
+            AccountValue::OptionalText(None) => ValueRef::Null,
+            AccountValue::Integer(number) => ValueRef::Integer(*number),
+        }))
+    }
+}
+
+fn find_password(
+    session: SqliteSession<'_>,
+    key: &[String; 2],
+) -> rusqlite::Result<Option<(String, String)>> {
+    let mut statement = session.prepare(FIND_PASSWORD)?;
+    statement.query_row([&key[0], &key[1]], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+fn find_sessions(session: SqliteSession<'_>, hashes: &[String]) -> rusqlite::Result<Vec<SessionRow>> {
+    let find = |hash: &String| session.prepare(FIND_SESSION)?.query_row([hash], read_session).optional();
+    hashes.iter().filter_map(|hash| find(hash).transpose()).collect()
+}
+
+fn list_sessions(session: SqliteSession<'_>, key: &[String; 2]) -> rusqlite::Result<Vec<SessionRow>> {
+    session.prepare(LIST_SESSIONS)?.query_map([&key[0], &key[1]], read_session)?.collect()
+}
+
+fn find_link(session: SqliteSession<'_>, hash: &str) -> rusqlite::Result<Option<(String, String, i64)>> {
+    let mut statement = session.prepare(FIND_LINK)?;
+    statement.query_row([hash], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+}
+
+fn mark_seen(connection: &mut Connection, seen: &[(String, Timestamp)]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for (hash, time) in seen {
+        transaction.prepare_cached(MARK_SEEN)?.execute((time.as_second(), hash))?;
+    }
+    transaction.commit()
+}
+
+fn read_session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    Ok(SessionRow {
+        hash: row.get(0)?,
+        account_type: row.get(1)?,
+        account: row.get(2)?,
+        roles: row.get(3)?,
+        created: row.get(4)?,
+        seen: row.get(5)?,
+        expires: row.get(6)?,
+        address: row.get(7)?,
+        browser: row.get(8)?,
+    })
+}
+
+/// Without the tables there is nothing in them. SQLite has no code for that.
+fn or_none<T>(result: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    match result {
+        Err(error) if is_missing_table(&error.to_string()) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn is_missing_table(message: &str) -> bool {
+    let missing = |table: &str| message.contains(&format!("no such table: {table}"));
+    super::ACCOUNT_TABLES.into_iter().any(missing)
+}
