@@ -25,7 +25,7 @@ test('openapi-typescript makes types of it, and a client that uses them passes t
 })
 
 test('the client makes, pages, changes with If-Match and deletes', async () => {
-  const { made, seen, changed, stale, gone } = await visit(server.url)
+  const { made, seen, changed, found, stale, gone } = await visit(server.url)
   assert.deepEqual({ name: made.name, price: made.price, category: made.category }, { name: 'Samovar', price: '120.00', category: 'Kitchen' })
   const all = await fetch(`${server.url}/products?price.gte=5&sort=-price&size=1000&fields=id,name`)
   const expected = (await all.json()).map(({ name }) => name)
@@ -33,6 +33,8 @@ test('the client makes, pages, changes with If-Match and deletes', async () => {
   assert.deepEqual(seen.filter((name) => name !== 'Samovar'), expected)
   assert.ok(seen.includes('Samovar'))
   assert.deepEqual(changed, { ...made, price: '110.5', description: null })
+  assert.ok(found.length > 0)
+  for (const order of found) assert.equal(JSON.parse(order).user.orders[0].user.name, 'Ada Lovelace')
   assert.equal(stale, 'STALE')
   assert.equal(gone, 404)
 })

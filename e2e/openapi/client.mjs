@@ -5,7 +5,7 @@ import createClient from 'openapi-fetch'
 /** @import { paths, components } from '../.cache/openapi/schema.d.ts' */
 /** @typedef {components['schemas']['Product']} Product */
 
-/** What the client saw, for the test to judge. @typedef {{ made: Product, seen: string[], changed: Product, stale: string, gone: number }} Seen */
+/** What the client saw, for the test to judge. @typedef {{ made: Product, seen: string[], changed: Product, found: string[], stale: string, gone: number }} Seen */
 
 /**
  * @param {string} url
@@ -16,7 +16,7 @@ export async function visit(url) {
   const client = createClient({
     baseUrl: url,
     headers: { accept: 'application/json' },
-    querySerializer: { array: { style: 'form', explode: false } },
+    querySerializer: { array: { style: 'form', explode: false }, object: { style: 'form', explode: true } },
   })
 
   // Make.
@@ -36,6 +36,12 @@ export async function visit(url) {
     if (!response.headers.get('link')?.includes('rel="next"')) break
   }
 
+  // Find by related records, by one condition or another, and by what only `where` has.
+  const related = { 'user.name': 'Ada Lovelace', or: '(status=NEW,quantity.gte=1)', where: { 'user.email.endsWith': 'example.com' } }
+  const include = /** @type {['user.orders.user']} */ (['user.orders.user'])
+  const { data: orders } = await client.GET('/orders', { params: { query: { ...related, include } } })
+  const found = (orders ?? fail('no list')).map((order) => JSON.stringify(order))
+
   // Change what was seen, and fail to change what is no longer so.
   const one = { path: { id: made.id }, header: { 'If-Match': tag } }
   const patched = await client.PATCH('/products/{id}', { params: one, body: { description: null, price: 110.5 } })
@@ -47,7 +53,7 @@ export async function visit(url) {
   const deleted = await client.DELETE('/products/{id}', { params: { path: { id: made.id } } })
   if (deleted.response.status !== 204) fail(`deleting gave ${deleted.response.status}`)
   const after = await client.GET('/products/{id}', { params: { path: { id: made.id } } })
-  return { made, seen, changed: whole(patched.data), stale: error.code, gone: after.response.status }
+  return { made, seen, changed: whole(patched.data), found, stale: error.code, gone: after.response.status }
 }
 
 /**
@@ -79,6 +85,10 @@ export async function mistakes(client) {
   await client.GET('/products', { params: { query: { 'prise.gte': '5' } } })
   // @ts-expect-error: no such status
   await client.GET('/orders', { params: { query: { status: 'LOST' } } })
+  // @ts-expect-error: a user has no such field
+  await client.GET('/orders', { params: { query: { 'user.nam': 'Ada' } } })
+  // @ts-expect-error: no such related records
+  await client.GET('/orders', { params: { query: { include: ['user.orders.product'] } } })
   // @ts-expect-error: the id is missing
   await client.DELETE('/products/{id}', {})
 }

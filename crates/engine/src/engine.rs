@@ -17,9 +17,9 @@ use crate::access::{
 };
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap, VersionProbe};
-use crate::operation::{Operation, Outcome};
+use crate::operation::{Condition, Operation, Outcome};
 use crate::plain_list;
-use crate::plan::{MeasuredLengths, Plan, PlanLimits, RequestTime};
+use crate::plan::{MeasuredLengths, Plan, PlanLimits, RequestTime, check_conditions, plan_predicates};
 use crate::row::RowSink;
 use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};
 
@@ -309,6 +309,14 @@ impl Engine {
             }
             None => self.inner.store.replay(key).await,
         }
+    }
+
+    /// Refuses conditions that the actor may not name, or with operands that do not fit.
+    pub fn check_conditions(&self, record: RecordTypeId, conditions: &[Condition]) -> Result<()> {
+        if let Some(view) = self.access_view() {
+            check_conditions(self.model(), view, record, conditions)?;
+        }
+        plan_predicates(self.model(), self.model().record(record), conditions).map(drop)
     }
 
     /// The violations of an operation that can be found without the store.

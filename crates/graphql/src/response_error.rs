@@ -45,6 +45,11 @@ pub enum ErrorSubject {
     UnknownName(UnknownName),
 }
 
+/// True if a request may be refused only because of how long lists are estimated to be.
+pub fn is_estimate(errors: &[ResponseError]) -> bool {
+    errors.iter().any(|error| error.is_estimate)
+}
+
 impl ResponseError {
     pub fn new(code: &str, message: impl Into<String>) -> ResponseError {
         ResponseError {

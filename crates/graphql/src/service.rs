@@ -20,7 +20,7 @@ use crate::over_http::request::GraphqlRequest;
 use crate::plan::roots::{OperationPlan, PlannedRoot, RootAction};
 use crate::plan::variables;
 use crate::reply::{ExecutedResponse, GraphqlReply, RequestContext};
-use crate::response_error::ResponseError;
+use crate::response_error::{ResponseError, is_estimate};
 use crate::subscribe::stream_context::StreamContext;
 use crate::subscribe::{ChannelMap, SubscriptionRegistry};
 
@@ -75,13 +75,7 @@ impl GraphqlState {
         request: GraphqlRequest<'_>,
         context: RequestContext,
     ) -> GraphqlReply {
-        let mut parsed =
-            self.document_cache.get_or_parse(&request.query, || self.parse_document(&request.query));
-        if parsed.as_ref().as_ref().is_err_and(|errors| errors.iter().any(|error| error.is_estimate))
-            && self.engine.measure_relations().await
-        {
-            parsed = self.document_cache.get_or_parse(&request.query, || self.parse_document(&request.query));
-        }
+        let parsed = self.measured_document(&request.query).await;
         let document = match parsed.as_ref() {
             Ok(document) => document,
             Err(errors) => {
@@ -124,18 +118,23 @@ impl GraphqlState {
     }
 
     /// True if the request is a valid subscription.
-    pub fn is_subscription(&self, request: &GraphqlRequest<'_>) -> bool {
+    pub async fn is_subscription(&self, request: &GraphqlRequest<'_>) -> bool {
         // The text search spares nearly every other request the second look into the document cache.
         request.query.contains("subscription")
-            && self
-                .document_cache
-                .get_or_parse(&request.query, || self.parse_document(&request.query))
-                .as_ref()
-                .as_ref()
-                .is_ok_and(|document| {
-                    let operation = document.operation(request.operation_name.as_deref());
-                    operation.is_ok_and(|operation| operation.operation_type() == OperationType::Subscription)
-                })
+            && self.measured_document(&request.query).await.as_ref().as_ref().is_ok_and(|document| {
+                let operation = document.operation(request.operation_name.as_deref());
+                operation.is_ok_and(|operation| operation.operation_type() == OperationType::Subscription)
+            })
+    }
+
+    /// The document of a text. If it costs too much only as the lengths of lists are estimated, they are measured.
+    async fn measured_document(&self, text: &str) -> Arc<DocumentResult> {
+        let parsed = self.document_cache.get_or_parse(text, || self.parse_document(text));
+        let is_estimate = parsed.as_ref().as_ref().is_err_and(|errors| is_estimate(errors));
+        match is_estimate && self.engine.measure_relations().await {
+            true => self.document_cache.get_or_parse(text, || self.parse_document(text)),
+            false => parsed,
+        }
     }
 
     pub(crate) fn parse_document(&self, text: &str) -> DocumentResult {

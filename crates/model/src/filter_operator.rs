@@ -1,6 +1,6 @@
 //! The operators of filters and their names, the same in GraphQL and REST.
 
-use crate::{ComparisonOp, Field, Scalar};
+use crate::{ComparisonOp, Field};
 
 /// An operator in a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,15 +87,15 @@ impl FilterOperator {
             FilterOperator::IsEmpty => field.kind.list_item().is_some(),
         }
     }
+
     /// The other operators that are worth offering for a field besides equality, which its name alone says.
     pub fn offered_for(field: &Field) -> impl Iterator<Item = (&'static str, FilterOperator)> {
         let is_sorted = field.kind.is_ordered() || field.kind.is_text();
-        let is_flag = field.kind.scalar() == Some(Scalar::Boolean);
         FilterOperator::NAMES.into_iter().filter(move |(_, operator)| match operator {
             FilterOperator::Compare(ComparisonOp::Eq) => false,
             FilterOperator::Compare(ComparisonOp::Ne) => operator.fits(field),
             FilterOperator::Compare(_) => is_sorted,
-            FilterOperator::In | FilterOperator::NotIn => operator.fits(field) && !is_flag,
+            FilterOperator::In | FilterOperator::NotIn => operator.fits(field),
             FilterOperator::IsNull => !field.required && !field.kind.is_id() && operator.fits(field),
             FilterOperator::Text(_) | FilterOperator::Has | FilterOperator::IsEmpty => operator.fits(field),
         })

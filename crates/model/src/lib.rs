@@ -98,6 +98,9 @@ pub struct Model {
     pub(crate) time_zone: OnceLock<Arc<ZoneOffsets>>,
 }
 
+/// Embedded values inside embedded values are searched this deep.
+pub const MAX_SEARCHED_DEPTH: usize = 3;
+
 /// A type whose values are records with a key.
 #[derive(Debug)]
 pub struct RecordType {

@@ -66,14 +66,16 @@ impl<'m> FilterParser<'m> {
         let (first, rest) = split_name(name);
         let is_known = LOGICAL_WORDS.contains(&name) || find_field(record, first).is_some();
         if !is_known {
-            let is_offered = |field: &&Field| !field.kind.is_unstored() && self.model.is_shown_to_all(field);
-            let filters = record.fields.iter().filter(is_offered);
-            let near = nearest_name(first, filters.map(|field| field.input_name.as_str()));
-            let rest = find_operator(rest).filter(|_| !rest.is_empty()).map(|_| format!(".{rest}"));
-            let hint = near.map(|near| format!("; did you mean `{near}{}`?", rest.unwrap_or_default()));
+            let filters = record.fields.iter().filter(|field| self.model.is_shown_to_all(field));
+            let near = nearest_name(first, filters.flat_map(filter_names));
+            let near_field = near.and_then(|near| record.find_input_field(near)).map(|id| record.field(id));
+            let leads_on = near_field.is_some_and(|field| field.kind.relation().is_some());
+            let is_kept = !rest.is_empty() && (leads_on || find_operator(rest).is_some());
+            let rest = if is_kept { format!(".{rest}") } else { String::new() };
+            let hint = near.map(|near| format!("; did you mean `{near}{rest}`?"));
             return Err(FilterMistake::Name(hint.unwrap_or_default()));
         }
-        self.record_condition(record, name, FilterText::Whole(text))
+        Ok(self.record_condition(record, name, FilterText::Whole(text))?.from_place(name))
     }
 
     /// True if the name is that of a filter, whatever its value.
@@ -93,12 +95,12 @@ impl<'m> FilterParser<'m> {
     ) -> Result<Condition, FilterMistake> {
         let (first, rest) = split_name(name);
         let Some(id) = find_field(record, first) else {
-            return match name {
-                "and" => Ok(Condition::All(self.group(record, text)?)),
-                "or" => Ok(Condition::Any(self.group(record, text)?)),
-                "not" => Ok(Condition::All(self.group(record, text)?).negated()),
+            let parse =
+                |parser: Self, name: &str, text: FilterText<'_>| parser.record_condition(record, name, text);
+            return match self.joined(name, text, parse) {
+                Some(joined) => joined,
                 // Also of the type that is asked for: this parser does not know which one that is.
-                _ => Err(unknown_field(&record.name, &record.fields, first, |field| {
+                None => Err(unknown_field(&record.name, &record.fields, first, |field| {
                     self.model.is_shown_to_all(field) && self.is_read_by_all(record)
                 })),
             };
@@ -160,7 +162,13 @@ impl<'m> FilterParser<'m> {
         let (first, rest) = split_name(name);
         let position = embedded.fields.iter().position(|field| field.name == first);
         let Some(position) = position else {
-            return Err(unknown_field(&embedded.name, &embedded.fields, first, |_| true));
+            let parse = |parser: Self, name: &str, text: FilterText<'_>| {
+                parser.member_condition(path.clone(), embedded, name, text)
+            };
+            return match self.joined(name, text, parse) {
+                Some(joined) => joined,
+                None => Err(unknown_field(&embedded.name, &embedded.fields, first, |_| true)),
+            };
         };
         path.members.push(FieldId(position));
         self.value_condition(path, &embedded.fields[position], rest, text)
@@ -193,11 +201,36 @@ impl<'m> FilterParser<'m> {
                 typed(&text.single()?)
             }
         };
-        Ok(Condition::Compare(FieldComparison { path, operator, operand }))
+        Ok(Condition::Compare(FieldComparison { path, operator, operand, place: Vec::new() }))
     }
 
-    /// The conditions in parentheses.
+    /// The conditions that `and`, `or` and `not` join; `None` for any other name.
+    fn joined(
+        self,
+        name: &str,
+        text: FilterText<'_>,
+        parse: impl Fn(FilterParser<'m>, &str, FilterText<'_>) -> Result<Condition, FilterMistake>,
+    ) -> Option<Result<Condition, FilterMistake>> {
+        if !LOGICAL_WORDS.contains(&name) {
+            return None;
+        }
+        Some(self.items(text, parse).map(|conditions| match name {
+            "or" => Condition::Any(conditions),
+            "not" => Condition::All(conditions).negated(),
+            _ => Condition::All(conditions),
+        }))
+    }
+
+    /// The conditions of records in parentheses.
     fn group(self, record: &'m RecordType, text: FilterText<'_>) -> Result<Vec<Condition>, FilterMistake> {
+        self.items(text, |parser, name, text| parser.record_condition(record, name, text))
+    }
+
+    fn items(
+        self,
+        text: FilterText<'_>,
+        parse: impl Fn(FilterParser<'m>, &str, FilterText<'_>) -> Result<Condition, FilterMistake>,
+    ) -> Result<Vec<Condition>, FilterMistake> {
         let items = text.parenthesised().ok_or_else(|| {
             FilterMistake::Value(format!(
                 "must be conditions in parentheses, such as (name=value), not {text}"
@@ -211,13 +244,11 @@ impl<'m> FilterParser<'m> {
                 )));
             };
             let name = name.trim();
-            parser.record_condition(record, name, FilterText::Item(value.trim())).map_err(|mistake| {
-                match mistake {
-                    FilterMistake::Name(hint) => {
-                        FilterMistake::Value(format!("has the unknown name `{name}`{hint}"))
-                    }
-                    FilterMistake::Value(message) => FilterMistake::Value(message),
+            parse(parser, name, FilterText::Item(value.trim())).map_err(|mistake| match mistake {
+                FilterMistake::Name(hint) => {
+                    FilterMistake::Value(format!("has the unknown name `{name}`{hint}"))
                 }
+                FilterMistake::Value(message) => FilterMistake::Value(message),
             })
         };
         split_items(items)?.into_iter().map(condition).collect()
@@ -339,6 +370,13 @@ fn parse_flag(text: &str) -> Result<bool, FilterMistake> {
     }
 }
 
+/// The names by which a field is filtered: a reference has that of its id, too.
+fn filter_names(field: &Field) -> impl Iterator<Item = &str> {
+    let relation = field.kind.relation().map(|_| field.name.as_str());
+    let own = (!field.kind.is_unstored()).then_some(field.input_name.as_str());
+    own.into_iter().chain(relation)
+}
+
 /// For a name after the first one of a path.
 fn unknown_field(
     type_name: &str,
@@ -346,8 +384,8 @@ fn unknown_field(
     name: &str,
     may_offer: impl Fn(&Field) -> bool,
 ) -> FilterMistake {
-    let filters = fields.iter().filter(|field| !field.kind.is_unstored() && may_offer(field));
-    let near = nearest_name(name, filters.map(|field| field.input_name.as_str()));
+    let filters = fields.iter().filter(|field| may_offer(field));
+    let near = nearest_name(name, filters.flat_map(filter_names));
     let hint = near.map(|near| format!("; did you mean `{near}`?"));
     FilterMistake::Name(format!("; {type_name} has no field `{name}`{}", hint.unwrap_or_default()))
 }

@@ -16,7 +16,7 @@ use trefoil_model::{FieldId, KeyForm, RecordId, RecordType, RecordTypeId};
 
 use crate::ServedResources;
 use crate::collection::{Collection, decode_segment, id_from_segment, readable_fields};
-use crate::list_query::{ListQuery, ParamSet, query_problem};
+use crate::list_query::{ListQuery, ParamSet, included_relations, query_problem};
 use crate::parsed_body::BodyKind;
 use crate::record_shape::RecordShape;
 use crate::row_writer::{EncodedRows, RowWriter};
@@ -70,7 +70,7 @@ impl ResourceRequest<'_> {
         if format::chooses_fields(&self.head.uri) { FormatChoice::Fields } else { FormatChoice::Unspecified }
     }
 
-    pub fn parse_query(&self, record: RecordTypeId, params: ParamSet) -> Result<ListQuery, Problem> {
+    pub async fn parse_query(&self, record: RecordTypeId, params: ParamSet) -> Result<ListQuery, Problem> {
         let engine = &self.resources.engine;
         let query = ListQuery::parse(
             &self.head.uri,
@@ -82,7 +82,19 @@ impl ResourceRequest<'_> {
         if let Some(view) = engine.access_view() {
             query.check_shown(engine.model(), view, record).map_err(query_problem)?;
         }
+        self.check_included(&query, record, query.max_records()).await?;
         Ok(query)
+    }
+
+    /// Refuses an answer of so many records that would include too many related ones.
+    pub async fn check_included(
+        &self,
+        query: &ListQuery,
+        record: RecordTypeId,
+        count: i64,
+    ) -> Result<(), Problem> {
+        let engine = &self.resources.engine;
+        included_relations::check_cost(engine, record, &query.included, count).await.map_err(query_problem)
     }
 
     /// The shape with the fields and related records of the query.

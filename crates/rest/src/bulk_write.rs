@@ -28,7 +28,7 @@ pub async fn patch_matching(
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let conditions = matching_conditions(request)?;
+    let conditions = matching_conditions(request).await?;
     if merge_patch::needs_merge(request.record(), &object) {
         let message = "an object inside a patch is merged with that of a record, and this is for many records: \
                        patch each of them, or set its other fields";
@@ -43,20 +43,24 @@ pub async fn patch_matching(
 
 /// Deletes every record that matches, and responds with their number.
 pub async fn delete_matching(request: &ResourceRequest<'_>) -> Result<Response, Problem> {
-    let conditions = matching_conditions(request)?;
+    let conditions = matching_conditions(request).await?;
     let operation = Operation::DeleteMany { record: request.collection.record, conditions };
     count_response(request, Ok(operation), b"").await
 }
 
 /// The conditions of the query. A write to all records must say so.
-fn matching_conditions(request: &ResourceRequest<'_>) -> Result<Vec<Condition>, Problem> {
+async fn matching_conditions(request: &ResourceRequest<'_>) -> Result<Vec<Condition>, Problem> {
     let ListQuery { listing, all_records, .. } =
-        request.parse_query(request.collection.record, ParamSet::Conditions)?;
+        request.parse_query(request.collection.record, ParamSet::Conditions).await?;
     let refuse = |message: &str| Err(query_problem(Error::invalid("all", "REQUIRED", message)));
     match (listing.conditions.iter().all(Condition::says_nothing), all_records) {
         (true, false) => refuse("this would reach all records: add a condition, or `all=true`"),
         (false, true) => refuse("`all=true` is for a request without conditions"),
-        (true, true) | (false, false) => Ok(listing.conditions),
+        (true, true) | (false, false) => {
+            let (engine, record) = (&request.resources.engine, request.collection.record);
+            engine.check_conditions(record, &listing.conditions).map_err(query_problem)?;
+            Ok(listing.conditions)
+        }
     }
 }
 
@@ -91,7 +95,7 @@ pub async fn upsert_one(
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let query = upsert_query(request)?;
+    let query = upsert_query(request).await?;
     let shape = request.selected_shape(request.collection, &query);
     let operation = checked_operation(request, object, WriteMode::Create, |fields| Operation::Upsert {
         id: None,
@@ -115,7 +119,8 @@ pub async fn upsert_many(
     objects: Vec<Result<RecordObject>>,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let query = upsert_query(request)?;
+    let query = upsert_query(request).await?;
+    request.check_included(&query, request.collection.record, objects.len() as i64).await?;
     let shape = request.selected_shape(request.collection, &query);
     let operations = checked_operations(request, objects, |fields| Operation::Upsert {
         id: None,
@@ -128,8 +133,8 @@ pub async fn upsert_many(
     run_many(request, operations, &shape, StatusCode::OK, bytes).await
 }
 
-fn upsert_query(request: &ResourceRequest<'_>) -> Result<ListQuery, Problem> {
-    let query = request.parse_query(request.collection.record, ParamSet::Upsert)?;
+async fn upsert_query(request: &ResourceRequest<'_>) -> Result<ListQuery, Problem> {
+    let query = request.parse_query(request.collection.record, ParamSet::Upsert).await?;
     if query.unique_fields.is_empty() {
         let message = "`by` is missing: it names the unique fields that a record is found by";
         return Err(query_problem(Error::invalid("by", "REQUIRED", message)));

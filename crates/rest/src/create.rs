@@ -30,7 +30,7 @@ pub async fn create_one(
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let query = request.parse_query(request.collection.record, ParamSet::Fields)?;
+    let query = request.parse_query(request.collection.record, ParamSet::Fields).await?;
     let shape = request.selected_shape(request.collection, &query);
     let operation = checked_operation(request, object, WriteMode::Create, |fields| {
         request.create_operation(fields, &shape.selection)
@@ -67,7 +67,8 @@ pub async fn create_many(
     objects: Vec<Result<RecordObject>>,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let query = request.parse_query(request.collection.record, ParamSet::Fields)?;
+    let query = request.parse_query(request.collection.record, ParamSet::Fields).await?;
+    request.check_included(&query, request.collection.record, objects.len() as i64).await?;
     let shape = request.selected_shape(request.collection, &query);
     let operations =
         checked_operations(request, objects, |fields| request.create_operation(fields, &shape.selection))?;

@@ -43,7 +43,7 @@ pub async fn stream_changes(
     request: &ResourceRequest<'_>,
     streams: &StreamSettings,
 ) -> Result<Response, Problem> {
-    let query = request.parse_query(request.collection.record, ParamSet::Stream)?;
+    let query = request.parse_query(request.collection.record, ParamSet::Stream).await?;
     etags::check_if_match(request.headers(), None)?;
     let changes = open_stream(request, &query, streams).await?;
     let body = stream::unfold(changes, async |mut changes| {

@@ -45,7 +45,7 @@ async fn write_links(
     links: RelatedInput,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    request.parse_query(nested.record, ParamSet::Empty)?;
+    request.parse_query(nested.record, ParamSet::Empty).await?;
     let update = request.update_operation(parent_id, Vec::new(), MissingFields::Keep, None);
     let written =
         request.execute_write(update.with_related(vec![links]), request.idempotency_key(bytes)?).await;

@@ -39,7 +39,7 @@ const MAX_PART_ROWS: i64 = 4_096;
 
 pub async fn read_record(request: &ResourceRequest<'_>, id: &RecordId) -> Result<Response, Problem> {
     let record = request.collection.record;
-    let shape = record_shape(request, request.collection)?;
+    let shape = record_shape(request, request.collection).await?;
     let operation = Operation::Get { record, id: id.clone(), selection: shape.selection.clone() };
     let (read, _) = request
         .read_rows(vec![operation], RowWriter::new(&shape, RowEncoding::SingleObject))
@@ -56,7 +56,7 @@ pub async fn read_nested_record(
     id: &RecordId,
 ) -> Result<Response, Problem> {
     let target = request.resources.collection(nested.record);
-    let shape = record_shape(request, target)?;
+    let shape = record_shape(request, target).await?;
     let own = request.resources.engine.model().record(nested.record).id_field();
     let conditions = vec![equals_id(own, id), nested.condition(request.collection.record, parent_id)];
     let slice = ListSlice::First { first: 1, after: None };
@@ -69,8 +69,11 @@ pub async fn read_nested_record(
     record_response(request, nested.record, id, &shape, read)
 }
 
-fn record_shape(request: &ResourceRequest<'_>, target: &Collection) -> Result<Arc<RecordShape>, Problem> {
-    let query = request.parse_query(target.record, ParamSet::Fields)?;
+async fn record_shape(
+    request: &ResourceRequest<'_>,
+    target: &Collection,
+) -> Result<Arc<RecordShape>, Problem> {
+    let query = request.parse_query(target.record, ParamSet::Fields).await?;
     Ok(request.selected_shape(target, &query))
 }
 
@@ -100,7 +103,7 @@ pub async fn read_list(
     if asks_for_groups(&request.head.uri, request.record()) {
         return read_groups(request, request.collection.record, format, None).await;
     }
-    let query = request.parse_query(request.collection.record, ParamSet::List)?;
+    let query = request.parse_query(request.collection.record, ParamSet::List).await?;
     check_included_format(&query, format)?;
     check_shown_texts(request, &query, format)?;
     let reader = list_reader(request, request.collection, &query, format, Vec::new());
@@ -118,7 +121,7 @@ pub async fn read_nested_list(
         let parent = Some((parent_id, nested));
         return read_groups(request, nested.record, format, parent).await;
     }
-    let query = request.parse_query(nested.record, ParamSet::List)?;
+    let query = request.parse_query(nested.record, ParamSet::List).await?;
     check_included_format(&query, format)?;
     let target = request.resources.collection(nested.record);
     let condition = nested.condition(request.collection.record, parent_id);
@@ -210,10 +213,7 @@ async fn list_response(
         selection: PreparedSelection::new(Selection::new(vec![request.record().id_field()], Vec::new())),
     });
     let data_version = request.resources.response_cache.data_version();
-    let model = request.resources.engine.model();
-    let first = reader.read_part(parent, false).await;
-    let (first, outcomes) =
-        first.map_err(|error| query.filter_problem(model, model.record(record), error))?;
+    let (first, outcomes) = reader.read_part(parent, false).await.map_err(query_problem)?;
     if let (Some(id), Some(Outcome::NotFound)) = (parent_id, outcomes.first()) {
         return Err(request.not_found(request.collection.record, id));
     }

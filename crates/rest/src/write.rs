@@ -64,7 +64,7 @@ async fn merge_patch(
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let (key, shape) = (request.idempotency_key(bytes)?, response_shape(request)?);
+    let (key, shape) = (request.idempotency_key(bytes)?, response_shape(request).await?);
     // Replay an answered idempotency key before merging: against today's record the same patch may produce a
     // different write or fail.
     if let Some(key) = &key
@@ -128,14 +128,14 @@ async fn apply_change(
         return Err(Error::internal("a creation changes nothing").into());
     };
     let change = ChangeRequest { id, missing_fields, expected_version: request.expected_version(id).await? };
-    let (shape, key) = (response_shape(request)?, request.idempotency_key(bytes)?);
+    let (shape, key) = (response_shape(request).await?, request.idempotency_key(bytes)?);
     let written = write_change(request, &change, mode, object, &shape, key).await;
     Ok(change_response(request, &written.map_err(write_problem)?, &shape))
 }
 
 /// The fields of the response to a change.
-fn response_shape(request: &ResourceRequest<'_>) -> Result<Arc<RecordShape>, Problem> {
-    let query = request.parse_query(request.collection.record, ParamSet::Fields)?;
+async fn response_shape(request: &ResourceRequest<'_>) -> Result<Arc<RecordShape>, Problem> {
+    let query = request.parse_query(request.collection.record, ParamSet::Fields).await?;
     Ok(request.selected_shape(request.collection, &query))
 }
 
@@ -154,7 +154,7 @@ async fn write_change(
 
 /// DELETE by a client that accepts nothing but JSON: 204.
 pub async fn delete_record(request: &ResourceRequest<'_>, id: &RecordId) -> Result<Response, Problem> {
-    request.parse_query(request.collection.record, ParamSet::Empty)?;
+    request.parse_query(request.collection.record, ParamSet::Empty).await?;
     let expected = request.expected_version(id).await?;
     let written =
         request.execute_write(request.delete_operation(id, expected), request.idempotency_key(b"")?).await;

@@ -132,10 +132,11 @@ impl<'m> ConditionParser<'m> {
         {
             let path = owner.value_path(field);
             let operand = number_for_field(owner.field(field), value);
-            return Ok(Some(Condition::Compare(FieldComparison { path, operator, operand })));
+            let place = self.place(name);
+            return Ok(Some(Condition::Compare(FieldComparison { path, operator, operand, place })));
         }
         if value.is_null() {
-            return Ok(owner.null_condition(key));
+            return Ok(owner.null_condition(key, self.place(name)));
         }
         self.parse_inside(name, |parser| parser.parse_nested(owner, key, value)).map(Some)
     }
@@ -248,13 +249,22 @@ impl<'m> ConditionParser<'m> {
             if value.is_null() && is_reference {
                 let operand = Value::Bool(quantifier == RelationQuantifier::Some);
                 let (path, operator) = (owner.value_path(field), FilterOperator::IsNull);
-                conditions.push(Condition::Compare(FieldComparison { path, operator, operand }));
+                let place = self.place(&name);
+                conditions.push(Condition::Compare(FieldComparison { path, operator, operand, place }));
                 continue;
             }
             let parsed = self.parse_inside(&name, |parser| parser.parse_object(related, value))?;
             conditions.push(quantifier.apply(field, parsed));
         }
         Ok(Condition::All(conditions))
+    }
+
+    /// The place of a member of the current object.
+    pub(super) fn place(&self, member: &str) -> Vec<PathSegment> {
+        let mut place = Vec::with_capacity(self.path.len() + 1);
+        place.extend_from_slice(&self.path);
+        place.push(PathSegment::Field(member.to_owned()));
+        place
     }
 
     pub(super) fn violation(&self, code: &'static str, message: String) -> Vec<Violation> {
@@ -380,10 +390,10 @@ impl<'m> ConditionOwner<'m> {
     }
 
     /// `address: null` asks for records without one; `or: null` says nothing.
-    fn null_condition(&self, key: ConditionKey) -> Option<Condition> {
+    fn null_condition(&self, key: ConditionKey, place: Vec<PathSegment>) -> Option<Condition> {
         let ConditionKey::Embedded(field) = key else { return None };
         let (path, operand) = (self.value_path(field), Value::Bool(true));
-        Some(Condition::Compare(FieldComparison { path, operator: FilterOperator::IsNull, operand }))
+        Some(Condition::Compare(FieldComparison { path, operator: FilterOperator::IsNull, operand, place }))
     }
 
     fn embedded_type(&self, model: &'m Model, field: FieldId) -> Option<&'m EmbeddedType> {

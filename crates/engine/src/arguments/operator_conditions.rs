@@ -35,10 +35,10 @@ impl<'m> ConditionParser<'m> {
                 }
                 (Some(OperatorMember::Not), value) => {
                     let operator = FilterOperator::Compare(ComparisonOp::Ne);
-                    self.compare(owner, field, operator, value, any_case).map(Some)
+                    self.compare(owner, field, operator, (&name, value), any_case).map(Some)
                 }
                 (Some(OperatorMember::Compare(operator)), value) => {
-                    self.compare(owner, field, operator, value, any_case).map(Some)
+                    self.compare(owner, field, operator, (&name, value), any_case).map(Some)
                 }
             };
             match condition {
@@ -61,13 +61,13 @@ impl<'m> ConditionParser<'m> {
         owner: &ConditionOwner<'m>,
         field: FieldId,
         operator: FilterOperator,
-        value: Value,
+        (name, value): (&str, Value),
         any_case: bool,
     ) -> Result<Condition, Vec<Violation>> {
         let definition = owner.field(field);
         let comparison = |operator: FilterOperator, value: Value| {
             let (path, operand) = (owner.value_path(field), number_for_field(definition, value));
-            Condition::Compare(FieldComparison { path, operator, operand })
+            Condition::Compare(FieldComparison { path, operator, operand, place: self.place(name) })
         };
         if !any_case || value.is_null() {
             return Ok(comparison(operator, value));

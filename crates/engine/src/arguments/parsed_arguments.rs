@@ -97,27 +97,27 @@ impl ParsedArguments {
                 self.id = Some(id);
             }
             ArgumentRole::Ids => {
-                self.conditions.push(Condition::one_of(record.id_field(), value));
+                self.conditions.push(Condition::one_of(record.id_field(), value).from_place(name));
             }
             ArgumentRole::Field(field) => match verb.root_kind() {
                 // `users(role: [Role!])` means any of these.
                 RootType::Query | RootType::Subscription if is_choice(record.field(*field), &value) => {
-                    self.conditions.push(Condition::one_of(*field, value));
+                    self.conditions.push(Condition::one_of(*field, value).from_place(name));
                 }
                 RootType::Query | RootType::Subscription => {
-                    self.conditions.push(Condition::equals(*field, value));
+                    self.conditions.push(Condition::equals(*field, value).from_place(name));
                 }
                 RootType::Mutation => self.accept_written(model, record, verb, *field, value)?,
             },
             ArgumentRole::Compare(field, operator) => {
-                self.conditions.push(Condition::compare(*field, *operator, value));
+                self.conditions.push(Condition::compare(*field, *operator, value).from_place(name));
             }
             ArgumentRole::RelatedField(relation, field) => {
                 let Some(target) = record.field(*relation).kind.relation().map(Relation::target) else {
                     return Ok(());
                 };
                 let value = number_for_field(model.record(target).field(*field), value);
-                let condition = Condition::equals(*field, value);
+                let condition = Condition::equals(*field, value).from_place(name);
                 self.conditions.push(Condition::some_related(*relation, vec![condition]));
             }
             ArgumentRole::KeyObject => self.accept_key_object(record, verb, name, value)?,

@@ -1,10 +1,16 @@
 //! Conditions on records, as a tree. Names are resolved, values are as received.
 
+use std::fmt;
+
+use trefoil_model::error::PathSegment;
 use trefoil_model::{Field, FieldId, FilterOperator, Model, RecordId, RecordType, RecordTypeId, Value};
 
 /// Conditions are nested at most this deep. SQLite allows expressions of depth 1,000; a relation takes about 20
 /// levels, and each condition beside it one more.
 pub const MAX_CONDITION_DEPTH: usize = 20;
+
+/// So many values of a list count as one condition.
+const VALUES_PER_CONDITION: usize = 100;
 
 /// A test of a record.
 #[derive(Debug, Clone)]
@@ -31,12 +37,22 @@ pub enum Condition {
 }
 
 /// A test of one value.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct FieldComparison {
     pub path: ValuePath,
     pub operator: FilterOperator,
     /// What the value is compared with.
     pub operand: Value,
+    /// Where the operand is in the request, for violations; empty if it is not from there.
+    pub place: Vec<PathSegment>,
+}
+
+/// Without the place: two conditions that say the same are written the same, wherever they come from.
+impl fmt::Debug for FieldComparison {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FieldComparison { path, operator, operand, place: _ } = self;
+        write!(formatter, "{path:?} {operator:?} {operand:?}")
+    }
 }
 
 /// Where a value of a record is: in the column of a field or, with members, inside an embedded value in that column.
@@ -49,7 +65,38 @@ pub struct ValuePath {
 
 impl Condition {
     pub fn compare(field: FieldId, operator: FilterOperator, operand: Value) -> Condition {
-        Condition::Compare(FieldComparison { path: field.into(), operator, operand })
+        Condition::Compare(FieldComparison { path: field.into(), operator, operand, place: Vec::new() })
+    }
+
+    /// The same condition with the place of its operands: an argument or a parameter.
+    pub fn from_place(mut self, name: &str) -> Condition {
+        self.set_place(name);
+        self
+    }
+
+    fn set_place(&mut self, name: &str) {
+        match self {
+            Condition::Compare(comparison) => comparison.place = vec![PathSegment::Field(name.to_owned())],
+            Condition::HasId(_) | Condition::LinkedFrom { .. } => {}
+            Condition::All(inner) | Condition::Any(inner) | Condition::Related { conditions: inner, .. } => {
+                inner.iter_mut().for_each(|inner| inner.set_place(name));
+            }
+            Condition::Not(inner) => inner.set_place(name),
+        }
+    }
+
+    /// The place of the first operand.
+    pub fn place(&self) -> Option<&[PathSegment]> {
+        match self {
+            Condition::Compare(comparison) => {
+                Some(&comparison.place).filter(|place| !place.is_empty()).map(Vec::as_slice)
+            }
+            Condition::HasId(_) | Condition::LinkedFrom { .. } => None,
+            Condition::All(inner) | Condition::Any(inner) | Condition::Related { conditions: inner, .. } => {
+                inner.iter().find_map(Condition::place)
+            }
+            Condition::Not(inner) => inner.place(),
+        }
     }
 
     pub fn equals(field: FieldId, value: Value) -> Condition {
@@ -116,15 +163,17 @@ impl Condition {
         }
     }
 
-    /// The number of conditions in the tree.
+    /// The number of conditions in the tree, however they are joined: what only joins them counts where it is empty.
     pub fn count(&self) -> usize {
         let total = |conditions: &[Condition]| conditions.iter().map(Condition::count).sum::<usize>();
         match self {
+            Condition::Compare(FieldComparison { operand: Value::List(values), .. }) => {
+                values.len().div_ceil(VALUES_PER_CONDITION).max(1)
+            }
             Condition::Compare(_) | Condition::HasId(_) | Condition::LinkedFrom { .. } => 1,
-            Condition::All(conditions)
-            | Condition::Any(conditions)
-            | Condition::Related { conditions, .. } => 1 + total(conditions),
-            Condition::Not(inner) => 1 + inner.count(),
+            Condition::All(conditions) | Condition::Any(conditions) => total(conditions).max(1),
+            Condition::Related { conditions, .. } => 1 + total(conditions),
+            Condition::Not(inner) => inner.count(),
         }
     }
 }

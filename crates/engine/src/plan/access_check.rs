@@ -137,6 +137,21 @@ impl<'a> AccessCheck<'a> {
         }
     }
 
+    /// Refuses a condition on a hidden field, at its place in the request if that is known.
+    fn refuse_condition(
+        &mut self,
+        path: &[PathSegment],
+        record: RecordTypeId,
+        field: FieldId,
+        condition: &Condition,
+    ) {
+        let known = self.violations.len();
+        self.refuse(path, record, field, AccessAction::Read);
+        if let (Some(violation), Some(place)) = (self.violations.get_mut(known), condition.place()) {
+            violation.path = place.to_vec();
+        }
+    }
+
     /// A field whose value decides which records or groups there are, or how they are sorted.
     fn named_field(&mut self, record: RecordTypeId, field: FieldId) {
         self.field_at(&[], record, field);
@@ -155,13 +170,16 @@ impl<'a> AccessCheck<'a> {
     fn conditions_at(&mut self, path: &[PathSegment], record: RecordTypeId, conditions: &[Condition]) {
         for condition in conditions {
             match condition {
-                Condition::Compare(comparison) => self.field_at(path, record, comparison.path.field),
+                Condition::Compare(comparison) if self.view.hides_field(record, comparison.path.field) => {
+                    self.refuse_condition(path, record, comparison.path.field, condition);
+                }
+                Condition::Compare(_) => {}
                 Condition::HasId(_) => {}
                 Condition::All(inner) | Condition::Any(inner) => self.conditions_at(path, record, inner),
                 Condition::Not(inner) => self.conditions_at(path, record, std::slice::from_ref(inner)),
                 Condition::Related { relation, conditions } => {
                     if self.view.hides_field(record, *relation) {
-                        self.refuse(path, record, *relation, AccessAction::Read);
+                        self.refuse_condition(path, record, *relation, condition);
                     } else if let Some(target) = self.relation_target(record, *relation) {
                         let name = self.model.record(record).field(*relation).name.clone();
                         let path = [path, &[PathSegment::Field(name)]].concat();

@@ -30,6 +30,9 @@ pub struct PlannedListing {
     pub max_search_rows: Option<u32>,
 }
 
+/// See [`PlannedListing::row_bound`].
+const ROW_BOUNDS: [i64; 5] = [8, 32, 128, 512, 2_048];
+
 impl PlannedListing {
     /// The error for a search in the records of this type that would read too many.
     pub fn search_limit_error(&self, name: &str) -> Error {
@@ -42,6 +45,17 @@ impl PlannedListing {
 
     pub fn has_limit_or_offset(&self) -> bool {
         self.limit.is_some() || self.offset > 0
+    }
+
+    /// A number that the rows up to the end of the page are at most, where they are found by related records: the
+    /// statement has it as a constant. There are few, so that few statements differ by them.
+    pub fn row_bound(&self) -> Option<i64> {
+        if !self.predicates.iter().any(Predicate::needs_related) {
+            return None;
+        }
+        // One more row says that the list goes on.
+        let end = self.limit?.saturating_add(self.offset).saturating_add(1);
+        ROW_BOUNDS.into_iter().find(|bound| *bound >= end)
     }
 
     /// Adds what decides the statements of the listing.
@@ -57,6 +71,7 @@ impl PlannedListing {
             shape.push_flag(*descending);
         }
         shape.push_flag(self.has_limit_or_offset());
+        shape.push_number(self.row_bound().unwrap_or(0).unsigned_abs() as usize);
         shape.push_flag(self.with_cursors);
         shape.push_flag(self.max_search_rows.is_some());
         shape.push_number(match self.count {

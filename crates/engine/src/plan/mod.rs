@@ -40,10 +40,10 @@ pub use crate::plan::many_records::check_record_count;
 pub use crate::plan::nested::{
     NestedKind, NestedPlan, NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem,
 };
-pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits, estimated_length};
+pub use crate::plan::plan_limits::{DEFAULT_LIST_LENGTH, PlanLimits};
 pub use crate::plan::predicate::{Predicate, plan_predicates};
 pub(crate) use crate::plan::relation_lengths::MeasuredLengths;
-pub use crate::plan::relation_lengths::RelationLengths;
+pub use crate::plan::relation_lengths::{MAX_MEASURED_LISTS, RelationLengths};
 pub use crate::plan::request_time::RequestTime;
 pub use crate::plan::search::{
     IGNORED_MARKS, LETTERS, MARK_RANGES, MAX_INDEXED_LETTERS, MAX_PATTERN_LETTERS, MAX_TOKEN_LETTERS,

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use trefoil_model::ZoneOffsets;
 
-use trefoil_model::Relation;
-
 /// The number of records that a list without a limit is expected to have.
 pub const DEFAULT_LIST_LENGTH: u64 = 20;
 
@@ -26,14 +24,6 @@ pub struct PlanLimits {
     pub groups: i64,
     /// The zone in which times are grouped by days, months and other periods.
     pub time_zone: Arc<ZoneOffsets>,
-}
-
-/// The number of records that a relation is expected to lead to.
-pub fn estimated_length(relation: &Relation) -> u64 {
-    match relation {
-        Relation::Reference(_) => 1,
-        Relation::Inverse(_) | Relation::Link(_) => DEFAULT_LIST_LENGTH,
-    }
 }
 
 impl Default for PlanLimits {

@@ -138,9 +138,7 @@ fn plan_predicate(
             let Some(target) = field.kind.relation().map(|relation| model.record(relation.target())) else {
                 return Ok(Predicate::Never);
             };
-            let predicates = plan_all(model, target, conditions);
-            let predicates = predicates.map_err(|found| under_name(&field.name, found))?;
-            Ok(Predicate::Related { relation: *relation, predicates })
+            Ok(Predicate::Related { relation: *relation, predicates: plan_all(model, target, conditions)? })
         }
         Condition::LinkedFrom { owner, field, id } => {
             let list = model.record(*owner).field(*field);
@@ -163,12 +161,15 @@ fn plan_comparison(
     record: &RecordType,
     comparison: &FieldComparison,
 ) -> Result<Predicate, Vec<Violation>> {
-    let FieldComparison { path, operator, operand } = comparison;
-    plan_value_test(model, path, path.target(model, record), *operator, operand).map_err(|mut violations| {
-        for field in path.fields(model, record).collect::<Vec<_>>().into_iter().rev() {
-            violations = under_field(field, violations);
-        }
+    let FieldComparison { path, operator, operand, place } = comparison;
+    plan_value_test(model, path, path.target(model, record), *operator, operand).map_err(|violations| {
+        let field_names =
+            || path.fields(model, record).map(|field| PathSegment::Field(field.input_name.clone()));
+        let place = if place.is_empty() { field_names().collect() } else { place.clone() };
         violations
+            .into_iter()
+            .map(|found| place.iter().rev().cloned().fold(found, Violation::nested_under))
+            .collect()
     })
 }
 
@@ -283,9 +284,15 @@ fn plan_one_of(
     if items.is_empty() {
         return Ok(Predicate::Never);
     }
-    let non_null = items.iter().filter(|item| !item.is_null());
-    let values =
-        non_null.map(|item| coerce::coerce_comparable(model, field, item)).collect::<Result<Vec<_>, _>>()?;
+    let is_list = matches!(operand, Value::List(_));
+    let coerced = |(index, item): (usize, &Value)| {
+        let under_index =
+            |found: Violation| if is_list { found.nested_under(PathSegment::Index(index)) } else { found };
+        let value = coerce::coerce_comparable(model, field, item);
+        value.map_err(|found| found.into_iter().map(under_index).collect::<Vec<_>>())
+    };
+    let non_null = items.iter().enumerate().filter(|(_, item)| !item.is_null());
+    let values = non_null.map(coerced).collect::<Result<Vec<_>, _>>()?;
     Ok(Predicate::OneOf { path, or_null: values.len() < items.len(), values })
 }
 
@@ -311,11 +318,7 @@ pub fn search_predicate(model: &Model, record: &RecordType, text: &str) -> Predi
 
 /// Prefixes the paths of violations, which are relative to the value, with the field.
 pub(crate) fn under_field(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
-    under_name(&field.input_name, violations)
-}
-
-fn under_name(name: &str, violations: Vec<Violation>) -> Vec<Violation> {
-    let segment = || PathSegment::Field(name.to_owned());
+    let segment = || PathSegment::Field(field.input_name.clone());
     violations.into_iter().map(|violation| violation.nested_under(segment())).collect()
 }
 
@@ -327,6 +330,28 @@ impl ValuePath {
 }
 
 impl Predicate {
+    /// True if a record must have related ones to meet the predicate.
+    pub fn needs_related(&self) -> bool {
+        match self {
+            Predicate::Related { .. } => true,
+            Predicate::All(predicates) => predicates.iter().any(Predicate::needs_related),
+            Predicate::Compare { .. }
+            | Predicate::OneOf { .. }
+            | Predicate::IsNull { .. }
+            | Predicate::NotNull { .. }
+            | Predicate::Text { .. }
+            | Predicate::TextPattern { .. }
+            | Predicate::HasItem { .. }
+            | Predicate::HasItems { .. }
+            | Predicate::Words { .. }
+            | Predicate::IndexedWords { .. }
+            | Predicate::Any(_)
+            | Predicate::Not(_)
+            | Predicate::LinkedFrom { .. }
+            | Predicate::Never => false,
+        }
+    }
+
     fn negated(self) -> Predicate {
         if let Predicate::Not(inner) = self { *inner } else { Predicate::Not(Box::new(self)) }
     }

@@ -12,6 +12,10 @@ use trefoil_model::{FieldId, RecordTypeId};
 
 use crate::plan::plan_limits::DEFAULT_LIST_LENGTH;
 
+/// So many lists of related records inside each other count with their average length, others with the greatest: an
+/// average says little of single records, and errors multiply.
+pub const MAX_MEASURED_LISTS: usize = 2;
+
 /// Lengths are measured again if they are older than this.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
@@ -41,8 +45,12 @@ impl RelationLengths {
         self.measured.insert((record, relation), average);
     }
 
-    /// From 1 to [`DEFAULT_LIST_LENGTH`], so that an operation that is allowed stays so as the data grows.
-    pub fn expected(&self, record: RecordTypeId, relation: FieldId) -> u64 {
+    /// The length of a list inside so many others. From 1 to [`DEFAULT_LIST_LENGTH`], so that an operation that is
+    /// allowed stays so as the data grows.
+    pub fn expected(&self, record: RecordTypeId, relation: FieldId, outer_lists: usize) -> u64 {
+        if outer_lists >= MAX_MEASURED_LISTS {
+            return DEFAULT_LIST_LENGTH;
+        }
         self.measured.get(&(record, relation)).copied().unwrap_or(self.otherwise)
     }
 }

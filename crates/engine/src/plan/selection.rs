@@ -3,10 +3,10 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::{Error, PathSegment, Result};
 use trefoil_model::{Field, FieldId, Model, RecordTypeId, Relation};
 
-use crate::operation::Selection;
+use crate::operation::{ChildSelection, Selection};
 use crate::plan::aggregate::{PlannedAggregate, plan_aggregate};
 use crate::plan::listing::{PlannedListing, plan_listing};
 use crate::plan::plan_limits::PlanLimits;
@@ -84,18 +84,35 @@ fn plan_selection(
     let owner = model.record(record);
     let mut children = Vec::with_capacity(selection.children.len());
     for child in &selection.children {
-        let target = relation_target(owner.field(child.field))?;
-        let aggregate = child.aggregate.as_ref().map(|query| plan_aggregate(model, target, query, limits));
-        children.push(PlannedChild {
-            field: child.field,
-            listing: plan_listing(model, model.record(target), &child.listing)?,
-            selection: plan_selection(model, limits, target, &child.selection)?,
-            aggregate: aggregate.transpose()?,
-        });
+        let field = owner.field(child.field);
+        children.push(plan_child(model, limits, field, child).map_err(|error| inside_field(field, error))?);
     }
     let includes_version = selection.includes_version;
     let statement_shape = selection_shape(record, &selection.columns, includes_version, &children);
     Ok(PlannedSelection { columns: selection.columns.clone(), children, includes_version, statement_shape })
+}
+
+fn plan_child(
+    model: &Model,
+    limits: &PlanLimits,
+    field: &Field,
+    child: &ChildSelection,
+) -> Result<PlannedChild> {
+    let target = relation_target(field)?;
+    let aggregate = child.aggregate.as_ref().map(|query| plan_aggregate(model, target, query, limits));
+    Ok(PlannedChild {
+        field: child.field,
+        listing: plan_listing(model, model.record(target), &child.listing)?,
+        selection: plan_selection(model, limits, target, &child.selection)?,
+        aggregate: aggregate.transpose()?,
+    })
+}
+
+/// Violations in the arguments of related records, with the field that has them.
+fn inside_field(field: &Field, error: Error) -> Error {
+    let Error::Invalid(found) = error else { return error };
+    let segment = || PathSegment::Field(field.name.clone());
+    Error::Invalid(found.into_iter().map(|violation| violation.nested_under(segment())).collect())
 }
 
 /// The record type on the other side of a relation.

@@ -5,9 +5,7 @@ use serde_json::{Value as Json, json};
 
 use trefoil_engine::abstract_query_text::abstract_query_text;
 use trefoil_engine::graphql_document::{DocumentTemplate, selection_text};
-use trefoil_engine::{
-    ChangeKind, Condition, Engine, FieldComparison, Listing, OperationVerb, ResolverBinding, SortKey,
-};
+use trefoil_engine::{ChangeKind, Condition, Engine, Listing, OperationVerb, ResolverBinding, SortKey};
 use trefoil_model::access::AccessAction;
 use trefoil_model::values::example_values;
 use trefoil_model::{Field, FilterOperator, RecordTypeId, Scalar, Value, ValueType};
@@ -83,7 +81,7 @@ fn filtered_list(engine: &Engine, record: RecordTypeId, selection: &str) -> Opti
     let mut titles = owner.title.fields().filter(|id| engine.shows_field(record, *id));
     let title = titles.find(|id| owner.field(*id).kind.is_text())?;
     let (operator, operand) = (FilterOperator::CONTAINS, Value::String("a".to_owned()));
-    let condition = Condition::Compare(FieldComparison { path: title.into(), operator, operand });
+    let condition = Condition::compare(title, operator, operand);
     let sort_keys = vec![SortKey::by_field(title, true)];
     let listing = Listing { conditions: vec![condition], sort_keys, ..Listing::default() };
     let (verb, values) = (OperationVerb::List, Json::Null);

@@ -8,7 +8,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::document::parse::ParsedDocument;
 use crate::plan::roots::OperationPlan;
-use crate::response_error::ResponseError;
+use crate::response_error::{ResponseError, is_estimate};
 
 /// Longer documents are not cached.
 const MAX_CACHED_LENGTH: usize = 64 << 10;
@@ -71,8 +71,7 @@ impl DocumentCache {
         }
         let result = Arc::new(make());
         // An estimate changes with the data.
-        let is_final =
-            result.as_ref().as_ref().err().is_none_or(|errors| !errors.iter().any(|e| e.is_estimate));
+        let is_final = result.as_ref().as_ref().err().is_none_or(|errors| !is_estimate(errors));
         if is_final && text.len() <= MAX_CACHED_LENGTH {
             let bytes = estimate_bytes(text, &result);
             self.documents.insert(text.into(), CachedDocument { result: result.clone(), bytes });

@@ -8,7 +8,7 @@ use apollo_compiler::{ExecutableDocument, Name, ast};
 use trefoil_config::ServerLimits;
 use trefoil_engine::RelationLengths;
 use trefoil_engine::arguments::roles::is_length_argument;
-use trefoil_engine::plan::DEFAULT_LIST_LENGTH;
+use trefoil_engine::plan::{DEFAULT_LIST_LENGTH, MAX_MEASURED_LISTS};
 use trefoil_model::{FieldId, Model, RecordType, Value};
 
 use crate::plan::input::VariableNode;
@@ -17,9 +17,6 @@ use crate::plan::variable_values::VariableValues;
 /// These lists of types lead to types again, so responses grow exponentially with the nesting. graphql-js has the same
 /// limit.
 const INTROSPECTION_LIST_FIELDS: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
-
-/// So many lists of related records inside each other count with their average length, others with the greatest.
-const MAX_MEASURED_LISTS: usize = 2;
 
 /// The weight of an operation. Fragments count at every spread.
 #[derive(Debug)]
@@ -326,22 +323,16 @@ impl<'a> WeightCalculator<'a> {
         self.argument_length(field).is_none() && self.relation_length(parent, field).is_some()
     }
 
-    /// An average says little of single records, and errors multiply: only the outer lists count with theirs.
     fn relation_length(&self, parent: &str, field: &Field) -> Option<ListLength> {
         let owner = self.model.find_record(parent)?;
         if !field.ty().is_list() && self.model.connection_node(field.ty().inner_named_type()).is_none() {
             return None;
         }
-        if self.unlimited_lists >= MAX_MEASURED_LISTS {
-            let is_relation =
-                |own: &trefoil_model::Field| own.name == field.name.as_str() && own.kind.relation().is_some();
-            let has_relation = self.model.record(owner).fields.iter().any(is_relation);
-            return has_relation.then_some(ListLength::Fixed(DEFAULT_LIST_LENGTH));
-        }
         let mut fields = self.model.record(owner).fields.iter();
         let relation =
             fields.position(|own| own.name == field.name.as_str() && own.kind.relation().is_some())?;
-        Some(ListLength::Fixed(self.relation_lengths.expected(owner, FieldId(relation))))
+        let length = self.relation_lengths.expected(owner, FieldId(relation), self.unlimited_lists);
+        Some(ListLength::Fixed(length))
     }
 
     fn argument_length(&mut self, field: &Field) -> Option<ListLength> {

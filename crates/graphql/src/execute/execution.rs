@@ -98,7 +98,10 @@ impl OperationExecution<'_> {
         {
             match &root.action {
                 RootAction::Builtin(builtin) => {
-                    let operation = self.store_operation(builtin);
+                    let operation = match &root.mistake {
+                        Some(_) => Err(Error::RolledBack),
+                        None => self.store_operation(builtin),
+                    };
                     let model = self.engine.model();
                     let mut pending = PendingRoot::new(model, position, &operation);
                     if let (Some(change), RootShape::Payload(_)) = (self.change, &builtin.shape) {

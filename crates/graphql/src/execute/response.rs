@@ -186,7 +186,12 @@ impl ResponseBuilder {
                 // Discard the rows before the failure.
                 self.writer.out.truncate(open.value_start);
                 self.writer.errors.truncate(open.error_start);
-                self.writer.fail_with(root.required, &error, at)
+                let failure = root.mistake.clone().unwrap_or_else(|| {
+                    ResponseError::from_error(&error)
+                        .with_locations(&at.label.locations)
+                        .with_path(at.path.segments())
+                });
+                self.writer.fail(root.required, failure)
             }
         };
         self.close_root(position, open.start, open.error_start, result);

@@ -385,7 +385,12 @@ impl ResponseWriter {
     }
 
     fn push_error(&mut self, required: bool, failure: ResponseError, at: FieldPosition) -> WriteResult {
-        self.errors.push(failure.with_locations(&at.label.locations).with_path(at.path.segments()));
+        self.fail(required, failure.with_locations(&at.label.locations).with_path(at.path.segments()))
+    }
+
+    /// An error that has its place already.
+    pub fn fail(&mut self, required: bool, failure: ResponseError) -> WriteResult {
+        self.errors.push(failure);
         if required {
             return Err(NullPropagated);
         }

@@ -117,7 +117,7 @@ async fn respond_to_post(
     let accepted = AcceptedTransports::from_headers(headers)?;
     let ParsedRequest { request, last_event_id } =
         request::parse_post(headers, body, &state.settings.limits)?;
-    if state.is_subscription(&request) {
+    if state.is_subscription(&request).await {
         let last_event_id = stream_response::last_event_id(headers).or(last_event_id);
         return respond_with_stream(
             service,
@@ -177,7 +177,7 @@ async fn respond_to_query(
     let ParsedRequest { request, last_event_id } = request::parse_query(query)?;
     let accepted = AcceptedTransports::from_headers(headers)?;
     let actor = client.actor;
-    if state.is_subscription(&request) {
+    if state.is_subscription(&request).await {
         let last_event_id = stream_response::last_event_id(headers).or(last_event_id);
         return respond_with_stream(
             service,

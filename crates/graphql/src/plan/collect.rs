@@ -36,6 +36,9 @@ pub fn collect_fields<'a>(
         collector.collect_set(set);
     }
     collector.planner.field_count += collector.groups.len();
+    if let Some(mistake) = &collector.selection_error {
+        collector.planner.note_mistake(mistake);
+    }
     let groups = collector.groups.into_iter().map(|(key, nodes)| FieldGroup { response_key: key, nodes });
     (groups.collect(), collector.selection_error)
 }

@@ -20,6 +20,7 @@ use crate::plan::shape::{
     EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, PayloadField,
     PayloadShape, RecordReads, RelatedRead, ValueSlot,
 };
+use crate::response_error::ResponseError;
 
 impl<'a> OperationPlanner<'a> {
     /// The shape of an object type; adds the columns and children that the store must read to `reads`.
@@ -31,8 +32,14 @@ impl<'a> OperationPlanner<'a> {
     ) -> ObjectShape {
         let record = self.engine.model().find_record(type_name);
         let (groups, selection_error) = collect_fields(self, type_name, group.selection_sets());
-        let fields: Vec<FieldShape> =
-            groups.iter().map(|group| self.plan_field(type_name, record, group, reads)).collect();
+        let fields: Vec<FieldShape> = groups
+            .iter()
+            .map(|group| {
+                self.inside(group.nodes[0].response_key(), |planner| {
+                    planner.plan_field(type_name, record, group, reads)
+                })
+            })
+            .collect();
         let parent_columns = match record {
             Some(record)
                 if fields.iter().any(|field| matches!(field.source, FieldSource::Resolver { .. })) =>
@@ -92,6 +99,9 @@ impl<'a> OperationPlanner<'a> {
         match record {
             Some(record) => {
                 let (slot, source) = self.plan_stored_field(record, first, &ty, group, reads);
+                if let FieldSource::Invalid(error) = &source {
+                    self.note_mistake(&ResponseError::from_error(error).with_locations(&label.locations));
+                }
                 FieldShape { label, slot, source }
             }
             None if type_name.starts_with("__") => {
@@ -304,7 +314,7 @@ impl<'a> OperationPlanner<'a> {
             ConnectionEntry {
                 label: field_label(self, type_name, group),
                 required,
-                field: plan_field(self, group),
+                field: self.inside(group.nodes[0].response_key(), |planner| plan_field(planner, group)),
             }
         });
         ConnectionEntries { list: list.collect(), selection_error }

@@ -49,6 +49,8 @@ pub struct PlannedRoot {
     pub label: ResponseLabel,
     pub required: bool,
     pub action: RootAction,
+    /// A mistake in what a write selects of its result, which refuses it before anything is written.
+    pub mistake: Option<ResponseError>,
 }
 
 /// The source of a root field.
@@ -172,6 +174,8 @@ impl OperationPlan {
             field_count: 0,
             conflict: None,
             objects: HashMap::new(),
+            path: Vec::new(),
+            mistake: None,
         };
         let type_name = operation.object_type();
         let (groups, selection_error) = collect_fields(&mut planner, type_name, [&operation.selection_set]);
@@ -205,9 +209,13 @@ impl<'a> OperationPlanner<'a> {
                 arguments: self.read_arguments(first),
                 slot: self.plan_slot(first.ty(), group),
             },
-            name => self.plan_binding(kind, name, first, group),
+            name => self.inside(group.nodes[0].response_key(), |planner| {
+                planner.plan_binding(kind, name, first, group)
+            }),
         };
-        PlannedRoot { label: field_label(self, type_name, group), required: first.ty().is_non_null(), action }
+        let mistake = self.mistake.take().filter(|_| kind == OperationType::Mutation);
+        let (label, required) = (field_label(self, type_name, group), first.ty().is_non_null());
+        PlannedRoot { label, required, action, mistake }
     }
 
     fn plan_binding(

@@ -35,7 +35,7 @@ use trefoil_model::error::Error;
 
 use crate::over_http::request::GraphqlRequest;
 use crate::reply::{GraphqlReply, RequestContext};
-use crate::response_error::ResponseError;
+use crate::response_error::{ResponseError, is_estimate};
 use crate::service::{GraphqlService, GraphqlState};
 use crate::subscribe::channel::SubscriptionChannel;
 use crate::subscribe::event::EventBatch;
@@ -78,12 +78,17 @@ impl GraphqlService {
         last_event_id: Option<&str>,
     ) -> Result<Subscription, GraphqlReply> {
         let state = self.state.load_full();
-        if !state.is_subscription(&request) {
+        if !state.is_subscription(&request).await {
             return Err(state.execute_request(request, context).await);
         }
         let actor = context.actor;
         let request = SubscriptionRequest::new(request, actor.clone());
-        let (channel, access) = join_channel(self, &state, request).map_err(GraphqlReply::Rejected)?;
+        let mut joined = join_channel(self, &state, &request);
+        if joined.as_ref().is_err_and(|errors| is_estimate(errors)) && state.engine.measure_relations().await
+        {
+            joined = join_channel(self, &state, &request);
+        }
+        let (channel, access) = joined.map_err(GraphqlReply::Rejected)?;
         let feed = state.engine.feed();
         let position = match last_event_id {
             Some(id) => {
@@ -111,7 +116,7 @@ impl GraphqlService {
 fn join_channel(
     service: &GraphqlService,
     state: &GraphqlState,
-    request: SubscriptionRequest,
+    request: &SubscriptionRequest,
 ) -> Result<(Arc<SubscriptionChannel>, Option<EventAccess>), Vec<ResponseError>> {
     let channels = &state.channels;
     let engine = state.engine.for_actor(&request.actor);
@@ -129,6 +134,7 @@ fn join_channel(
     }
     let planned = request.plan(&engine, &state.settings, &state.document_cache);
     let planned = planned.map_err(|errors| state.suggest_names(&engine, errors))?;
+    let request = request.clone();
     let channel = SubscriptionChannel::add(&service.subscriptions, channels, &engine, request, planned);
     let access = channel.event_access(&engine);
     Ok((channel, access))
@@ -222,7 +228,7 @@ impl Subscription {
         // The channel may have been opened by another actor.
         let mut request = self.channel.request().clone();
         request.actor = self.actor.clone();
-        (self.channel, self.access) = join_channel(&self.service, &state, request)?;
+        (self.channel, self.access) = join_channel(&self.service, &state, &request)?;
         Ok(())
     }
 }

@@ -461,7 +461,7 @@ async fn start_or_execute(
     let context = RequestContext { actor, ..RequestContext::default() };
     let _lease = service.gate.enter().await;
     let state = service.state.load_full();
-    let reply = if state.is_subscription(&request) {
+    let reply = if state.is_subscription(&request).await {
         match service.subscribe(request, context, last_event_id.as_deref()).await {
             Ok(subscription) => {
                 return StartResult::Subscribed(

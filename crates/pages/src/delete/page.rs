@@ -46,7 +46,7 @@ impl Pages {
         request: &ResourceRequest<'_>,
         id: &RecordId,
     ) -> Result<Response, Problem> {
-        request.parse_query(request.collection.record, ParamSet::Empty)?;
+        request.parse_query(request.collection.record, ParamSet::Empty).await?;
         let expected = request.expected_version(id).await?;
         let write = request
             .execute_write(request.delete_operation(id, expected), request.idempotency_key(b"")?)

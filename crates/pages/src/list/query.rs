@@ -46,7 +46,7 @@ impl Pages {
         target: ListTarget,
     ) -> Result<Response, Problem> {
         let resources = request.resources;
-        let mut query = request.parse_query(target.record, ParamSet::Page)?;
+        let mut query = request.parse_query(target.record, ParamSet::Page).await?;
         let is_navigation =
             request.headers().get(flash::FETCH_DEST).is_some_and(|destination| destination == "document");
         let clean = query.url_without_blanks(&target.path, &request.head.uri);

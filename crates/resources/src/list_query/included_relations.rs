@@ -1,7 +1,6 @@
 //! The parameter `include`: relations whose records are written inside a record.
 
-use trefoil_engine::plan::estimated_length;
-use trefoil_engine::{AccessView, PlanLimits};
+use trefoil_engine::{AccessView, Engine, RelationLengths};
 use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names::name_suggestion;
@@ -10,7 +9,7 @@ use trefoil_model::{Field, FieldId, Model, RecordType, RecordTypeId, Relation};
 use crate::record_shape::IncludedRelation;
 
 /// Related records of related records of related records.
-const MAX_DEPTH: usize = 3;
+pub const MAX_INCLUDE_DEPTH: usize = 3;
 
 /// The relations that the actor never sees, by name.
 pub fn hidden_names(
@@ -55,8 +54,8 @@ pub fn add_path(
     path: &str,
     included: &mut Vec<IncludedRelation>,
 ) -> Result<(), Violation> {
-    if path.split('.').count() > MAX_DEPTH {
-        let message = format!("`{path}` is too deep: at most {MAX_DEPTH} relations are followed");
+    if path.split('.').count() > MAX_INCLUDE_DEPTH {
+        let message = format!("`{path}` is too deep: at most {MAX_INCLUDE_DEPTH} relations are followed");
         return Err(Violation::new("include", "LIMIT_EXCEEDED", message));
     }
     let (mut owner, mut level) = (record, included);
@@ -81,36 +80,90 @@ pub fn add_path(
     Ok(())
 }
 
-/// Refuses relations that would read too many records, as a GraphQL request with the same selection would be.
-pub fn check_cost(
-    model: &Model,
-    record: &RecordType,
+/// Refuses relations that would read too many records of so many parents. Lists count as in GraphQL: first with the
+/// greatest length, then with the average ones that the store knows.
+pub async fn check_cost(
+    engine: &Engine,
+    record: RecordTypeId,
     included: &[IncludedRelation],
     parents: i64,
-    limits: &PlanLimits,
 ) -> Result<()> {
     let parents = u64::try_from(parents).unwrap_or(1);
-    let costs = included
-        .iter()
-        .map(|relation| (record.field(relation.field).name.as_str(), relation_cost(model, record, relation)));
-    let costs: Vec<(&str, u64)> = costs.collect();
-    let sum = costs.iter().fold(0u64, |sum, (_, cost)| sum.saturating_add(*cost));
-    let total = parents.saturating_mul(sum);
-    let Some((costliest, _)) = costs.iter().max_by_key(|(_, cost)| *cost) else { return Ok(()) };
-    if total <= limits.cost {
+    let limit = engine.limits().cost;
+    let total = |lengths: &RelationLengths| {
+        let estimate = CostEstimate { model: engine.model(), lengths };
+        parents.saturating_mul(estimate.sum(record, included, 0))
+    };
+    if included.is_empty() || total(&RelationLengths::default()) <= limit {
         return Ok(());
     }
+    if total(&engine.relation_lengths()) > limit && total(&RelationLengths::shortest()) <= limit {
+        engine.measure_relations().await;
+    }
+    let lengths = engine.relation_lengths();
+    let total = total(&lengths);
+    if total <= limit {
+        return Ok(());
+    }
+    let estimate = CostEstimate { model: engine.model(), lengths: &lengths };
+    let (path, share) = estimate.costliest(record, included);
     Err(Error::Limit(format!(
-        "`include` may read {total} related records, more than the limit of {}, most of them by `{costliest}`: \
-         use a smaller `size`, or include less",
-        limits.cost
+        "`include` may read {total} related records, but limits.cost allows at most {limit}; {:.0} % of them are \
+         `{path}`: use a smaller `size`, or include less",
+        share * 100.0
     )))
 }
 
-/// The estimated number of records that a relation of one record reads.
-fn relation_cost(model: &Model, owner: &RecordType, relation: &IncludedRelation) -> u64 {
-    let Some(kind) = owner.field(relation.field).kind.relation() else { return 0 };
-    let target = model.record(kind.target());
-    let nested = relation.nested.iter().map(|nested| relation_cost(model, target, nested));
-    estimated_length(kind).saturating_mul(nested.fold(1, u64::saturating_add))
+/// The estimated number of related records that one record reads.
+struct CostEstimate<'e> {
+    model: &'e Model,
+    lengths: &'e RelationLengths,
+}
+
+impl CostEstimate<'_> {
+    fn sum(&self, owner: RecordTypeId, included: &[IncludedRelation], outer_lists: usize) -> u64 {
+        let costs = included.iter().map(|relation| self.cost(owner, relation, outer_lists));
+        costs.fold(0, u64::saturating_add)
+    }
+
+    fn cost(&self, owner: RecordTypeId, relation: &IncludedRelation, outer_lists: usize) -> u64 {
+        let Some((target, length, outer_lists)) = self.step(owner, relation, outer_lists) else { return 0 };
+        length.saturating_mul(self.sum(target, &relation.nested, outer_lists).saturating_add(1))
+    }
+
+    /// Where a relation leads, to how many records, and the number of lists around these.
+    fn step(
+        &self,
+        owner: RecordTypeId,
+        relation: &IncludedRelation,
+        outer_lists: usize,
+    ) -> Option<(RecordTypeId, u64, usize)> {
+        let kind = self.model.record(owner).field(relation.field).kind.relation()?;
+        Some(match kind {
+            Relation::Reference(_) => (kind.target(), 1, outer_lists),
+            Relation::Inverse(_) | Relation::Link(_) => {
+                (kind.target(), self.lengths.expected(owner, relation.field, outer_lists), outer_lists + 1)
+            }
+        })
+    }
+
+    /// The path of the relations that read most, each at least half of the whole, and their share.
+    fn costliest(&self, record: RecordTypeId, included: &[IncludedRelation]) -> (String, f64) {
+        let whole = self.sum(record, included, 0) as f64;
+        let (mut names, mut share) = (Vec::new(), 1.0);
+        let (mut owner, mut level, mut outer_lists, mut copies) = (record, included, 0, 1.0);
+        loop {
+            let costs = level.iter().map(|relation| (self.cost(owner, relation, outer_lists), relation));
+            let Some((cost, relation)) = costs.max_by_key(|(cost, _)| *cost) else { break };
+            let part = cost as f64 * copies / whole;
+            if part < 0.5 && !names.is_empty() {
+                break;
+            }
+            names.push(self.model.record(owner).field(relation.field).name.as_str());
+            share = part;
+            let Some((target, length, lists)) = self.step(owner, relation, outer_lists) else { break };
+            (owner, level, outer_lists, copies) = (target, &relation.nested, lists, copies * length as f64);
+        }
+        (names.join("."), share)
+    }
 }

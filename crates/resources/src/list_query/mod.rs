@@ -1,13 +1,12 @@
 //! The query of a record path: filters, search, order, fields and slice of a list, and URLs of related lists.
 
-mod included_relations;
+pub(crate) mod included_relations;
 pub(crate) mod query_params;
 
 use http::Uri;
 
 use trefoil_engine::{
     AccessView, Condition, CountMode, FieldComparison, ListSlice, Listing, PlanLimits, SortKey, list_window,
-    plan,
 };
 use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
@@ -21,6 +20,7 @@ use crate::list_query::query_params::{QueryReader, parse_integer};
 use crate::record_shape::IncludedRelation;
 
 pub use crate::filter_params::operators_for;
+pub use crate::list_query::included_relations::MAX_INCLUDE_DEPTH;
 pub use crate::list_query::query_params::{LIST_PARAMS, ParamSet};
 
 /// A valid query.
@@ -42,6 +42,8 @@ pub struct ListQuery {
     pub unique_fields: Vec<FieldId>,
     /// A stream starts with the current list.
     pub snapshot: bool,
+    /// It is about one record, or those of the body.
+    is_single: bool,
     /// The query has `page`, `size` or `after`.
     pub is_sliced: bool,
     /// The parameter `page`, or 1.
@@ -83,9 +85,6 @@ impl ListQuery {
         let values = reader.finish().map_err(|violations| query_problem(Error::Invalid(violations)))?;
         let slice = values.slice(limits, params).map_err(slice_problem)?;
         let is_single = matches!(params, ParamSet::Fields | ParamSet::Upsert);
-        let parents = if is_single { 1 } else { slice.max_count().unwrap_or(1) };
-        included_relations::check_cost(model, record, &values.included, parents, limits)
-            .map_err(query_problem)?;
         let is_sliced = values.page.is_some() || values.size.is_some() || values.after.is_some();
         let conditions = list_window::limited_conditions(limits, values.conditions).map_err(query_problem)?;
         let search = values.search.map(|text| list_window::limited_search(limits, "q", text)).transpose();
@@ -109,6 +108,7 @@ impl ListQuery {
             included: values.included,
             format: values.format,
             snapshot: values.snapshot.unwrap_or(false),
+            is_single,
             is_sliced,
             page: values.page.unwrap_or(1),
             pairs,
@@ -136,6 +136,11 @@ impl ListQuery {
             Some(&self.listing.sort_keys).filter(|keys| !keys.is_empty() && self.param("sort").is_none())?;
         let words: Vec<String> = keys.iter().map(|key| key.word(model, record)).collect();
         Some(("sort", words.join(",")))
+    }
+
+    /// The number of records that the answer has at most; 1 where the body says how many.
+    pub(crate) fn max_records(&self) -> i64 {
+        self.listing.slice.max_count().filter(|_| !self.is_single).unwrap_or(1)
     }
 
     /// Refuses fields and relations that are named and that the actor never sees.
@@ -188,17 +193,6 @@ impl ListQuery {
     /// The search and the filters, without order, page and format.
     pub fn filter_pairs(&self) -> impl Iterator<Item = &(String, String)> {
         self.pairs.iter().filter(|(name, _)| name == "q" || !LIST_PARAMS.contains(&name.as_str()))
-    }
-
-    /// The engine's errors for this list, with the names of the parameters instead of the fields.
-    pub fn filter_problem(&self, model: &Model, record: &RecordType, error: Error) -> Problem {
-        let violations = self.filters().flat_map(|(condition, name, _)| {
-            let error = plan::plan_predicates(model, record, std::slice::from_ref(condition)).err();
-            let renamed = |found: &Violation| Violation::new(name, found.code, found.message.clone());
-            error.iter().flat_map(Error::violations).map(renamed).collect::<Vec<_>>()
-        });
-        let violations: Vec<Violation> = violations.collect();
-        query_problem(if violations.is_empty() { error } else { Error::Invalid(violations) })
     }
 
     /// The value of a list parameter.

@@ -42,7 +42,7 @@ impl CollectionDescriber<'_> {
         verb: &str,
         responses: OperationResponses,
     ) -> Json {
-        let mut parameters = parameters::filter_parameters(self.record());
+        let mut parameters = parameters::filter_parameters(self.model, self.record());
         parameters.push(json!({
             "name": "all", "in": "query", "schema": { "type": "boolean" }, "example": true,
             "description": "`true` instead of a condition: all records are meant.",

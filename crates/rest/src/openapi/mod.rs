@@ -12,6 +12,7 @@ mod unique_names;
 mod actor_document;
 
 // Components that operations refer to.
+mod condition_parameters;
 mod nested_schemas;
 mod parameters;
 mod responses;

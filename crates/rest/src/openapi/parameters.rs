@@ -4,15 +4,16 @@ use serde_json::{Map, Value as Json, json};
 
 use trefoil_engine::PlanLimits;
 use trefoil_engine::RANK_NAME;
-use trefoil_engine::plan::{MAX_PATTERN_LETTERS, searched_texts};
+use trefoil_engine::plan::searched_texts;
 use trefoil_http::negotiation::format::FORMAT_NAMES;
 use trefoil_model::values::example_values;
-use trefoil_model::{Field, KeyForm, Model, RecordType, Scalar};
+use trefoil_model::{Field, KeyForm, Model, RecordType};
 use trefoil_resources::collection::readable_fields;
-use trefoil_resources::list_query::{LIST_PARAMS, operators_for};
+use trefoil_resources::list_query::MAX_INCLUDE_DEPTH;
 
-use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
-use crate::openapi::values::{ValueContext, field_schema, kind_schema, text_key_schema};
+use crate::openapi::condition_parameters::condition_parameters;
+use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, RELATION_PATH};
+use crate::openapi::values::{text_key_schema, text_schema};
 
 /// Headers of every read.
 pub const CONDITIONAL_HEADERS: [&str; 2] = ["If-Match", "If-None-Match"];
@@ -84,18 +85,9 @@ const SORT_DESCRIPTION: &str = "Sort by these fields; `-` for descending. Nulls 
 /// The query parameters of lists of one type, as components: `Product.price.gte`.
 pub fn type_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
     let own = query_parameters(model, record, limits).into_iter().chain(group_parameters(record));
-    own.chain(filters(record)).map(|parameter| (component_name(record, &parameter), parameter)).collect()
-}
-
-fn filters(record: &RecordType) -> Vec<Json> {
-    let mut filters = Vec::new();
-    for field in record.fields.iter().filter(|field| field.kind.value_type().is_some()) {
-        if field.kind.is_comparable() && !LIST_PARAMS.contains(&field.input_name.as_str()) {
-            filters.push(filter_parameter(field, None));
-        }
-        filters.extend(operators_for(field).map(|operator| filter_parameter(field, Some(&operator))));
-    }
-    filters
+    own.chain(condition_parameters(model, record))
+        .map(|parameter| (component_name(record, &parameter), parameter))
+        .collect()
 }
 
 fn component_name(record: &RecordType, parameter: &Json) -> String {
@@ -108,8 +100,9 @@ pub fn list_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) 
 }
 
 /// References to the query parameters that filter a list.
-pub fn filter_parameters(record: &RecordType) -> Vec<Json> {
-    filters(record).iter().map(|filter| parameter_reference(&component_name(record, filter))).collect()
+pub fn filter_parameters(model: &Model, record: &RecordType) -> Vec<Json> {
+    let filters = condition_parameters(model, record);
+    filters.iter().map(|filter| parameter_reference(&component_name(record, filter))).collect()
 }
 
 /// References to the query parameters of one record.
@@ -119,20 +112,32 @@ pub fn record_parameters(record: &RecordType) -> Vec<Json> {
     names.map(|name| parameter_reference(&format!("{}.{name}", record.name))).collect()
 }
 
-/// The values of `include`: relations, and the relations of their records.
-fn relation_paths(model: &Model, record: &RecordType) -> Vec<String> {
-    let relations = |record: &RecordType| {
-        let fields = record.fields.iter();
-        let found = fields.filter_map(|field| Some((field.name.clone(), field.kind.relation()?.target())));
-        found.collect::<Vec<_>>()
-    };
+/// So many paths are listed; a type with more of them would make the document long.
+const MAX_LISTED_PATHS: usize = 500;
+
+/// What `include` takes: paths of relations.
+fn included_paths(model: &Model, record: &RecordType) -> Option<Json> {
     let mut paths = Vec::new();
-    for (name, target) in relations(record) {
-        let nested = relations(model.record(target));
-        paths.push(name.clone());
-        paths.extend(nested.into_iter().map(|(inner, _)| format!("{name}.{inner}")));
+    add_relation_paths(model, record, "", &mut paths);
+    match paths.len() {
+        0 => None,
+        1..=MAX_LISTED_PATHS => Some(json!({ "type": "string", "enum": paths })),
+        _ => Some(json!({ "type": "string", "pattern": RELATION_PATH })),
     }
-    paths
+}
+
+fn add_relation_paths(model: &Model, record: &RecordType, prefix: &str, paths: &mut Vec<String>) {
+    for field in &record.fields {
+        let Some(relation) = field.kind.relation().filter(|_| paths.len() <= MAX_LISTED_PATHS) else {
+            continue;
+        };
+        let path = format!("{prefix}{}", field.name);
+        let inner = format!("{path}.");
+        paths.push(path);
+        if inner.matches('.').count() < MAX_INCLUDE_DEPTH {
+            add_relation_paths(model, model.record(relation.target()), &inner, paths);
+        }
+    }
 }
 
 /// The parameters that make a list an aggregate; the others are left out where a field has the name.
@@ -161,31 +166,30 @@ fn group_parameters(record: &RecordType) -> Vec<Json> {
 
 fn query_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
     let readable = readable_fields(record).map(|field| record.field(field));
-    let names: Vec<&str> = readable.map(|field| field.input_name.as_str()).chain(["*"]).collect();
+    let names: Vec<String> = readable.map(|field| field.input_name.clone()).chain(["*".to_owned()]).collect();
     let orders: Vec<String> =
         sort_names(model, record).into_iter().flat_map(|name| [name.clone(), format!("-{name}")]).collect();
     let query = |name: &str, description: &str, schema: Json| json!({ "name": name, "in": "query", "description": description, "schema": schema });
-    let list = |name: &str, description: &str, values: Json| {
-        let items = json!({ "type": "string", "enum": values });
+    let list = |name: &str, description: &str, items: Json| {
         let mut parameter = query(name, description, json!({ "type": "array", "items": items }));
         (parameter["style"], parameter["explode"]) = ("form".into(), false.into());
         parameter
     };
     let size = format!("Maximum number of records; {} by default.", limits.page_size);
-    let paths = relation_paths(model, record);
-    let include = (!paths.is_empty()).then(|| {
+    let include = included_paths(model, record).map(|paths| {
         let description =
             "Put the related records inside each record, at most 3 relations deep. Not for CSV.";
-        list("include", description, json!(paths))
+        list("include", description, paths)
     });
+    let one_of = |values: &[String]| json!({ "type": "string", "enum": values });
     let others = [
-        list("fields", "Return objects with only these fields; `*` for all.", json!(names)),
+        list("fields", "Return objects with only these fields; `*` for all.", one_of(&names)),
         query(
             "q",
             "Only records in which every word of this occurs, in any case, with or without accents.",
             text_schema(),
         ),
-        list("sort", SORT_DESCRIPTION, json!(orders)),
+        list("sort", SORT_DESCRIPTION, one_of(&orders)),
         query(
             "page",
             "The page, from 1. Not together with `after`.",
@@ -205,60 +209,6 @@ fn query_parameters(model: &Model, record: &RecordType, limits: &PlanLimits) -> 
         ),
     ];
     others.into_iter().chain(include).collect()
-}
-
-fn text_schema() -> Json {
-    json!({ "type": "string", "pattern": NO_NUL })
-}
-
-fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
-    let name = match op {
-        Some(op) => format!("{}.{op}", field.input_name),
-        None => field.input_name.clone(),
-    };
-    let meaning = match op {
-        None | Some("eq") => "equals this",
-        Some("ne") => "does not equal this",
-        Some("lt") => "is less than this",
-        Some("lte") => "is at most this",
-        Some("gt") => "is greater than this",
-        Some("gte") => "is at least this",
-        Some("contains") => "contains this, case-sensitively",
-        Some("startsWith") => "starts with this, case-sensitively",
-        Some("endsWith") => "ends with this, case-sensitively",
-        Some("ci") => "equals this in any case",
-        Some("contains.ci") => "contains this in any case",
-        Some("startsWith.ci") => "starts with this in any case",
-        Some("endsWith.ci") => "ends with this in any case",
-        Some("null") => "has no value (true) or has one (false)",
-        Some("has") => "has this item",
-        Some("empty") => "has no items (true) or has some (false)",
-        Some("notIn") => "is none of these",
-        Some(_) => "is one of these",
-    };
-    let description = format!("`{}` {meaning}.", field.input_name);
-    let schema = match op {
-        // A part of a URL or an email address need not be a valid one.
-        Some("contains" | "startsWith" | "endsWith") => text_schema(),
-        Some("ci" | "contains.ci" | "startsWith.ci" | "endsWith.ci") => {
-            json!({ "type": "string", "pattern": NO_NUL, "maxLength": MAX_PATTERN_LETTERS })
-        }
-        Some("null" | "empty") => json!({ "type": "boolean" }),
-        Some("has") => kind_schema(&field.kind, ValueContext::Query)["items"].take(),
-        Some(_) | None => field_schema(field, ValueContext::Query),
-    };
-    if !matches!(op, Some("in" | "notIn")) {
-        return json!({ "name": name, "in": "query", "description": description, "schema": schema });
-    }
-    let mut items = kind_schema(&field.kind, ValueContext::Query);
-    if matches!(field.kind.scalar(), Some(Scalar::String | Scalar::Id | Scalar::Url)) {
-        // Elements are separated by commas.
-        items["pattern"] = NO_COMMA.into();
-    }
-    json!({
-        "name": name, "in": "query", "description": description, "style": "form", "explode": false,
-        "schema": { "type": "array", "items": items },
-    })
 }
 
 /// What records can be sorted by: their fields, and those of records and values one step away.

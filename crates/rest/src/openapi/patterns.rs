@@ -39,6 +39,12 @@ pub const LOCAL_DATE_TIME: &str = concat!(
 
 pub const NO_NUL: &str = r"^[^\u0000]*$";
 
+/// The names of relations, such as `lines.product`.
+pub const RELATION_PATH: &str = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}$";
+
+/// Conditions in parentheses.
+pub const GROUP: &str = r"^\([^\u0000]*\)$";
+
 /// An element of a list separated by commas.
 pub const NO_COMMA: &str = r"^[^\u0000,]*$";
 

@@ -23,6 +23,11 @@ pub enum ValueContext {
     Query,
 }
 
+/// Any text that a store can hold.
+pub fn text_schema() -> Json {
+    json!({ "type": "string", "pattern": NO_NUL })
+}
+
 /// A reference to a schema component.
 pub fn schema_reference(name: &str) -> Json {
     json!({ "$ref": format!("#/components/schemas/{name}") })

@@ -9,6 +9,7 @@ use trefoil_model::{
 
 use crate::statements::access::key_columns::{joined_column, list_key};
 use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::indexed_predicate::is_indexed_predicate;
 use crate::statements::related::key_lists::KeyLists;
 use crate::statements::search::search_index;
 use crate::statements::sql_parameter::SqlParameter;
@@ -61,6 +62,20 @@ impl<'m> TestedValue<'m> {
         let sql = dialect.json_member(&column, &members, field.kind.value_type());
         TestedValue { sql, field, may_be_null: true }
     }
+}
+
+/// The one predicate by which an index finds records, and its field: equality of a text. `None` if there are several, of which
+/// the better one depends on the values.
+fn only_index(record: &RecordType, predicates: &[Predicate]) -> Option<(usize, FieldId)> {
+    let mut indexed = predicates.iter().enumerate().filter(|(_, predicate)| {
+        is_indexed_predicate(record, predicate) || matches!(predicate, Predicate::Related { .. })
+    });
+    let (position, predicate) = indexed.next().filter(|_| indexed.next().is_none())?;
+    let Predicate::Compare { path, op: ComparisonOp::Eq, .. } = predicate else { return None };
+    let field = record.field(path.field);
+    let is_text = matches!(field.kind.own_value(), Some(ValueType::Enum(_))) || field.kind.is_text();
+    let is_plain = ValueComparison::for_field(field) == ValueComparison::Plain && !field.may_be_hidden;
+    (is_text && is_plain).then_some((position, path.field))
 }
 
 /// Appends the parameters of a predicate, in the order in which [`PredicateWriter::predicate_sql`] numbers them.
@@ -341,6 +356,14 @@ impl<'m> PredicateWriter<'m> {
         }
     }
 
+    /// Equality of a text that is hidden from the planner, and the column in the order of whose index the records are met.
+    /// As a range, since the order of equal values would be that of anything.
+    fn hidden_equality(&mut self, scope: &TableScope<'m>, field: FieldId) -> (String, String) {
+        let column = scope.column(self.dialect, &scope.record.field(field).column);
+        let value = format!("(SELECT CAST({} AS text))", self.next_parameter());
+        (format!("{column} >= {value} AND {column} <= {value}"), column)
+    }
+
     /// The same by lists of keys, which begin with the innermost related records.
     fn key_sql(&mut self, scope: &TableScope<'m>, relation: FieldId, predicates: &[Predicate]) -> String {
         let field = scope.record.field(relation);
@@ -349,8 +372,20 @@ impl<'m> PredicateWriter<'m> {
         let dialect = self.dialect;
         let is_outermost = !std::mem::replace(&mut self.is_in_key_list, true);
         self.key_place = Some(0);
-        let terms = predicates.iter().map(|predicate| self.predicate_sql(&inner, predicate));
-        let mut terms: Vec<String> = terms.collect();
+        let index = (dialect == Dialect::Postgres).then(|| only_index(inner.record, predicates)).flatten();
+        let mut order = String::new();
+        let mut terms = Vec::with_capacity(predicates.len());
+        for (position, predicate) in predicates.iter().enumerate() {
+            if let Some((at, field)) = index
+                && at == position
+            {
+                let (term, column) = self.hidden_equality(&inner, field);
+                order = format!(" ORDER BY {column}");
+                terms.push(term);
+            } else {
+                terms.push(self.predicate_sql(&inner, predicate));
+            }
+        }
         (self.key_place, self.is_in_key_list) = (None, !is_outermost);
         let key = match relation {
             Relation::Reference(_) | Relation::Link(_) => inner.column(dialect, "id"),
@@ -365,7 +400,10 @@ impl<'m> PredicateWriter<'m> {
         };
         let clause = if terms.is_empty() { String::new() } else { format!(" WHERE {}", terms.join(" AND ")) };
         let table = dialect.quote_name(&inner.record.table);
-        self.key_lists.add(&format!("SELECT {key} FROM {table} AS {}{clause}", inner.alias));
+        if !order.is_empty() {
+            self.key_lists.find_alike();
+        }
+        self.key_lists.add(&format!("SELECT {key} FROM {table} AS {}{clause}{order}", inner.alias));
         let (own_id, own_form) = (scope.column(dialect, &list_key(field)), scope.record.key_form());
         match relation {
             Relation::Reference(_) => {

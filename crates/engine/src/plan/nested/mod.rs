@@ -1,6 +1,7 @@
 //! The plan of a nested write: its records in steps, each of which is one statement if possible.
 
 mod input_path;
+mod list_place;
 mod step_planner;
 mod steps;
 
@@ -26,11 +27,14 @@ pub(super) fn plan_nested(
 ) -> Result<NestedPlan> {
     let mut planner = StepPlanner::new(planning);
     let kind = match write {
-        NestedWrite::Create(input) => NestedKind::Create(planner.add_root(record, input, Vec::new())),
+        NestedWrite::Create(input) => {
+            planner.add_roots(record, vec![(Vec::new(), input)]);
+            NestedKind::Create(0)
+        }
         NestedWrite::CreateMany(inputs) => {
             let roots = inputs.into_iter().enumerate();
-            let add = |(index, input)| planner.add_root(record, input, vec![PathSegment::Index(index)]);
-            NestedKind::CreateMany(roots.map(add).collect())
+            let roots = roots.map(|(index, input)| (vec![PathSegment::Index(index)], input));
+            NestedKind::CreateMany(planner.add_roots(record, roots.collect()))
         }
         NestedWrite::Update { id, input, missing_fields, expected_version } => {
             planner.add_changed_root(record, &id, input, missing_fields);

@@ -1,17 +1,18 @@
 //! Puts the records of a nested write into steps. A step comes after those whose ids it needs; equal steps of a level
-//! are one.
+//! are one, and so are the new records of a list.
 
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation, StoredValue, Value};
 
 use crate::operation::{MissingFields, RecordInput, RelatedInput};
+use crate::plan::many_records::check_record_count;
 use crate::plan::nested::input_path::{InputPath, joined, under_path};
+use crate::plan::nested::list_place::ListPlace;
 use crate::plan::nested::steps::{
     NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem, version_checks,
 };
 use crate::plan::plan_context::PlanContext;
-use crate::plan::plan_limits::PlanLimits;
 use crate::plan::write_planner::{PlannedValues, WritePlanner};
 use crate::plan::write_refusal::WriteRefusal;
 
@@ -66,24 +67,28 @@ impl<'a> StepPlanner<'a> {
             self.violations.truncate(coerce::MAX_VIOLATIONS);
             return Err(Error::Invalid(self.violations));
         }
-        check_record_count(self.planning.limits, self.record_count)?;
+        check_record_count(self.record_count, self.planning.limits)?;
         self.steps.sort_by_key(|(level, rank, _)| (*level, *rank));
         let mut steps: Vec<(usize, NestedStep)> = Vec::new();
         for (level, _, step) in self.steps {
             let of_level = steps.iter_mut().rev().take_while(|(known, _)| *known == level);
             match { of_level }.find(|(_, known)| known.is_same(&step)) {
-                Some((_, known)) => known.items.extend(step.items),
+                Some((_, known)) => known.absorb(step),
                 None => steps.push((level, step)),
             }
         }
         Ok((self.new_ids, steps.into_iter().map(|(_, step)| step).collect()))
     }
 
-    /// Adds a record that the write begins with; returns its number.
-    pub fn add_root(&mut self, record: RecordTypeId, input: RecordInput, path: InputPath) -> usize {
-        let number = self.new_ids.len();
-        self.add_new(record, input, path, None, 0);
-        number
+    /// Adds the records that the write begins with, each with its path; returns their numbers.
+    pub fn add_roots(&mut self, record: RecordTypeId, inputs: Vec<(InputPath, RecordInput)>) -> Vec<usize> {
+        let place = ListPlace::new(self.model, record, inputs.iter().map(|(_, input)| input), 0);
+        let add = |(path, input)| {
+            let number = self.new_ids.len();
+            self.add_new(record, input, path, None, place);
+            number
+        };
+        inputs.into_iter().map(add).collect()
     }
 
     pub fn add_changed_root(
@@ -108,14 +113,15 @@ impl<'a> StepPlanner<'a> {
         input: RecordInput,
         path: InputPath,
         owner: Option<(FieldId, RecordKey)>,
-        min_level: usize,
+        place: ListPlace,
     ) -> PlacedRecord {
+        let ListPlace { min_level, own_level } = place;
         let number = self.new_ids.len();
         self.new_ids.push(None);
         self.record_count += 1;
         let RecordInput { id, fields, filled_fields, related } = input;
         let (references, lists) = self.split_related(record, related);
-        let mut level = min_level;
+        let mut level = own_level;
         let mut keys: Vec<(FieldId, RecordKey)> = owner.into_iter().collect();
         for reference in references {
             let placed = self.add_reference(record, reference, &path, min_level);
@@ -214,7 +220,8 @@ impl<'a> StepPlanner<'a> {
         let target = field.kind.relation().map_or(record, Relation::target);
         let input = reference.create.pop().unwrap_or_default();
         let path = joined(path, &[PathSegment::Field(field.name.clone())]);
-        (reference.relation, self.add_new(target, input, path, None, min_level))
+        let place = ListPlace::new(self.model, target, std::iter::once(&input), min_level);
+        (reference.relation, self.add_new(target, input, path, None, place))
     }
 
     /// Adds the links that are given as ids.
@@ -297,12 +304,13 @@ impl<'a> StepPlanner<'a> {
             self.push(next, StepRank::Change, target, action, items);
         }
         self.add_updates(target, update, &belongs(), path, owner.level);
+        let place = ListPlace::new(self.model, target, create.iter(), next);
         for (index, input) in create.into_iter().enumerate() {
             if self.is_full() {
                 break;
             }
             let path = joined(path, &[PathSegment::Index(index)]);
-            self.add_new(target, input, path, Some((reference, owner.key.clone())), next);
+            self.add_new(target, input, path, Some((reference, owner.key.clone())), place);
         }
     }
 
@@ -341,12 +349,13 @@ impl<'a> StepPlanner<'a> {
         }
         self.link_ids(owner, relation, connect, &joined(path, &[PathSegment::Field("connect".to_owned())]));
         self.add_updates(target, update, &belongs(), path, owner.level);
+        let place = ListPlace::new(self.model, target, create.iter(), min_level);
         for (index, input) in create.into_iter().enumerate() {
             if self.is_full() {
                 break;
             }
             let path = joined(path, &[PathSegment::Index(index)]);
-            let placed = self.add_new(target, input, path.clone(), None, min_level);
+            let placed = self.add_new(target, input, path.clone(), None, place);
             let item = StepItem { other: Some(placed.key), ..owner.item(path) };
             let level = owner.level.max(placed.level) + 1;
             self.push(level, StepRank::Link, owner.record, StepAction::Link(relation), vec![item]);
@@ -484,15 +493,4 @@ impl PlacedRecord {
     fn item(&self, path: InputPath) -> StepItem {
         StepItem { path, key: Some(self.key.clone()), ..StepItem::default() }
     }
-}
-
-/// The error if a write has more records than the limit.
-fn check_record_count(limits: &PlanLimits, count: usize) -> Result<()> {
-    let max = limits.bulk;
-    if count <= max as usize {
-        return Ok(());
-    }
-    Err(Error::Limit(format!(
-        "{count} records are too many for one operation: limits.bulk allows at most {max}; split them"
-    )))
 }

@@ -113,10 +113,9 @@ impl NestedStep {
             return false;
         }
         match (&self.action, &other.action) {
-            (
-                StepAction::Insert { fields, has_id },
-                StepAction::Insert { fields: other_fields, has_id: other_has_id },
-            ) => fields == other_fields && has_id == other_has_id,
+            (StepAction::Insert { has_id, .. }, StepAction::Insert { has_id: other_has_id, .. }) => {
+                has_id == other_has_id
+            }
             (StepAction::Link(field), StepAction::Link(other)) => field == other,
             (
                 StepAction::Insert { .. }
@@ -133,7 +132,48 @@ impl NestedStep {
     }
 }
 
+impl NestedStep {
+    /// Adds the items of a step that is the same. What some new records are given and others not is null in these: a
+    /// default would be among the values.
+    pub(super) fn absorb(&mut self, other: NestedStep) {
+        let first = self.items.len();
+        self.items.extend(other.items);
+        let (StepAction::Insert { fields, .. }, StepAction::Insert { fields: others, .. }) =
+            (&mut self.action, &other.action)
+        else {
+            return;
+        };
+        if fields == others {
+            return;
+        }
+        let are_longer = others.iter().any(|field| !fields.contains(field));
+        fields.extend(others.iter().copied());
+        fields.sort_unstable();
+        fields.dedup();
+        let unpadded = if are_longer { &mut self.items[..] } else { &mut self.items[first..] };
+        unpadded.iter_mut().for_each(|item| item.values.pad(fields));
+    }
+}
+
 impl RowValues {
+    /// Adds null for each of these fields that has no value. They are sorted.
+    fn pad(&mut self, fields: &[FieldId]) {
+        if self.values.len() == fields.len() {
+            return;
+        }
+        let new_keys = self.new_keys.iter().map(|(position, number)| (self.values[*position].0, *number));
+        let new_keys: Vec<(FieldId, usize)> = new_keys.collect();
+        let mut given = std::mem::take(&mut self.values).into_iter().peekable();
+        let value = |field: &FieldId| {
+            let value = given.next_if(|(known, _)| known == field);
+            value.unwrap_or((*field, StoredValue::Null))
+        };
+        self.values = fields.iter().map(value).collect();
+        let position = |field| fields.iter().position(|known| *known == field);
+        self.new_keys =
+            new_keys.into_iter().filter_map(|(field, number)| Some((position(field)?, number))).collect();
+    }
+
     /// The values sorted by field, with the ids of other records, as far as they are known.
     pub(super) fn new(
         new_ids: &[Option<RecordId>],

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
-use trefoil_model::{Field, FieldId, Model, RecordType};
+use trefoil_model::{Field, FieldId, MAX_SEARCHED_DEPTH, Model, RecordType};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::operation::{ReferencePath, ValuePath};
@@ -31,9 +31,6 @@ pub const MARK_RANGES: [(char, char); 12] = [
     ('\u{20D0}', '\u{20FF}'),
     ('\u{FE20}', '\u{FE2F}'),
 ];
-
-/// Embedded values inside embedded values are searched this deep.
-const MAX_EMBEDDED_DEPTH: usize = 3;
 
 /// The text in canonical decomposition, without marks: `Müller` and `Muller` become the same.
 pub fn without_marks(text: &str) -> Cow<'_, str> {
@@ -114,7 +111,7 @@ fn push_texts(model: &Model, field: &Field, value: ValuePath, into: &mut Vec<Ref
         return;
     }
     let embedded = field.kind.value_type().and_then(|ty| model.embedded.get(ty.embedded_name()?));
-    let Some(embedded) = embedded.filter(|_| value.members.len() < MAX_EMBEDDED_DEPTH) else { return };
+    let Some(embedded) = embedded.filter(|_| value.members.len() < MAX_SEARCHED_DEPTH) else { return };
     for (position, inner) in embedded.fields.iter().enumerate() {
         let mut value = value.clone();
         value.members.push(FieldId(position));

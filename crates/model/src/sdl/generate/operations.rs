@@ -9,7 +9,7 @@ use crate::sdl::generate::input_types::{FieldTypes, create_name, update_name, wr
 use crate::sdl::generate::result_types::{change_name, connection_name};
 use crate::sdl::generate::where_types::where_name;
 use crate::sdl::record_types::PartialModel;
-use crate::{KeySource, RecordType, RootType};
+use crate::{Field, KeySource, MAX_SEARCHED_DEPTH, RecordType, RootType};
 
 /// A root field that the schema may lack.
 pub(super) struct GeneratedOperation {
@@ -143,7 +143,8 @@ impl OperationList<'_> {
         let having = having_name(self.record);
         let rest =
             [("groupBy", "[String!]"), ("having", &having), ("orderBy", "[String!]"), ("first", "Int")];
-        let rest = rest.into_iter().filter(|(name, _)| self.record.find_input_field(name).is_none());
+        let rest = rest.into_iter().chain(self.search_argument());
+        let rest = rest.filter(|(name, _)| self.record.find_input_field(name).is_none());
         arguments.extend(rest.map(|(name, ty)| (name.to_owned(), ty.to_owned())));
         types.extend([aggregate_name(self.record), having]);
         (arguments, types)
@@ -154,9 +155,23 @@ impl OperationList<'_> {
     fn list_arguments(&self, paging: &[(&str, &str)]) -> (Vec<ArgumentText>, Vec<String>) {
         let (mut arguments, types) = self.where_argument("");
         let rest = [("orderBy", "[String!]")].into_iter().chain(paging.iter().copied());
+        let rest = rest.chain(self.search_argument());
         let rest = rest.filter(|(name, _)| self.record.find_input_field(name).is_none());
         arguments.extend(rest.map(|(name, ty)| (name.to_owned(), ty.to_owned())));
         (arguments, types)
+    }
+
+    /// `q`, if there are texts to search in: those of the record, of its embedded values, and the titles of references.
+    fn search_argument(&self) -> Option<(&'static str, &'static str)> {
+        let model = self.types.model;
+        let has_title = |field: &Field| {
+            let target = field.kind.reference().and_then(|reference| model.records.get(reference.target.0));
+            target.is_some_and(|target| target.title.fields().any(|title| target.field(title).kind.is_text()))
+        };
+        let is_searched = |field: &&Field| {
+            field.is_stored() && (self.types.holds_text(field, MAX_SEARCHED_DEPTH) || has_title(field))
+        };
+        self.record.fields.iter().find(is_searched).map(|_| ("q", "String"))
     }
 
     /// `where`, if there is something to filter by. `mark` is `!` where it is required.

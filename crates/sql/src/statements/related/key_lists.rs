@@ -16,11 +16,13 @@ pub struct KeyLists {
     dialect: Dialect,
     /// The tables that the statement begins with.
     tables: Vec<String>,
+    /// The first list is found by the same index for every value.
+    is_found_alike: bool,
 }
 
 impl KeyLists {
     pub fn new(dialect: Dialect) -> KeyLists {
-        KeyLists { dialect, tables: Vec::new() }
+        KeyLists { dialect, tables: Vec::new(), is_found_alike: false }
     }
 
     /// Adds the list of the keys that a query selects, which may use the list before it.
@@ -43,6 +45,12 @@ impl KeyLists {
         self.tables.push(format!("k{}{table}", last + 1));
     }
 
+    /// The keys by which the first list is found are met in the order of an index, and their value is hidden from the
+    /// planner. So one plan is right for all values, and PostgreSQL keeps it where it can.
+    pub fn find_alike(&mut self) {
+        self.is_found_alike = self.tables.is_empty();
+    }
+
     /// True if the value is in the list that was added last.
     pub fn has_key(&self, value: &str, form: KeyForm) -> String {
         let last = self.tables.len();
@@ -56,8 +64,15 @@ impl KeyLists {
         }
     }
 
-    /// Selects the rows that the lists lead to, if they are whole, and otherwise all rows that match.
-    pub fn choose(&self, listed: &SelectedRows, walked: &SelectedRows, marks: &LimitMarks) -> String {
+    /// Selects the rows that the lists lead to, if they are whole, and otherwise all rows that match. No page ends beyond
+    /// `row_bound`, if that is known.
+    pub fn choose(
+        &self,
+        listed: &SelectedRows,
+        walked: &SelectedRows,
+        marks: &LimitMarks,
+        row_bound: Option<i64>,
+    ) -> String {
         let are_whole = match self.dialect {
             Dialect::Sqlite => {
                 let lists = 1..=self.tables.len();
@@ -66,6 +81,9 @@ impl KeyLists {
             Dialect::Postgres => self.is_whole(self.tables.len()),
         };
         let LimitMarks { limit, offset } = marks;
+        // A plan for any limit expects a tenth of all rows, and is never kept: it is told how few they are.
+        let bound = row_bound.filter(|_| self.is_found_alike && self.dialect == Dialect::Postgres);
+        let part_limit = bound.map_or_else(|| marks.clause(), |bound| format!(" LIMIT {bound}"));
         let [listed, walked] = match self.dialect {
             // A limit of zero reads nothing; a term would be tested for each row.
             Dialect::Sqlite => [
@@ -74,12 +92,16 @@ impl KeyLists {
             ],
             // A term is tested once; the limit is for the planner.
             Dialect::Postgres => [
-                listed.sql(Some(&are_whole), &marks.clause()),
-                walked.sql(Some(&format!("{are_whole} IS NOT TRUE")), &marks.clause()),
+                listed.sql(Some(&are_whole), &part_limit),
+                walked.sql(Some(&format!("{are_whole} IS NOT TRUE")), &part_limit),
             ],
         };
         let tables = self.tables.join(", ");
-        format!("WITH {tables} SELECT * FROM ({listed}) AS a UNION ALL SELECT * FROM ({walked}) AS b")
+        let either = format!("SELECT * FROM ({listed}) AS a UNION ALL SELECT * FROM ({walked}) AS b");
+        match bound {
+            Some(_) => format!("WITH {tables} {either}{}", marks.clause()),
+            None => format!("WITH {tables} {either}"),
+        }
     }
 
     /// True if the list with this number has all keys.

@@ -67,7 +67,7 @@ impl SelectBuilder<'_> {
         let mut listed = new_filter();
         listed.look_up_related(place);
         listed.add_listing(listing);
-        listed.key_lists().choose(&rows(&listed), &rows(&filter), &marks)
+        listed.key_lists().choose(&rows(&listed), &rows(&filter), &marks, listing.row_bound())
     }
 }
 
