@@ -117,7 +117,7 @@ pub static SETTINGS: &[Setting] = &[
         "time-zone",
         TimeZoneSyntax,
         time_zone,
-        "Time zone in which times are grouped by periods, an IANA name such as Europe/Berlin"
+        "Time zone in which times are grouped by periods, and that of pages, an IANA name such as Europe/Berlin"
     ),
     setting!("introspection", SwitchSyntax, introspection, "Allow GraphQL introspection"),
     setting!("graphiql", SwitchSyntax, graphiql, "Serve GraphiQL to browsers at /graphql"),
