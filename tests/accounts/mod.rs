@@ -1,6 +1,9 @@
 //! Accounts: an application whose people sign in, on each kind of store.
 
+mod guesses;
 mod links;
+mod nodes;
+mod races;
 mod safety;
 mod sessions;
 mod signing_in;
@@ -146,7 +149,12 @@ fn html(reply: &Reply) -> String {
 }
 
 fn use_link(server: &Process, token: &str, password: &str) -> Reply {
-    form(server, "/_/link", &[], &[("token", token), ("password", password), ("again", password)])
+    use_link_from(server, &[], token, password)
+}
+
+fn use_link_from(server: &Process, headers: &[(&str, String)], token: &str, password: &str) -> Reply {
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    form(server, "/_/link", &headers, &[("token", token), ("password", password), ("again", password)])
 }
 
 fn sign_in_as(server: &Process, headers: &[(&str, &str)], login: &str, password: &str) -> Reply {

@@ -48,7 +48,17 @@ fn passwords_and_cookies_are_not_taken_in_the_open() {
     let far = ("X-Forwarded-For", "192.0.2.1");
     let reply = sign_in_as(&server, &[far], "ada@example.org", PASSWORD);
     assert_eq!(reply.status, 403);
-    assert!(reply.text().contains("trusted-proxies") || reply.text().contains("https"), "{}", reply.text());
+    for part in ["trusted-proxies", "auth.insecure"] {
+        assert!(reply.text().contains(part), "{part}: {}", reply.text());
+    }
+    let body = json!({"login": "ada@example.org", "password": PASSWORD}).to_string();
+    let told = server.client().send("POST", "/_/sign-in", &[JSON, far], body.as_bytes());
+    assert_eq!(told.json()["code"], "INSECURE");
+    // Nor is there a form to type one into.
+    for path in ["/_/sign-in", "/_/sign-up", "/_/link?token=tfl_x"] {
+        let shown = get(&server, path, &[HTML, far]);
+        assert_eq!(shown.status, 403, "{path}: {}", shown.text());
+    }
     let cookie = sign_in(&server, "ada@example.org");
     assert_eq!(get(&server, "/_/me", &[("Cookie", &cookie), far]).json()["kind"], "anonymous");
     drop(server);
@@ -105,6 +115,11 @@ fn passwords_are_guessed_slowly() {
     }
     assert_eq!(sign_in_as(&server, &[], "nobody@example.org", PASSWORD).status, 429);
     assert_eq!(sign_in_as(&server, &[], "ada@example.org", PASSWORD).status, 303);
+    // A page of another site that loads links as images makes nobody wait.
+    let image = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")];
+    for _ in 0..60 {
+        assert_eq!(get(&server, "/_/link?token=tfl_guessed", &image).status, 404);
+    }
     for _ in 0..60 {
         get(&server, "/_/link?token=tfl_guessed", &[HTML]);
     }

@@ -154,15 +154,14 @@ fn people_sign_up_with_what_anyone_may_give() {
             page.text()
         );
         let send = |email: &str| {
-            let fields = [
-                ("name", "Eve"),
-                ("email", email),
-                ("role", "ADMIN"),
-                ("password", PASSWORD),
-                ("again", PASSWORD),
-            ];
+            let fields = [("name", "Eve"), ("email", email), ("password", PASSWORD), ("again", PASSWORD)];
             form(&server, "/_/sign-up", &[], &fields)
         };
+        let fields = [("name", "Eve"), ("email", "eve@example.org"), ("role", "ADMIN")];
+        let passwords = [("password", PASSWORD), ("again", PASSWORD)];
+        let taken = form(&server, "/_/sign-up", &[], &[&fields[..], &passwords].concat());
+        assert_eq!(taken.status, 403, "{}", taken.text());
+        assert!(taken.text().contains("role"), "{}", taken.text());
         let made = send("eve@example.org");
         assert_eq!(made.status, 303, "{}", made.text());
         let told = me(&server, &cookie_of(&made));
@@ -173,5 +172,67 @@ fn people_sign_up_with_what_anyone_may_give() {
         let taken = send("eve@example.org");
         assert_eq!(taken.status, 409, "{}", taken.text());
         assert!(taken.text().contains("value=\"Eve\""), "{}", taken.text());
+    }
+}
+
+const TEAMS: &str = r#"
+type User @account(login: "email", signUp: true) @allow(read: "this == me || role(NOBODY)") {
+  id: ID!
+  email: String! @unique @email
+  open: OpenTeam
+  closed: ClosedTeam
+}
+type OpenTeam @allow(read: "listed") { id: ID! name: String! listed: Boolean! }
+type ClosedTeam @allow(read: "signedIn") { id: ID! name: String! }
+type Query { me: User }
+"#;
+
+/// Who signs up refers to nothing that nobody may see, and learns nothing of it.
+#[test]
+fn people_who_sign_up_join_no_team_out_of_sight() {
+    for site in Site::both_with("[]") {
+        site.put("app/graphql/schema.graphqls", TEAMS);
+        let team = r#"[{"id": 1, "name": "A", "listed": true}, {"id": 2, "name": "B", "listed": false}]"#;
+        site.put("app/seed/open-teams.json", team);
+        site.put("app/seed/closed-teams.json", r#"[{"id": 1, "name": "C"}]"#);
+        site.must(&["reset", "app", "--yes"]);
+        let server = site.serve();
+        let send = |email: &str, field: &str, id: &str| {
+            let fields = [("email", email), (field, id), ("password", PASSWORD), ("again", PASSWORD)];
+            form(&server, "/_/sign-up", &[], &fields)
+        };
+        for (field, id) in [("openId", "2"), ("openId", "99"), ("closedId", "1"), ("closedId", "99")] {
+            let refused = send("eve@example.org", field, id);
+            assert_eq!(refused.status, 400, "{field} {id}: {}", refused.text());
+            assert!(!refused.text().contains(">B<"), "{}", refused.text());
+        }
+        let made = send("eve@example.org", "openId", "1");
+        assert_eq!(made.status, 303, "{}", made.text());
+        assert_eq!(me(&server, &cookie_of(&made))["me"]["openId"], "1");
+    }
+}
+
+#[test]
+fn nobody_is_null_and_no_mistake() {
+    let [site, _] = Site::both();
+    let server = site.serve_people();
+    let path = "/graphql?query=%7Bme%7Bname%20role%7D%7D";
+    let told = get(&server, path, &[("Accept", "application/json")]).json();
+    assert_eq!(told, json!({ "data": { "me": null } }));
+}
+
+/// Pages name whoever looks at them: they are not given to others, whatever a client accepts.
+#[test]
+fn a_page_names_nobody_else() {
+    let [site, _] = Site::both();
+    let server = site.serve_people();
+    let [ada, bob] = ["ada@example.org", "bob@example.org"].map(|login| sign_in(&server, login));
+    for accept in ["application/json", "text/csv;q=0.1, text/*", "TEXT/HTML, application/json;q=0.5"] {
+        for (cookie, name, other) in [(&ada, "Ada Lovelace", "Bob"), (&bob, "Bob", "Ada Lovelace")] {
+            let headers = [("Cookie", cookie.as_str()), ("Accept", accept)];
+            let page = get(&server, "/notes", &headers).text();
+            assert_eq!(page.contains(name), page.contains("<html"), "{accept}: {page}");
+            assert!(!page.contains(other), "{accept}: {page}");
+        }
     }
 }

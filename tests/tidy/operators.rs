@@ -9,8 +9,8 @@ use super::tokens::tokens;
 const OPERATORS: &[(&str, usize, &str)] = &[
     (
         "crates/engine/src/engine.rs",
-        3,
-        "where it is made: on request, and for everybody where there are no rules",
+        4,
+        "where it is made: on request, and for everybody and new accounts where there are no rules",
     ),
     (
         "crates/credentials/src/account_reader.rs",
@@ -23,9 +23,14 @@ const OPERATORS: &[(&str, usize, &str)] = &[
         "accounts as they sign in, before anybody is known: their record, its login, and the record of a new one",
     ),
     (
-        "crates/server/src/accounts/links.rs",
+        "crates/credentials/src/accounts/new_accounts.rs",
         1,
-        "what the form of the first account offers, to whom the log showed its link",
+        "whether there is an account, which an answer tells only to whom the log showed a link",
+    ),
+    (
+        "crates/server/src/accounts/links.rs",
+        2,
+        "the form of the first account and what it makes, for whom the log showed its link",
     ),
     (
         "crates/engine/src/measure_relation_lengths.rs",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trefoil_engine::{
     AccountFacts, ActorIdentity, ActorPath, ChildSelection, Condition, Engine, KeyAccount, ListSlice,
-    Listing, Operation, OwnedRow, PreparedSelection, Selection,
+    Listing, LoginColumns, Operation, OwnedRow, PreparedSelection, Selection,
 };
 use trefoil_model::access::{AccountType, RuleTest, RuleValue};
 use trefoil_model::error::{Error, Result};
@@ -15,6 +15,7 @@ use trefoil_model::{CellValue, FieldId, RecordId, RecordTitle, RecordTypeId, Sto
 pub struct AccountReader {
     engine: Engine,
     account: AccountType,
+    logins: LoginColumns,
     /// The fields that claims of tokens are compared with.
     claimed: Vec<FieldId>,
     /// The fields that rules use.
@@ -82,7 +83,13 @@ impl AccountReader {
         let access = engine.model().access.as_ref()?;
         let account = access.account.as_ref()?;
         let paths = access.actor_paths();
-        let id = engine.model().record(account.record).id_field();
+        let record = engine.model().record(account.record);
+        let id = record.id_field();
+        let logins = LoginColumns {
+            table: record.table.clone(),
+            id: record.field(id).column.clone(),
+            login: record.field(account.login).column.clone(),
+        };
         let mut tree = PathTree::default();
         tree.add(&[], id);
         account.roles.into_iter().for_each(|roles| tree.add(&[], roles));
@@ -110,6 +117,7 @@ impl AccountReader {
                 manage: RuleTest::Constant(false),
                 ..*account
             },
+            logins,
             selection: PreparedSelection::new(tree.selection()),
             claimed,
             title,
@@ -154,22 +162,21 @@ impl AccountReader {
         self.engine.model().record(self.account.record).find_field(name)
     }
 
-    /// The id of the account with this login: exactly, or else the only one that differs in case alone. Both are asked for at
-    /// once, whatever there is.
+    /// The id of the account with this login: exactly, or else the only one that differs in the case of letters A to Z alone.
+    /// What is there makes no difference to how it is asked.
     pub async fn find_login(&self, login: &str) -> Result<Option<RecordId>> {
-        let operator = trefoil_model::FilterOperator::NAMES.iter().find(|(name, _)| *name == "ci");
-        let folded = async {
-            let Some((_, operator)) = operator else { return Ok(Vec::new()) };
-            let login = Value::String(login.to_owned());
-            self.list(Condition::compare(self.account.login, *operator, login)).await
+        // PostgreSQL has no such text.
+        if login.contains('\0') {
+            return Ok(None);
+        }
+        let found = self.engine.credentials()?.find_logins(&self.logins, login).await?;
+        let id = match found.as_slice() {
+            [(id, own), ..] if own == login => id,
+            [(id, _)] => id,
+            _ => return Ok(None),
         };
-        let exact = self.read(AccountKey::Field(self.account.login, login));
-        let (exact, folded) = tokio::try_join!(exact, folded)?;
-        Ok(match (exact, folded.as_slice()) {
-            (Some(row), _) => self.id_of(&row),
-            (None, [row]) => self.id_of(row),
-            (None, _) => None,
-        })
+        let key_form = self.engine.model().record(self.account.record).key_form();
+        Ok(RecordId::from_text(key_form, id).ok())
     }
 
     /// Reads an account and decides whether it can be used.

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use quick_cache::sync::Cache;
 
 use trefoil_engine::changes::CredentialLog;
-use trefoil_engine::{ActorIdentity, DataVersion, Engine, PresumedIdentity};
+use trefoil_engine::{AccountChange, ActorIdentity, CredentialUse, DataVersion, Engine, PresumedIdentity};
 
 use crate::account_reader::{AccountFinding, AccountKey, AccountReader};
 use crate::credential_lookup::{AskedAccount, CredentialLookup, ExpectedCredential};
@@ -111,8 +111,9 @@ impl CredentialVerifier {
         &self,
         credential: PresentedCredential<'_>,
         address: Option<IpAddr>,
+        used_for: CredentialUse,
     ) -> Result<Arc<ActorIdentity>, CredentialRefusal> {
-        self.identify_at(self.version().await, credential, address).await
+        self.identify_at(self.version().await, credential, address, used_for).await
     }
 
     /// The same, where this is the version of the data since the request arrived.
@@ -121,11 +122,12 @@ impl CredentialVerifier {
         version: Option<IdentityVersion>,
         credential: PresentedCredential<'_>,
         address: Option<IpAddr>,
+        used_for: CredentialUse,
     ) -> Result<Arc<ActorIdentity>, CredentialRefusal> {
         let version = version.map(|version| version.number);
         match credential {
             PresentedCredential::ApiKey(text) => self.identify_key(text, version, address).await,
-            PresentedCredential::Session(text) => self.identify_session(text, version).await,
+            PresentedCredential::Session(text) => self.identify_session(text, version, used_for).await,
             PresentedCredential::Token { text, header } => self.identify_token(text, version, header).await,
         }
     }
@@ -136,6 +138,7 @@ impl CredentialVerifier {
         &self,
         credential: PresentedCredential<'_>,
         address: Option<IpAddr>,
+        used_for: CredentialUse,
     ) -> Result<PresumedIdentity, CredentialRefusal> {
         if let Some(lookup) = &self.lookup
             && let Some(presumed) = self.find_presumed(credential, address).await?
@@ -146,14 +149,16 @@ impl CredentialVerifier {
                 // A use that is refused is none.
                 lookup.confirm(&expected, move || match &credential {
                     KnownCredential::Key(key) => uses.mark(key, Timestamp::now()),
-                    KnownCredential::Session(session) => session_uses.mark(session, Timestamp::now()),
-                    KnownCredential::Token => {}
+                    KnownCredential::Session(session) if used_for == CredentialUse::Request => {
+                        session_uses.mark(session, Timestamp::now());
+                    }
+                    KnownCredential::Session(_) | KnownCredential::Token => {}
                 })
             });
             return Ok(PresumedIdentity { identity, check, data_version: None });
         }
         let version = self.version().await;
-        let identity = self.identify_at(version, credential, address).await?;
+        let identity = self.identify_at(version, credential, address, used_for).await?;
         Ok(PresumedIdentity { identity, check: None, data_version: version.map(|version| version.data) })
     }
 
@@ -268,6 +273,7 @@ impl CredentialVerifier {
         &self,
         text: &str,
         version: Option<u64>,
+        used_for: CredentialUse,
     ) -> Result<Arc<ActorIdentity>, CredentialRefusal> {
         let digest = self.digests.sha256(text);
         let now = Timestamp::now();
@@ -290,7 +296,9 @@ impl CredentialVerifier {
             }
         };
         session.check_use(now, self.session_idle)?;
-        self.session_uses.mark(&session, now);
+        if used_for == CredentialUse::Request {
+            self.session_uses.mark(&session, now);
+        }
         Ok(identity)
     }
 
@@ -327,7 +335,13 @@ impl CredentialVerifier {
             let session = Some((hash.clone(), record.clone()));
             Arc::new(ExpectedCredential { key: None, session, account: asked.zip(account.clone()) })
         });
-        let identity = identity_of_session(&record, account)?;
+        let identity = match identity_of_session(&record, account) {
+            Ok(identity) => identity,
+            Err(refusal) => {
+                self.end_session(hash);
+                return Err(refusal);
+            }
+        };
         let session = match known.filter(|known| known.record == record) {
             Some(known) => known,
             None => Arc::new(KnownSession::new(hash, record)),
@@ -335,6 +349,16 @@ impl CredentialVerifier {
         self.digests.keep(text, digest);
         let credential = KnownCredential::Session(session.clone());
         Ok((self.keep(digest, version, identity, credential, expected), session))
+    }
+
+    /// Ends a session whose account is gone or cannot be used, so that it does not come back with the account.
+    fn end_session(&self, hash: String) {
+        let engine = self.engine.clone();
+        tokio::spawn(async move {
+            if let Err(error) = engine.change_accounts(vec![AccountChange::EndSession { hash }]).await {
+                tracing::warn!(%error, "cannot end a session");
+            }
+        });
     }
 
     async fn identify_token(

@@ -16,6 +16,9 @@ use crate::credential_refusal::CredentialRefusal;
 /// How often uses are written, all together.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
 
+/// By how much the clocks of nodes may differ.
+const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(24);
+
 /// A session as it was in one version.
 pub struct KnownSession {
     pub hash: String,
@@ -35,18 +38,27 @@ pub struct SessionUses {
 
 impl KnownSession {
     pub fn new(hash: String, record: SessionRecord) -> KnownSession {
-        let seen = record.seen.as_second();
+        // A clock that was ahead makes no session last longer.
+        let seen = record.seen.min(Timestamp::now()).as_second();
         KnownSession { hash, record, used: AtomicI64::new(seen), marked: AtomicI64::new(seen) }
     }
 
     /// Refuses the session after its end, or if it was not used for too long.
     pub fn check_use(&self, now: Timestamp, idle: SignedDuration) -> Result<(), CredentialRefusal> {
+        if record_is_ahead(&self.record, now) {
+            return Err(CredentialRefusal::Bad("a session began in the future".to_owned()));
+        }
         let unused = now.as_second().saturating_sub(self.used.load(Ordering::Relaxed));
         if self.record.expires <= now || unused >= idle.as_secs() {
             return Err(CredentialRefusal::Bad("a session has expired".to_owned()));
         }
         Ok(())
     }
+}
+
+/// Whether a session began so far in the future that the clock of whoever began it was wrong, and so is its end.
+fn record_is_ahead(record: &SessionRecord, now: Timestamp) -> bool {
+    record.created.duration_since(now) > CLOCK_MARGIN
 }
 
 impl SessionUses {
@@ -132,7 +144,8 @@ mod tests {
         assert!(is_good(798) && !is_good(799));
         session.used.store(at(999).as_second(), Ordering::Relaxed);
         assert!(is_good(999) && !is_good(1_000));
-        // A clock that jumps back ends nothing.
-        assert!(is_good(-5_000));
+        // A clock that jumps back a little ends nothing; one that was far ahead makes no session that lasts.
+        assert!(is_good(-5_000) && is_good(-86_000));
+        assert!(!is_good(-87_000));
     }
 }

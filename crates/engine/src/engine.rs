@@ -92,6 +92,16 @@ impl Engine {
         Engine { authority, check: actor.check.clone(), ..self.clone() }
     }
 
+    /// The engine on behalf of somebody who makes an account for themselves. Whoever they are, they act as nobody does, but
+    /// may create a record of this type: what they refer to must be readable for everybody.
+    pub fn for_sign_up(&self, record: RecordTypeId) -> Engine {
+        let authority = match &self.inner.rule_cache {
+            None => Authority::operator(),
+            Some(rules) => rules.authority_to_create(self.model(), record, &self.limits().time_zone),
+        };
+        self.with_authority(authority)
+    }
+
     /// The engine on behalf of the operator, for whom the rules of the schema do not apply.
     pub fn as_operator(&self) -> Engine {
         self.with_authority(Authority::operator())

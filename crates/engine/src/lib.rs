@@ -54,9 +54,9 @@ pub use crate::abstract_operation::{AbstractOperation, AbstractRequest};
 pub use crate::access::{
     AccessExplanation, AccessQuestion, AccessView, AccountChange, AccountFacts, AccountStore, Actor,
     ActorIdentity, ActorPath, ActorRules, AllowedRecords, ApiKeyRecord, AskedWrites, Authority,
-    CredentialStore, FieldView, FoldedRule, IdentityChanges, IdentityCheck, KeyAccount, KnownNetwork,
-    LinkRecord, PartExplanation, PresumedIdentity, RuleExplainer, RuleExplanation, SessionRecord,
-    StoredPassword, TypeView, rule_values,
+    CredentialStore, CredentialUse, FieldView, FoldedRule, IdentityChanges, IdentityCheck, KeyAccount,
+    KnownNetwork, LinkRecord, LoginColumns, PartExplanation, PresumedIdentity, RuleExplainer,
+    RuleExplanation, SessionRecord, StoredPassword, TypeView, rule_values,
 };
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};

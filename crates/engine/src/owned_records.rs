@@ -107,6 +107,20 @@ impl Engine {
         self.run_write(record, type_name, operation, selection).await
     }
 
+    /// Creates a record and returns its id, which is told also where the actor may not read the record.
+    pub async fn create_for_id(&self, type_name: &str, fields: Value) -> Result<RecordId> {
+        let (record, _) = self.select_all_stored(type_name)?;
+        let record_type = self.model().record(record);
+        let selection = PreparedSelection::new(Selection::new(vec![record_type.id_field()], Vec::new()));
+        let (id, fields) = fields_from_object(self.model(), record_type, fields)?;
+        let (filled_fields, selected) = (Vec::new(), selection.clone());
+        let operation = Operation::Create { record, id, fields, filled_fields, selection: selected };
+        match self.collect(operation, selection).await?.outcome {
+            Some(Ok(Outcome::Created { id, .. })) => Ok(id),
+            _ => Err(Error::internal("a record was created without an outcome")),
+        }
+    }
+
     /// Changes the given fields and returns the record.
     pub async fn update(&self, type_name: &str, id: impl Into<RecordId>, fields: Value) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;

@@ -3,12 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use http::header::{ACCEPT, FORWARDED};
+use http::header::FORWARDED;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
 use trefoil_config::IpNetwork;
 use trefoil_engine::{Actor, ActorIdentity, DataVersion, IdentityCheck};
 
+use crate::negotiation::accept::AcceptHeader;
 use crate::response_headers::RequestId;
 
 /// The client as handlers see it; the router's handlers find it in the request's extensions.
@@ -87,13 +88,9 @@ impl ClientInfo {
 
     /// Who is named on the answer, if it may be a page. Data is the same for all who see the same.
     pub fn page_actor(&self, headers: &HeaderMap) -> &[u8] {
-        let accept = headers.get(ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
-        let names = |media: &[u8]| accept.windows(media.len()).any(|part| part == media);
-        let is_data = (names(b"json") || names(b"csv")) && !names(b"html");
-        match &self.identity {
-            Some(identity) if !is_data => identity.name.as_bytes(),
-            Some(_) | None => b"",
-        }
+        let Some(identity) = &self.identity else { return b"" };
+        let is_data = AcceptHeader::from_headers(headers).quality("text/html") == 0;
+        if is_data { b"" } else { identity.name.as_bytes() }
     }
 
     /// The client of the request with these extensions.

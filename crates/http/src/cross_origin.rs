@@ -20,6 +20,7 @@ use crate::streaming::response::LAST_EVENT_ID;
 const ANY_ORIGIN: &str = "*";
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 const CROSS_SITE: &str = "CROSS_SITE";
 
@@ -79,8 +80,13 @@ pub fn check_websocket_origin(headers: &HeaderMap, origins: &[String]) -> Result
     if is_foreign(headers) && !is_named(headers, origins) { Err(cross_site_problem()) } else { Ok(()) }
 }
 
+/// Whether the browser goes to the answer, instead of loading it into a page.
+pub fn is_navigation(headers: &HeaderMap) -> bool {
+    headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate")
+}
+
 /// Whether a page of another origin made the browser send this.
-pub(crate) fn is_foreign(headers: &HeaderMap) -> bool {
+pub fn is_foreign(headers: &HeaderMap) -> bool {
     let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
     match headers.get(SEC_FETCH_SITE).map_or(&b""[..], HeaderValue::as_bytes) {
         b"same-origin" | b"none" => false,

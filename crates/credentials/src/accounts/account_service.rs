@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 
 use trefoil_config::AccountSettings;
 use trefoil_engine::{AccountChange, Engine, KeyAccount, KnownNetwork, SessionRecord, StoredPassword};
@@ -32,6 +33,7 @@ pub struct SignInState {
     pub(super) hasher: PasswordHasher,
     pub(super) throttle: SignInThrottle,
     started: Instant,
+    swept: Mutex<Option<Instant>>,
 }
 
 /// Signs the accounts of one model in.
@@ -86,6 +88,12 @@ pub struct ListedSession {
     pub is_current: bool,
 }
 
+/// What an unknown network is told to wait while others try a login too often.
+const UNKNOWN_NETWORK_RETRY: Duration = Duration::from_secs(60);
+
+const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
+const SWEEP_MARGIN: Duration = Duration::from_secs(24 * 3_600);
+
 /// How many digits of the hash number a session.
 const NUMBER_DIGITS: usize = 16;
 
@@ -110,7 +118,12 @@ impl From<PasswordMistake> for AccountRefusal {
 impl SignInState {
     pub fn new(settings: &AccountSettings) -> Result<SignInState> {
         let hasher = PasswordHasher::new(settings)?;
-        Ok(SignInState { hasher, throttle: SignInThrottle::default(), started: Instant::now() })
+        Ok(SignInState {
+            hasher,
+            throttle: SignInThrottle::default(),
+            started: Instant::now(),
+            swept: Mutex::default(),
+        })
     }
 
     pub(super) fn second(&self) -> u64 {
@@ -151,17 +164,34 @@ impl AccountService {
     ) -> Result<OpenedSession, AccountRefusal> {
         let network = ClientNetwork::of(origin.address);
         let second = self.state.second();
-        let verdict = self.state.throttle.count_try(login, network, second);
-        if let TryVerdict::Refused { retry_after } = verdict {
-            return Err(AccountRefusal::Later { retry_after });
+        let needs_known_network = match self.state.throttle.count_try(login, network, second) {
+            TryVerdict::Allowed => false,
+            TryVerdict::OnlyKnownNetworks => true,
+            TryVerdict::Refused { retry_after } => return Err(AccountRefusal::Later { retry_after }),
+        };
+        let signed_in =
+            self.compare_and_open((login, password), origin, presented, needs_known_network).await;
+        // What was not decided was no wrong guess.
+        if !matches!(signed_in, Err(AccountRefusal::Wrong | AccountRefusal::Later { .. })) {
+            self.state.throttle.forgive(login, network, second);
         }
+        signed_in
+    }
+
+    async fn compare_and_open(
+        &self,
+        (login, password): (&str, &str),
+        origin: &SignInOrigin,
+        presented: Option<&str>,
+        needs_known_network: bool,
+    ) -> Result<OpenedSession, AccountRefusal> {
+        let network = ClientNetwork::of(origin.address);
         let account = self.reader.find_login(login).await?.map(|id| self.reader.key_account(id));
         let nobody = self.reader.key_account(RecordId::Number(0));
         let stored = self.engine.credentials()?.find_password(account.as_ref().unwrap_or(&nobody)).await?;
         let known = stored.as_ref().filter(|_| account.is_some());
-        if verdict == TryVerdict::OnlyKnownNetworks && !known.is_some_and(|stored| is_known(stored, network))
-        {
-            return Err(AccountRefusal::Later { retry_after: Duration::from_secs(60) });
+        if needs_known_network && !known.is_some_and(|stored| is_known(stored, network)) {
+            return Err(AccountRefusal::Later { retry_after: UNKNOWN_NETWORK_RETRY });
         }
         let verdict = self.verify(password, known).await?;
         let (Some(account), Some(known), PasswordVerdict::Right { renewed }) = (account, known, verdict)
@@ -171,22 +201,17 @@ impl AccountService {
         if !matches!(self.reader.find(AccountKey::Id(&account.id)).await?, AccountFinding::Usable(_)) {
             return Err(AccountRefusal::Wrong);
         }
-        self.state.throttle.forgive(login, network, second);
-        let mut changes = Vec::new();
-        if let Some(hash) = renewed {
-            changes.push(AccountChange::RenewHash {
-                account: account.clone(),
-                known: known.hash.clone(),
-                hash,
-            });
-        }
+        let (compared, hash) = (known.hash.clone(), renewed.unwrap_or_else(|| known.hash.clone()));
+        let mut changes =
+            vec![AccountChange::ReplaceHash { account: account.clone(), known: compared, hash }];
         if let Some(networks) = with_network(&known.networks, network, Timestamp::now()) {
             changes.push(AccountChange::SetNetworks { account: account.clone(), networks });
         }
         self.open_session(account, Vec::new(), origin, presented, changes).await
     }
 
-    /// Begins a session, with changes that go along. The one that was presented ends: nobody else has the new one.
+    /// Begins a session, with changes before it that must all be possible: a password that was changed while it was compared
+    /// begins none. The session that was presented ends: nobody else has the new one.
     pub async fn open_session(
         &self,
         account: KeyAccount,
@@ -197,16 +222,33 @@ impl AccountService {
     ) -> Result<OpenedSession, AccountRefusal> {
         let (token, session) = self.new_session(account, roles, origin)?;
         let (expires, id) = (session.expires, session.account.id.clone());
-        changes.push(AccountChange::Sweep {
-            now: session.created,
-            seen_since: earlier(session.created, self.settings.session_idle),
-        });
-        changes.push(AccountChange::AddSession { hash: token.hash(), session });
-        self.engine.change_accounts(changes).await?;
-        if let Some(presented) = presented {
-            self.end_session(presented).await?;
+        if let Some(presented) = presented.and_then(|token| SecretToken::parse(TokenKind::Session, token)) {
+            changes.push(AccountChange::EndSession { hash: presented.hash() });
         }
+        changes.push(AccountChange::AddSession { hash: token.hash(), session });
+        if !self.engine.change_accounts(changes).await? {
+            return Err(AccountRefusal::Wrong);
+        }
+        self.sweep();
         Ok(OpenedSession { token, expires, account: id })
+    }
+
+    /// Removes what nobody can use any more, once an hour and beside the request. A clock that is ahead removes nothing that is
+    /// still in use.
+    fn sweep(&self) {
+        let mut swept = self.state.swept.lock();
+        if swept.is_some_and(|time| time.elapsed() < SWEEP_INTERVAL) {
+            return;
+        }
+        *swept = Some(Instant::now());
+        let now = earlier(Timestamp::now(), SWEEP_MARGIN);
+        let change = AccountChange::Sweep { now, seen_since: earlier(now, self.settings.session_idle) };
+        let engine = self.engine.clone();
+        tokio::spawn(async move {
+            if let Err(error) = engine.change_accounts(vec![change]).await {
+                tracing::warn!(%error, "cannot remove old sessions and links");
+            }
+        });
     }
 
     fn new_session(
@@ -259,7 +301,8 @@ impl AccountService {
         let is_meant = |hash: &&String| number.len() == NUMBER_DIGITS && hash.starts_with(number);
         match sessions.iter().map(|(hash, _)| hash).find(is_meant) {
             Some(hash) => {
-                self.engine.change_accounts(vec![AccountChange::EndSession { hash: hash.clone() }]).await
+                let end = vec![AccountChange::EndSession { hash: hash.clone() }];
+                self.engine.change_accounts(end).await.map(|_| true)
             }
             None => Ok(false),
         }
@@ -290,21 +333,23 @@ impl AccountService {
         let (network, second) = (ClientNetwork::of(origin.address), self.state.second());
         // Not a login that anyone could have.
         let key = format!("\n{}", account.id_text());
-        match self.state.throttle.count_try(&key, network, second) {
-            TryVerdict::Allowed => {}
-            TryVerdict::OnlyKnownNetworks => {
-                return Err(AccountRefusal::Later { retry_after: Duration::from_secs(60) });
-            }
-            TryVerdict::Refused { retry_after } => return Err(AccountRefusal::Later { retry_after }),
+        let tried = self.state.throttle.count_try(&key, network, second);
+        if let TryVerdict::Refused { retry_after } = tried {
+            return Err(AccountRefusal::Later { retry_after });
         }
-        let stored = self.engine.credentials()?.find_password(&account).await?;
-        let PasswordVerdict::Right { .. } = self.verify(current, stored.as_ref()).await? else {
-            return Err(AccountRefusal::Wrong);
-        };
-        self.state.throttle.forgive(&key, network, second);
+        let stored =
+            self.engine.credentials()?.find_password(&account).await?.ok_or(AccountRefusal::Wrong)?;
+        if tried == TryVerdict::OnlyKnownNetworks && !is_known(&stored, network) {
+            return Err(AccountRefusal::Later { retry_after: UNKNOWN_NETWORK_RETRY });
+        }
+        let verdict = self.verify(current, Some(&stored)).await;
+        if !matches!(verdict, Ok(PasswordVerdict::Wrong)) {
+            self.state.throttle.forgive(&key, network, second);
+        }
+        let PasswordVerdict::Right { .. } = verdict? else { return Err(AccountRefusal::Wrong) };
         let hash = self.state.hasher.hash(chosen.as_str()).await??;
         let changes = vec![
-            AccountChange::SetPassword { account: account.clone(), hash },
+            AccountChange::ReplaceHash { account: account.clone(), known: stored.hash, hash },
             AccountChange::EndSessions { account: account.clone(), except: None },
             AccountChange::DropLink { account: account.clone() },
         ];
@@ -316,9 +361,9 @@ impl AccountService {
         Ok(self.engine.credentials()?.find_password(&account).await?.is_some())
     }
 
-    /// Counts somebody who makes an account, as one more guess from their network.
+    /// Counts somebody who makes an account.
     pub fn count_sign_up(&self, address: Option<IpAddr>) -> Result<(), AccountRefusal> {
-        match self.state.throttle.count_blind_try(ClientNetwork::of(address), self.state.second()) {
+        match self.state.throttle.count_sign_up(ClientNetwork::of(address), self.state.second()) {
             TryVerdict::Refused { retry_after } => Err(AccountRefusal::Later { retry_after }),
             TryVerdict::Allowed | TryVerdict::OnlyKnownNetworks => Ok(()),
         }

@@ -10,9 +10,11 @@ use crate::accounts::account_service::{AccountRefusal, AccountService, OpenedSes
 use crate::secret_token::{SecretToken, TokenKind};
 
 impl AccountService {
-    /// Makes an account with a password, by its link if it is the first: both or neither.
+    /// Makes an account with a password, both or neither, on behalf of whom the engine is: the operator, or whoever signs up.
+    /// The first one is made by its link.
     pub async fn create_account(
         &self,
+        engine: &Engine,
         link: Option<&str>,
         fields: Value,
         (password, again): (&str, &str),
@@ -30,7 +32,7 @@ impl AccountService {
             Ok(id) => TransactionEnd::Commit { result: Ok(id), answer: Vec::new() },
             Err(refusal) => TransactionEnd::RollBack(Err(refusal)),
         };
-        match self.engine.run_in_transaction(None, work).await? {
+        match engine.run_in_transaction(None, work).await? {
             TransactionResult::Ended(result) => result,
             TransactionResult::Replayed(_) => {
                 Err(Error::internal("a transaction without a key was replayed").into())
@@ -48,7 +50,7 @@ impl AccountService {
         if let Some(link) = link {
             // Whoever uses the link first holds its row until the end.
             let used = AccountChange::UseLink { hash: link, now: Timestamp::now() };
-            if !engine.change_accounts(vec![used]).await? || self.has_accounts(engine).await? {
+            if !engine.change_accounts(vec![used]).await? || self.has_accounts(&engine.as_operator()).await? {
                 return Err(AccountRefusal::Wrong);
             }
         }
@@ -60,8 +62,7 @@ impl AccountService {
 
     /// Makes the record of an account, which cannot sign in before it has a password.
     pub async fn create_record(&self, engine: &Engine, fields: Value) -> Result<RecordId> {
-        let created = engine.create(self.reader.type_name(), fields).await?;
-        self.id_in(&created).ok_or_else(|| Error::internal("an account has no id"))
+        engine.create_for_id(self.reader.type_name(), fields).await
     }
 
     /// The id in the fields of an account.

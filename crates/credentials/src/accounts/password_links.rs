@@ -60,7 +60,7 @@ impl AccountService {
     /// What a link is good for. To ask changes nothing.
     pub async fn find_link(&self, token: &str, address: Option<IpAddr>) -> Result<GoodLink, AccountRefusal> {
         let (network, second) = (ClientNetwork::of(address), self.state.second());
-        if let TryVerdict::Refused { retry_after } = self.state.throttle.count_blind_try(network, second) {
+        if let TryVerdict::Refused { retry_after } = self.state.throttle.count_link(network, second) {
             return Err(AccountRefusal::Later { retry_after });
         }
         let token = SecretToken::parse(TokenKind::Link, token).ok_or(AccountRefusal::Wrong)?;
@@ -77,7 +77,7 @@ impl AccountService {
             }
             Some(_) => return Err(AccountRefusal::Wrong),
         };
-        self.state.throttle.forgive_blind(network, second);
+        self.state.throttle.forgive_link(network, second);
         Ok(good)
     }
 

@@ -30,6 +30,7 @@ pub struct SignInThrottle {
     pairs: Tries<([u8; 32], ClientNetwork)>,
     networks: Tries<ClientNetwork>,
     logins: Tries<[u8; 32]>,
+    sign_ups: Tries<ClientNetwork>,
 }
 
 /// The network that limits count: an IPv4 address, or the /64 of an IPv6 address, which one client has.
@@ -89,7 +90,12 @@ impl ClientNetwork {
 
 impl Default for SignInThrottle {
     fn default() -> SignInThrottle {
-        SignInThrottle { pairs: Tries::new(), networks: Tries::new(), logins: Tries::new() }
+        SignInThrottle {
+            pairs: Tries::new(),
+            networks: Tries::new(),
+            logins: Tries::new(),
+            sign_ups: Tries::new(),
+        }
     }
 }
 
@@ -107,7 +113,7 @@ impl SignInThrottle {
         {
             return refused(wait);
         }
-        if let Some(refused) = self.count_of_network(network, now) {
+        if let Some(refused) = count_network(&self.networks, network, now) {
             return refused;
         }
         of_pair.push(now);
@@ -122,24 +128,16 @@ impl SignInThrottle {
         TryVerdict::Allowed
     }
 
-    /// The same for what has no login, such as a link.
-    pub fn count_blind_try(&self, network: ClientNetwork, now: u64) -> TryVerdict {
-        self.count_of_network(network, now).unwrap_or(TryVerdict::Allowed)
+    /// The same for a link.
+    pub fn count_link(&self, network: ClientNetwork, now: u64) -> TryVerdict {
+        count_network(&self.networks, network, now).unwrap_or(TryVerdict::Allowed)
     }
 
-    fn count_of_network(&self, network: ClientNetwork, now: u64) -> Option<TryVerdict> {
-        let times = self.networks.of(&network);
-        let mut times = times.lock();
-        times.retain(|time| time + QUARTER > now);
-        if times.len() >= MAX_OF_NETWORK {
-            let first = times.first().copied().unwrap_or(now);
-            return Some(refused((first + QUARTER).saturating_sub(now).max(1)));
-        }
-        times.push(now);
-        None
+    /// Counts a new account. They are no guesses, and do not keep anybody from signing in.
+    pub fn count_sign_up(&self, network: ClientNetwork, now: u64) -> TryVerdict {
+        count_network(&self.sign_ups, network, now).unwrap_or(TryVerdict::Allowed)
     }
-
-    /// Takes back a try that was right.
+    /// Takes back a try that was right, or that was not decided.
     pub fn forgive(&self, login: &str, network: ClientNetwork, time: u64) {
         let login = login_key(login);
         self.pairs.forget_last(&(login, network), time);
@@ -147,9 +145,21 @@ impl SignInThrottle {
         self.networks.forget_last(&network, time);
     }
 
-    pub fn forgive_blind(&self, network: ClientNetwork, time: u64) {
+    pub fn forgive_link(&self, network: ClientNetwork, time: u64) {
         self.networks.forget_last(&network, time);
     }
+}
+
+fn count_network(tries: &Tries<ClientNetwork>, network: ClientNetwork, now: u64) -> Option<TryVerdict> {
+    let times = tries.of(&network);
+    let mut times = times.lock();
+    times.retain(|time| time + QUARTER > now);
+    if times.len() >= MAX_OF_NETWORK {
+        let first = times.first().copied().unwrap_or(now);
+        return Some(refused((first + QUARTER).saturating_sub(now).max(1)));
+    }
+    times.push(now);
+    None
 }
 
 /// No login is in memory for longer than its request.
@@ -205,15 +215,15 @@ mod tests {
             let here = network(&format!("2001:db8::{number:x}"));
             let verdict = match number % 2 {
                 0 => throttle.count_try(&format!("login{number}"), here, number),
-                _ => throttle.count_blind_try(here, number),
+                _ => throttle.count_link(here, number),
             };
             assert_eq!(verdict, TryVerdict::Allowed);
         }
         let here = network("2001:db8::ffff");
         assert_eq!(throttle.count_try("other", here, 60), refused(QUARTER - 60));
-        assert_eq!(throttle.count_blind_try(here, 60), refused(QUARTER - 60));
+        assert_eq!(throttle.count_link(here, 60), refused(QUARTER - 60));
         assert_eq!(throttle.count_try("other", network("2001:db8:0:1::"), 60), TryVerdict::Allowed);
-        assert_eq!(throttle.count_blind_try(here, QUARTER), TryVerdict::Allowed);
+        assert_eq!(throttle.count_link(here, QUARTER), TryVerdict::Allowed);
     }
 
     #[test]

@@ -11,20 +11,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use trefoil_config::AccountSettings;
 use trefoil_model::error::{Error, Result};
 
+use crate::passwords::hashing_threads::HashingThreads;
+
 /// The most that wait for their turn.
 const MAX_WAITING: usize = 64;
 
 /// What clients are told to wait where more come.
 const BUSY_RETRY: Duration = Duration::from_secs(2);
 
-/// A stored hash that asks for so many times the memory or the rounds of the settings is not computed.
-const MAX_EXCESS: u32 = 4;
+/// A stored hash that asks for more than any setting allows is not computed: kibibytes and rounds.
+const MAX_STORED_MEMORY: u32 = 4 << 20;
+const MAX_STORED_ROUNDS: u32 = 100;
 
 const KIBIBYTE: usize = 1 << 10;
 
 /// Hashes passwords. One is shared by all requests of the process.
 pub struct PasswordHasher {
     argon2: Argon2<'static>,
+    threads: HashingThreads,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
     /// Of no password, for logins that nobody has: they cost the same. Made when the first password is compared, whoever's it is.
@@ -63,9 +67,11 @@ impl PasswordHasher {
         let memory = u32::try_from(settings.password_memory / KIBIBYTE).unwrap_or(u32::MAX);
         let params = Params::new(memory, settings.password_rounds, 1, None).map_err(Error::internal)?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let slots = (cores / 2).max(1);
         Ok(PasswordHasher {
             argon2,
-            slots: Arc::new(Semaphore::new((cores / 2).max(1))),
+            threads: HashingThreads::new(slots),
+            slots: Arc::new(Semaphore::new(slots)),
             waiting: AtomicUsize::new(0),
             dummy: Arc::default(),
         })
@@ -104,12 +110,12 @@ impl PasswordHasher {
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<Result<T>, HashingBusy> {
         let slot = self.wait_for_slot().await?;
-        let ran = tokio::task::spawn_blocking(move || {
+        let ran = self.threads.run(move || {
             let result = work();
             drop(slot);
             result
         });
-        Ok(ran.await.unwrap_or_else(|error| Err(Error::internal(error))))
+        Ok(ran.await.and_then(|result| result))
     }
 
     async fn wait_for_slot(&self) -> Result<OwnedSemaphorePermit, HashingBusy> {
@@ -137,12 +143,13 @@ fn verify_now(argon2: &Argon2<'static>, password: &str, stored: &str) -> Result<
     let hash = PasswordHash::new(stored).map_err(|error| unreadable(&error))?;
     let known = Params::try_from(&hash).map_err(|error| unreadable(&error))?;
     let now = argon2.params();
-    let is_excessive = |known: u32, now: u32| known > now.saturating_mul(MAX_EXCESS);
-    if is_excessive(known.m_cost(), now.m_cost()) || is_excessive(known.t_cost(), now.t_cost()) {
-        return Err(unreadable(&"it asks for far more than auth.password-memory and auth.password-rounds"));
+    if known.m_cost() > MAX_STORED_MEMORY || known.t_cost() > MAX_STORED_ROUNDS {
+        return Err(unreadable(&"it asks for more than auth.password-memory and auth.password-rounds can"));
     }
-    if argon2.verify_password(password.as_bytes(), &hash).is_err() {
-        return Ok(PasswordVerdict::Wrong);
+    match argon2.verify_password(password.as_bytes(), &hash) {
+        Ok(()) => {}
+        Err(argon2::password_hash::Error::PasswordInvalid) => return Ok(PasswordVerdict::Wrong),
+        Err(error) => return Err(unreadable(&error)),
     }
     let is_weaker = known.m_cost() < now.m_cost() || known.t_cost() < now.t_cost();
     let renewed = is_weaker.then(|| hash_now(argon2, password)).transpose()?;
@@ -196,7 +203,11 @@ mod tests {
             let weaker = hasher(64, 1).verify("a long password", Some(&renewed)).await.expect("free");
             assert_eq!(weaker.expect("compared"), PasswordVerdict::Right { renewed: None });
         }
-        let excessive = hasher(64, 5).hash("a long password").await.expect("free").expect("hashed");
+        // Settings that were lowered far keep everybody in.
+        let costly = hasher(4_096, 5).hash("a long password").await.expect("free").expect("hashed");
+        let verdict = hasher(64, 1).verify("a long password", Some(&costly)).await.expect("free");
+        assert_eq!(verdict.expect("compared"), PasswordVerdict::Right { renewed: None });
+        let excessive = costly.replace("t=5", "t=101");
         assert!(hasher(64, 1).verify("a long password", Some(&excessive)).await.expect("free").is_err());
     }
 

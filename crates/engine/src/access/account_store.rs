@@ -53,6 +53,14 @@ pub struct LinkRecord {
     pub expires: Timestamp,
 }
 
+/// Where the logins of accounts are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginColumns {
+    pub table: String,
+    pub id: String,
+    pub login: String,
+}
+
 /// One change of what a store keeps of accounts. Tokens and links are given by their hashes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AccountChange {
@@ -60,8 +68,9 @@ pub enum AccountChange {
         account: KeyAccount,
         hash: String,
     },
-    /// Hashes the same password otherwise. Without effect if it was changed meanwhile.
-    RenewHash {
+    /// Replaces the hash that a password was compared with, by the same one if nothing changes. Undoes all changes if the
+    /// account or its password has changed meanwhile.
+    ReplaceHash {
         account: KeyAccount,
         known: String,
         hash: String,
@@ -75,7 +84,6 @@ pub enum AccountChange {
         hash: String,
         session: SessionRecord,
     },
-    /// Undoes all changes if there is no such session.
     EndSession {
         hash: String,
     },
@@ -113,6 +121,14 @@ pub trait AccountStore: Send + Sync {
 
     /// Makes all changes or, if one of them finds nothing that it needs, none: then this is false.
     fn change_accounts(&self, changes: Vec<AccountChange>) -> BoxFuture<'_, Result<bool>>;
+
+    /// At most two of the accounts whose login differs in the case of ASCII letters at most, with id and login as texts. The one
+    /// with this very login comes first.
+    fn find_logins<'s>(
+        &'s self,
+        columns: &'s LoginColumns,
+        login: &'s str,
+    ) -> BoxFuture<'s, Result<Vec<(String, String)>>>;
 
     fn find_password<'s>(&'s self, account: &'s KeyAccount) -> BoxFuture<'s, Result<Option<StoredPassword>>>;
 

@@ -75,6 +75,19 @@ impl Actor {
 }
 
 impl ActorIdentity {
+    /// Whether the other one may do the same. What an account calls itself gives no rights.
+    pub fn has_rights_of(&self, other: &ActorIdentity) -> bool {
+        let ActorIdentity { name, roles, account, claims, expires } = self;
+        let has_same_account = match (account, &other.account) {
+            (Some(own), Some(other)) => {
+                (&own.id, own.model_hash, &own.values) == (&other.id, other.model_hash, &other.values)
+            }
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        has_same_account
+            && (name, roles, claims, expires) == (&other.name, &other.roles, &other.claims, &other.expires)
+    }
+
     /// True if what proved it has ended by itself.
     pub fn is_over(&self) -> bool {
         self.expires.is_some_and(|expires| expires <= Timestamp::now())

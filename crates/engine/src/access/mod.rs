@@ -16,7 +16,8 @@ mod rule_explainer;
 
 pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};
 pub use crate::access::account_store::{
-    AccountChange, AccountStore, KeyAccount, KnownNetwork, LinkRecord, SessionRecord, StoredPassword,
+    AccountChange, AccountStore, KeyAccount, KnownNetwork, LinkRecord, LoginColumns, SessionRecord,
+    StoredPassword,
 };
 pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity};
 pub use crate::access::allowed_records::AllowedRecords;
@@ -24,7 +25,7 @@ pub use crate::access::asked_writes::AskedWrites;
 pub use crate::access::authority::Authority;
 pub use crate::access::credential_store::{ApiKeyRecord, CredentialStore, IdentityChanges};
 pub use crate::access::identity_check::IdentityCheck;
-pub use crate::access::presumed_identity::PresumedIdentity;
+pub use crate::access::presumed_identity::{CredentialUse, PresumedIdentity};
 pub(crate) use crate::access::rule_cache::RuleCache;
 pub use crate::access::rule_explainer::{
     AccessExplanation, AccessQuestion, PartExplanation, RuleExplainer, RuleExplanation,

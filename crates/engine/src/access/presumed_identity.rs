@@ -14,3 +14,12 @@ pub struct PresumedIdentity {
     /// What the version of the data was when it was found to hold, if the store can tell.
     pub data_version: Option<DataVersion>,
 }
+
+/// What a credential is looked at for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CredentialUse {
+    /// A request: a session that has them goes on.
+    Request,
+    /// Whether a long answer may go on, which is no use of a session.
+    Watch,
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 
 use trefoil_model::access::AccessModel;
-use trefoil_model::{Model, ZoneOffsets};
+use trefoil_model::{Model, RecordTypeId, ZoneOffsets};
 
 use crate::access::access_view::{AccessView, ActorRules};
 use crate::access::actor::ActorIdentity;
@@ -43,6 +43,18 @@ impl RuleCache {
         let view = match identity {
             None => self.anonymous.clone(),
             Some(identity) => self.view_of(model, identity, zone),
+        };
+        Authority::of_actor(view).at_present(zone)
+    }
+
+    /// The authority of nobody who is known, to create records of this type.
+    pub fn authority_to_create(&self, model: &Model, record: RecordTypeId, zone: &ZoneOffsets) -> Authority {
+        let view = match &model.access {
+            None => self.anonymous.clone(),
+            Some(access) => {
+                let rules = ActorRules::new(model, access, None).with_create_allowed(record);
+                Arc::new(AccessView::new(None, Arc::new(rules), jiff::Timestamp::now(), zone))
+            }
         };
         Authority::of_actor(view).at_present(zone)
     }

@@ -14,7 +14,7 @@ use crate::changes::{ChangeBatch, ChangeFeed};
 pub const API_KEY_CHANGES: &str = "API keys";
 
 /// The same for sessions that ended or changed. The changed record is the account, of which no other change is told either.
-pub const SESSION_CHANGES: &str = "sessions";
+pub const SESSION_CHANGES: &str = "sign-in sessions";
 
 /// What the names of identities of API keys begin with, before the name of the key.
 pub const KEY_IDENTITY: &str = "key:";

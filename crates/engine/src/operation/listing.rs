@@ -27,6 +27,11 @@ impl Listing {
         Listing { conditions: vec![Condition::HasId(ids)], slice, ..Listing::default() }
     }
 
+    /// Whether it is known to find nothing.
+    pub fn is_of_no_ids(&self) -> bool {
+        self.conditions.iter().any(|condition| matches!(condition, Condition::HasId(ids) if ids.is_empty()))
+    }
+
     /// The number of cells that follow the selected columns, for cursors.
     pub fn cursor_cells(&self) -> usize {
         if self.with_cursors { self.sort_keys.len() + 1 } else { 0 }

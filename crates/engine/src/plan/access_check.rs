@@ -23,6 +23,8 @@ pub(super) fn check_operation(model: &Model, view: &AccessView, operation: &Oper
             view.require(AccessAction::Read, *record)?;
             check.selection(*record, selection);
         }
+        // Such as the account of an actor who has none.
+        Operation::List { listing, .. } if listing.is_of_no_ids() => {}
         Operation::List { record, listing, selection } => {
             view.require(AccessAction::Read, *record)?;
             check.listing(*record, listing);

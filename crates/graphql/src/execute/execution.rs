@@ -175,14 +175,14 @@ impl OperationExecution<'_> {
             let (record, selection) = (root.builtin.record, root.selection.clone());
             return Ok(Operation::ReadImage { record, image: change.image.clone(), selection });
         }
-        // Who may read nothing of it is told nothing of its names either.
-        if root.builtin.verb.root_kind() == RootType::Query {
-            self.engine.require(AccessAction::Read, root.builtin.record)?;
-        }
         if root.builtin.is_own_account {
             let identity = self.engine.access_view().and_then(|view| view.identity.as_ref());
             let account = identity.and_then(|identity| identity.account.as_ref());
             return Ok(root.builtin.own_account(account.map(|account| &account.id), root.selection.clone()));
+        }
+        // Who may read nothing of it is told nothing of its names either.
+        if root.builtin.verb.root_kind() == RootType::Query {
+            self.engine.require(AccessAction::Read, root.builtin.record)?;
         }
         let (model, limits) = (self.engine.model(), self.engine.limits());
         if let Some((position, value)) = root.arguments.only_variable(&self.variables)

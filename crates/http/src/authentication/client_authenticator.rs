@@ -11,7 +11,7 @@ use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use trefoil_engine::{ActorIdentity, PresumedIdentity};
+use trefoil_engine::{ActorIdentity, CredentialUse, PresumedIdentity};
 use trefoil_model::error::Error;
 
 use crate::errors::problem::Problem;
@@ -48,6 +48,7 @@ pub trait ClientAuthenticator: Send + Sync {
         &self,
         credential: PresentedCredential,
         address: Option<IpAddr>,
+        used_for: CredentialUse,
     ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>>;
 
     /// Whom a credential proved before, if that is known, with a check that tells whether it still does.
@@ -55,9 +56,10 @@ pub trait ClientAuthenticator: Send + Sync {
         &self,
         credential: PresentedCredential,
         address: Option<IpAddr>,
+        used_for: CredentialUse,
     ) -> BoxFuture<'_, Result<PresumedIdentity, IdentityFailure>> {
         Box::pin(async move {
-            let identity = self.identify(credential, address).await?;
+            let identity = self.identify(credential, address, used_for).await?;
             Ok(PresumedIdentity { identity, check: None, data_version: None })
         })
     }
@@ -146,6 +148,7 @@ impl ClientAuthenticator for OpenAuthenticator {
         &self,
         _: PresentedCredential,
         _: Option<IpAddr>,
+        _: CredentialUse,
     ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>> {
         Box::pin(async { Err(IdentityFailure::Bad) })
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use trefoil_engine::{ActorIdentity, PresumedIdentity};
+use trefoil_engine::{ActorIdentity, CredentialUse, PresumedIdentity};
 
 use crate::authentication::client_authenticator::{
     IdentityFailure, PresentedCredential, SharedAuthenticator,
@@ -58,7 +58,7 @@ impl CredentialWatch {
     ) -> Result<CredentialWatch, IdentityFailure> {
         // Before the look-up, which may or may not see what is changed meanwhile.
         let unchanged_until = authenticator.0.last_known_change();
-        let identity = authenticator.0.identify(credential.clone(), address).await?;
+        let identity = authenticator.0.identify(credential.clone(), address, CredentialUse::Request).await?;
         Ok(CredentialWatch { authenticator, credential, address, identity, unchanged_until })
     }
 
@@ -69,7 +69,7 @@ impl CredentialWatch {
         address: Option<IpAddr>,
     ) -> Result<(CredentialWatch, PresumedIdentity), IdentityFailure> {
         let unchanged_until = authenticator.0.last_known_change();
-        let presumed = authenticator.0.presume(credential.clone(), address).await?;
+        let presumed = authenticator.0.presume(credential.clone(), address, CredentialUse::Request).await?;
         let identity = presumed.identity.clone();
         Ok((CredentialWatch { authenticator, credential, address, identity, unchanged_until }, presumed))
     }
@@ -146,7 +146,7 @@ impl CredentialWatch {
     async fn look(&mut self) -> Option<bool> {
         let until = self.authenticator.0.last_known_change();
         match self.current_identity().await {
-            Ok(identity) if identity == self.identity => {
+            Ok(identity) if identity.has_rights_of(&self.identity) => {
                 self.unchanged_until = until;
                 Some(true)
             }
@@ -158,10 +158,11 @@ impl CredentialWatch {
     /// Whom the credential proves now. Most prove whom they proved before, which is asked for many at once.
     async fn current_identity(&self) -> Result<Arc<ActorIdentity>, IdentityFailure> {
         let authenticator = &self.authenticator.0;
-        let presumed = authenticator.presume(self.credential.clone(), self.address).await?;
+        let presumed =
+            authenticator.presume(self.credential.clone(), self.address, CredentialUse::Watch).await?;
         match &presumed.check {
             Some(check) if !check.holds().await => {
-                authenticator.identify(self.credential.clone(), self.address).await
+                authenticator.identify(self.credential.clone(), self.address, CredentialUse::Watch).await
             }
             Some(_) | None => Ok(presumed.identity),
         }

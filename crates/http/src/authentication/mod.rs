@@ -29,8 +29,6 @@ pub(crate) use crate::authentication::session_cookie::remove_stale;
 pub use crate::authentication::session_cookie::{no_session_cookie, session_cookie};
 pub(crate) use crate::authentication::watched_body::WatchedBody;
 
-const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-
 /// Takes credentials from requests.
 pub struct RequestAuthenticator {
     authenticator: SharedAuthenticator,
@@ -191,8 +189,7 @@ fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
 /// Whether a browser adds what it has for this server because of a page of this server, or of a link that was followed. A
 /// write that another site made it send is refused; a read counts as anonymous.
 fn is_sent_by_own_site(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
-    let is_navigation = headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
-    if !cross_origin::is_foreign(headers) || method == Method::GET && is_navigation {
+    if !cross_origin::is_foreign(headers) || method == Method::GET && cross_origin::is_navigation(headers) {
         return Ok(true);
     }
     if method.is_safe() { Ok(false) } else { Err(cross_origin::cross_site_problem()) }
@@ -209,7 +206,7 @@ mod tests {
     use futures_util::future::BoxFuture;
     use http::header::WWW_AUTHENTICATE;
 
-    use trefoil_engine::{ActorIdentity, IdentityCheck};
+    use trefoil_engine::{ActorIdentity, CredentialUse, IdentityCheck};
 
     /// Knows the key `tfk_good` and the token `a.b.c`.
     struct FakeAuthenticator;
@@ -231,6 +228,7 @@ mod tests {
             &self,
             credential: PresentedCredential,
             _: Option<IpAddr>,
+            _: CredentialUse,
         ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>> {
             let name = match credential {
                 PresentedCredential::ApiKey(key) if &*key == "tfk_good" => Ok("key".to_owned()),

@@ -5,7 +5,7 @@ use http::{HeaderMap, StatusCode};
 
 use trefoil_engine::Engine;
 use trefoil_http::errors::problem::Problem;
-use trefoil_model::access::AccessVerdict;
+use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::Violation;
 use trefoil_model::{FieldId, RecordTypeId};
 use trefoil_resources::ServedResources;
@@ -14,6 +14,7 @@ use trefoil_resources::forms::form_input::FormInput;
 use crate::Pages;
 use crate::account::account_views::SignView;
 use crate::account::sign_pages::{form_view, hidden_control, new_passwords};
+use crate::form::closed_fields::closed_fields;
 use crate::form::controls::ControlBuilder;
 use crate::form::defaults::fill_defaults;
 use crate::form::errors;
@@ -37,15 +38,19 @@ pub struct NewAccountForm<'f> {
     pub least_length: usize,
 }
 
-/// The fields that an actor can certainly not give to a new account.
+/// The fields that whoever makes an account certainly cannot give.
 pub fn closed_to_sign_up(engine: &Engine, record: RecordTypeId) -> Vec<FieldId> {
-    let Some(view) = engine.access_view() else { return Vec::new() };
-    let rules = &view.of_type(record).fields;
-    let fields = 0..engine.model().record(record).fields.len();
-    let is_closed = |field: &FieldId| {
-        rules.get(field.0).is_some_and(|rules| rules.create.verdict() != AccessVerdict::Yes)
+    let mut closed = closed_fields(engine, AccessAction::Create, record);
+    let Some(view) = engine.access_view() else { return closed };
+    let is_certain = |position: usize| {
+        let rules = view.of_type(record).fields.get(position);
+        rules.is_none_or(|rules| rules.create.verdict() == AccessVerdict::Yes)
     };
-    fields.map(FieldId).filter(is_closed).collect()
+    let fields = 0..engine.model().record(record).fields.len();
+    closed.extend(fields.filter(|position| !is_certain(*position)).map(FieldId));
+    closed.sort_unstable();
+    closed.dedup();
+    closed
 }
 
 impl Pages {

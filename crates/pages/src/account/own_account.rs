@@ -7,7 +7,7 @@ use trefoil_http::errors::problem::Problem;
 
 use crate::Pages;
 use crate::account::account_views::{AccountView, SessionView};
-use crate::account::sign_pages::{form_view, hidden_control, keep_nowhere, new_passwords, password_control};
+use crate::account::sign_pages::{form_view, hidden_control, keep_private, new_passwords, password_control};
 use crate::pages::ACCOUNT_PATH;
 use crate::template_data::{ControlKind, ControlView, PageHead, PageLink};
 
@@ -77,7 +77,7 @@ impl Pages {
         let mut head = PageHead::new("Account", ACCOUNT_PATH, Vec::new());
         head.title = format!("Account of {}", page.name);
         let mut response = self.page_response(headers, status, head, "account", &view)?;
-        keep_nowhere(&mut response);
+        keep_private(&mut response);
         Ok(response)
     }
 }

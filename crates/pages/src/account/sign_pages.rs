@@ -146,16 +146,17 @@ impl Pages {
     ) -> Result<Response, Problem> {
         let head = PageHead::new(view.heading.clone(), "", Vec::new());
         let mut response = self.page_response(headers, status, head, "sign", &view)?;
-        keep_nowhere(&mut response);
+        keep_private(&mut response);
         Ok(response)
     }
 }
 
-/// Such a page is not kept, and its address goes to nobody.
-pub(crate) fn keep_nowhere(response: &mut Response) {
+/// Such a page is not kept, and its address goes to nobody: only its origin does, without which browsers would send the forms
+/// as if from another site.
+pub(crate) fn keep_private(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
     headers.remove(http::header::ETAG);
 }
 

@@ -28,7 +28,7 @@ pub(crate) mod empty_rows;
 pub(crate) mod child_writes;
 
 // What the actor may not set or see.
-mod closed_fields;
+pub(crate) mod closed_fields;
 
 // Who changed a field.
 mod field_hashes;

@@ -98,6 +98,16 @@ impl AccountCall {
     /// A password or a cookie must not be on the way in the open, and no other site may send the form.
     pub fn refuse_unsafe(&self) -> Result<(), Problem> {
         cross_origin::refuse_other_sites(&self.head.headers)?;
+        self.refuse_open()
+    }
+
+    /// Whether a page of another site loads this, as an image for example, instead of leading here.
+    pub fn is_loaded_by_others(&self) -> bool {
+        cross_origin::is_foreign(&self.head.headers) && !cross_origin::is_navigation(&self.head.headers)
+    }
+
+    /// Refuses where a password would be on the way in the open, also the form for it: nobody types one in vain.
+    pub fn refuse_open(&self) -> Result<(), Problem> {
         let is_safe =
             self.client.secure || self.client.is_local(&self.head.headers) || self.desk.settings.insecure;
         if is_safe {

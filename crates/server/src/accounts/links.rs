@@ -4,6 +4,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use trefoil_credentials::{AccountRefusal, GoodLink, UsableAccount};
+use trefoil_engine::Engine;
 use trefoil_http::errors::problem::{Problem, error_status};
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::{FieldId, Value};
@@ -17,6 +18,10 @@ use crate::accounts::sign_in::PASSWORD_SET;
 
 /// Opening a link changes nothing.
 pub async fn show_link(call: &AccountCall) -> Result<Response, Problem> {
+    call.refuse_open()?;
+    if call.is_loaded_by_others() {
+        return bad_link(call, AccountRefusal::Wrong);
+    }
     let token = call.parameter("token");
     match call.desk.service.find_link(&token, call.client.address).await {
         Ok(GoodLink::Password(account)) => password_page(call, &token, &account, None),
@@ -133,7 +138,7 @@ fn operator(call: &AccountCall) -> ServedResources {
 
 async fn make_first_account(call: &AccountCall, sent: &SentFields) -> Result<Response, Problem> {
     let token = sent.get("token");
-    match create_account(call, Some(token), sent, &[]).await {
+    match create_account(call, &call.resources.engine.as_operator(), Some(token), sent, &[]).await {
         Ok(_) => Ok(to_sign_in(call)),
         Err(NewAccountFailure::Gone) => bad_link(call, AccountRefusal::Wrong),
         Err(NewAccountFailure::Form(state)) => first_account_page(call, token, *state).await,
@@ -150,9 +155,11 @@ pub enum NewAccountFailure {
     Problem(Box<Problem>),
 }
 
-/// Makes an account of the fields of a form, without those that are closed.
+/// Makes an account of the fields of a form, on behalf of whom the engine is. Fields that were closed, and were not sent, are left
+/// as they are.
 pub async fn create_account(
     call: &AccountCall,
+    engine: &Engine,
     token: Option<&str>,
     sent: &SentFields,
     closed: &[FieldId],
@@ -160,7 +167,12 @@ pub async fn create_account(
     let model = call.resources.engine.model();
     let record = model.record(call.desk.account.record);
     let mut input = FormInput::from_pairs(record, sent.pairs());
-    input.close_fields(closed.to_vec());
+    let is_sent = |field: &FieldId| {
+        let name = &record.field(*field).input_name;
+        sent.pairs().iter().any(|(own, _)| own == name)
+    };
+    let unsent: Vec<FieldId> = closed.iter().copied().filter(|field| !is_sent(field)).collect();
+    input.close_fields(unsent.clone());
     let values = input.read_values(model, record);
     let again = |violations: Vec<Violation>, status| {
         NewAccountFailure::Form(Box::new(NewAccountState {
@@ -173,10 +185,11 @@ pub async fn create_account(
     if !values.violations.is_empty() {
         return Err(again(values.violations, StatusCode::BAD_REQUEST));
     }
-    let fields = values.fields.into_iter().filter(|(field, _)| !closed.contains(field));
+    let fields = values.fields.into_iter().filter(|(field, _)| !unsent.contains(field));
     let fields = fields.map(|(field, value)| (record.field(field).input_name.clone(), value));
     let passwords = (sent.get("password"), sent.get("again"));
-    let made = call.desk.service.create_account(token, Value::Object(fields.collect()), passwords).await;
+    let fields = Value::Object(fields.collect());
+    let made = call.desk.service.create_account(engine, token, fields, passwords).await;
     made.map_err(|refusal| match refusal {
         AccountRefusal::Wrong => NewAccountFailure::Gone,
         AccountRefusal::Failed(error @ (Error::Invalid(_) | Error::Conflict(_))) => {

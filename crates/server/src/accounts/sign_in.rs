@@ -60,6 +60,7 @@ async fn notices(call: &AccountCall) -> Result<Vec<String>, Problem> {
 }
 
 pub async fn show_form(call: &AccountCall) -> Result<Response, Problem> {
+    call.refuse_open()?;
     let next = call.next(&call.parameter("next"));
     let form = form(call, &next).await?;
     call.pages.sign_in_page(&call.head.headers, StatusCode::OK, form)
@@ -150,6 +151,10 @@ async fn own_record(call: &AccountCall, identity: &Arc<ActorIdentity>) -> Result
     let mut client: ClientInfo = call.client.clone();
     (client.identity, client.check) = (Some(identity.clone()), None);
     let response = Box::pin(call.state.respond(head, None, client)).await;
+    if response.status().is_server_error() {
+        return Err(Problem::from_status(response.status()));
+    }
+    // Who may not read their own record.
     if !response.status().is_success() {
         return Ok(Value::Null);
     }

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_engine::Actor;
+use trefoil_credentials::AccountRefusal;
 use trefoil_http::errors::problem::{Problem, not_found};
 use trefoil_model::FieldId;
 use trefoil_pages::account::new_account::{NewAccountForm, closed_to_sign_up};
@@ -14,10 +14,11 @@ use crate::accounts::links::{NewAccountFailure, NewAccountState, create_account}
 
 const SIGN_UP_PATH: &str = "/_/sign-up";
 
-/// What anybody sees, and the fields that not anybody may give, whoever asks.
-fn anonymous(call: &AccountCall) -> (ServedResources, Vec<FieldId>) {
-    let engine = call.resources.engine.for_actor(&Actor::anonymous(call.client.address));
-    let closed = closed_to_sign_up(&engine, call.desk.account.record);
+/// What anybody sees who makes an account, whoever asks, and the fields that not anybody may give.
+fn newcomer(call: &AccountCall) -> (ServedResources, Vec<FieldId>) {
+    let record = call.desk.account.record;
+    let engine = call.resources.engine.for_sign_up(record);
+    let closed = closed_to_sign_up(&engine, record);
     (call.resources.with_engine(engine), closed)
 }
 
@@ -27,6 +28,7 @@ fn require_open(call: &AccountCall) -> Result<(), Problem> {
 
 pub async fn show_form(call: &AccountCall) -> Result<Response, Problem> {
     require_open(call)?;
+    call.refuse_open()?;
     page(call, NewAccountState::default()).await
 }
 
@@ -34,17 +36,18 @@ pub async fn sign_up(call: &AccountCall) -> Result<Response, Problem> {
     require_open(call)?;
     call.refuse_unsafe()?;
     let sent = call.sent_fields()?;
-    let (_, closed) = anonymous(call);
+    let (resources, closed) = newcomer(call);
     call.desk.service.count_sign_up(call.client.address).map_err(refusal_problem)?;
-    match create_account(call, None, &sent, &closed).await {
+    match create_account(call, &resources.engine, None, &sent, &closed).await {
         Ok(id) => {
             let service = &call.desk.service;
             let session = service.open_first_session(&id, &call.origin(), call.presented()).await;
-            Ok(match session {
-                Ok(session) => call.signed_in("/", &session),
+            match session {
+                Ok(session) => Ok(call.signed_in("/", &session)),
                 // `if` of `@account` does not hold yet.
-                Err(_) => call.see_other("/_/sign-in"),
-            })
+                Err(AccountRefusal::Wrong) => Ok(call.see_other("/_/sign-in")),
+                Err(refusal) => Err(refusal_problem(refusal)),
+            }
         }
         Err(NewAccountFailure::Gone) => Err(not_found()),
         Err(NewAccountFailure::Form(state)) => page(call, *state).await,
@@ -53,7 +56,7 @@ pub async fn sign_up(call: &AccountCall) -> Result<Response, Problem> {
 }
 
 async fn page(call: &AccountCall, mut state: NewAccountState) -> Result<Response, Problem> {
-    let (resources, closed) = anonymous(call);
+    let (resources, closed) = newcomer(call);
     state.input.close_fields(closed);
     let form = NewAccountForm {
         heading: "Make an account",

@@ -18,7 +18,7 @@ use trefoil_credentials::jwt::{IssuerKeys, KeySet, TokenVerifier, TrustedIssuer}
 use trefoil_credentials::{
     CredentialRefusal, CredentialVerifier, PresentedCredential as KnownCredential, SessionUses,
 };
-use trefoil_engine::{ActorIdentity, Engine, PresumedIdentity};
+use trefoil_engine::{ActorIdentity, CredentialUse, Engine, PresumedIdentity};
 use trefoil_http::authentication::{ClientAuthenticator, IdentityFailure, PresentedCredential};
 
 use crate::StartError;
@@ -240,11 +240,12 @@ impl ClientAuthenticator for ServerAuthenticator {
         &self,
         credential: PresentedCredential,
         address: Option<IpAddr>,
+        used_for: CredentialUse,
     ) -> BoxFuture<'_, Result<Arc<ActorIdentity>, IdentityFailure>> {
         Box::pin(async move {
             let current = self.current.load_full();
             let Some(verifier) = &current.verifier else { return Err(IdentityFailure::Bad) };
-            verifier.identify(known_credential(&credential), address).await.map_err(failure)
+            verifier.identify(known_credential(&credential), address, used_for).await.map_err(failure)
         })
     }
 
@@ -252,11 +253,12 @@ impl ClientAuthenticator for ServerAuthenticator {
         &self,
         credential: PresentedCredential,
         address: Option<IpAddr>,
+        used_for: CredentialUse,
     ) -> BoxFuture<'_, Result<PresumedIdentity, IdentityFailure>> {
         Box::pin(async move {
             let current = self.current.load_full();
             let Some(verifier) = &current.verifier else { return Err(IdentityFailure::Bad) };
-            verifier.presume(known_credential(&credential), address).await.map_err(failure)
+            verifier.presume(known_credential(&credential), address, used_for).await.map_err(failure)
         })
     }
 

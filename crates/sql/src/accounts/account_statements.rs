@@ -31,7 +31,7 @@ pub fn statements_of(change: AccountChange) -> Vec<AccountStatement> {
              ON CONFLICT (account_type, account) DO UPDATE SET hash = excluded.hash",
             with_account(account, [text(hash)]),
         )],
-        AccountChange::RenewHash { account, known, hash } => vec![may_change(
+        AccountChange::ReplaceHash { account, known, hash } => vec![must_change(
             "UPDATE trefoil_passwords SET hash = $1 WHERE account_type = $2 AND account = $3 AND hash = $4",
             [vec![text(hash)], with_account(account, [text(known)])].concat(),
         )],
@@ -49,7 +49,7 @@ pub fn statements_of(change: AccountChange) -> Vec<AccountStatement> {
                 seconds(session.expires),
                 optional(session.address),
                 optional(session.browser),
-                text(hash),
+                text(hash.clone()),
             ];
             vec![
                 must_change(
@@ -61,13 +61,13 @@ pub fn statements_of(change: AccountChange) -> Vec<AccountStatement> {
                 may_change(
                     "DELETE FROM trefoil_sessions WHERE account_type = $1 AND account = $2 AND hash NOT IN \
                      (SELECT hash FROM trefoil_sessions WHERE account_type = $1 AND account = $2 \
-                     ORDER BY seen DESC, created DESC LIMIT $3)",
-                    with_account(session.account, [AccountValue::Integer(MAX_SESSIONS)]),
+                     ORDER BY hash = $3 DESC, seen DESC, created DESC LIMIT $4)",
+                    with_account(session.account, [text(hash), AccountValue::Integer(MAX_SESSIONS)]),
                 ),
             ]
         }
         AccountChange::EndSession { hash } => {
-            vec![must_change("DELETE FROM trefoil_sessions WHERE hash = $1", vec![text(hash)])]
+            vec![may_change("DELETE FROM trefoil_sessions WHERE hash = $1", vec![text(hash)])]
         }
         AccountChange::EndSessions { account, except } => vec![may_change(
             "DELETE FROM trefoil_sessions WHERE account_type = $1 AND account = $2 AND hash <> $3",

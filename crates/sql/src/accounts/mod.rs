@@ -7,10 +7,11 @@ pub mod sqlite;
 use jiff::Timestamp;
 
 use trefoil_engine::changes::SESSION_CHANGES;
-use trefoil_engine::{KeyAccount, KnownNetwork, LinkRecord, SessionRecord, StoredPassword};
+use trefoil_engine::{KeyAccount, KnownNetwork, LinkRecord, LoginColumns, SessionRecord, StoredPassword};
 use trefoil_model::error::{Error, Result};
 
-use crate::migrate::sqlite::ddl::NOW;
+use crate::migrate::create_statements::{SQLITE_NOW, quote_name};
+use crate::statements::dialect::{Dialect, ValueComparison};
 
 /// The tables, made together when the first of them is needed.
 pub const ACCOUNT_TABLES: [&str; 3] = ["trefoil_passwords", "trefoil_sessions", "trefoil_links"];
@@ -48,6 +49,10 @@ CREATE TABLE IF NOT EXISTS "trefoil_links" (
 );
 "#;
 
+/// The same in the order in which a deleted account loses them. Whoever sets a password by a link holds the link's row, and
+/// whoever begins a session holds the password's: a deletion waits for them, and then finds what they made.
+const DELETED_WITH_ACCOUNT: [&str; 3] = ["trefoil_links", "trefoil_passwords", "trefoil_sessions"];
+
 /// What changes a session's rights; when it was last seen does not.
 const LOGGED_COLUMNS: &str = "\"hash\", \"account_type\", \"account\", \"roles\", \"expires\"";
 
@@ -60,11 +65,11 @@ pub fn triggers_on_sqlite() -> String {
     let log = format!(
         "INSERT INTO \"trefoil_changes\" (\"resource\", \"deed\", \"record\", \"version\", \"at\", \"image\") \
          SELECT '{SESSION_CHANGES}', 'deleted', CASE WHEN json_type(OLD.\"account\") = 'integer' THEN \
-         CAST(OLD.\"account\" AS INTEGER) ELSE 0 END, 0, {NOW}, json_object('id', json(OLD.\"account\"))"
+         CAST(OLD.\"account\" AS INTEGER) ELSE 0 END, 0, {SQLITE_NOW}, json_object('id', json(OLD.\"account\"))"
     );
     let id = "CASE WHEN NEW.\"record\" <> 0 THEN CAST(NEW.\"record\" AS TEXT) \
               ELSE json_quote(json_extract(NEW.\"image\", '$.id')) END";
-    let end = ACCOUNT_TABLES.map(|table| {
+    let end = DELETED_WITH_ACCOUNT.map(|table| {
         format!("DELETE FROM \"{table}\" WHERE \"account_type\" = NEW.\"resource\" AND \"account\" = {id};")
     });
     format!(
@@ -78,7 +83,7 @@ pub fn triggers_on_sqlite() -> String {
 }
 
 pub fn triggers_on_postgres() -> String {
-    let end = ACCOUNT_TABLES.map(|table| {
+    let end = DELETED_WITH_ACCOUNT.map(|table| {
         format!(
             "DELETE FROM %1$I.\"{table}\" WHERE \"account_type\" = NEW.\"resource\" AND \"account\" = gone;"
         )
@@ -130,6 +135,20 @@ const LIST_SESSIONS: &str = "SELECT hash, account_type, account, roles, created,
      FROM trefoil_sessions WHERE account_type = $1 AND account = $2 ORDER BY seen DESC, created DESC, hash";
 const FIND_LINK: &str = "SELECT account_type, account, expires FROM trefoil_links WHERE hash = $1";
 const MARK_SEEN: &str = "UPDATE trefoil_sessions SET seen = $1 WHERE hash = $2 AND seen < $1";
+const MARK_SEEN_ON_POSTGRES: &str = "UPDATE trefoil_sessions SET seen = given.seen \
+     FROM unnest($1::text[], $2::bigint[]) AS given(hash, seen) \
+     WHERE trefoil_sessions.hash = given.hash AND trefoil_sessions.seen < given.seen";
+
+/// The statement that finds accounts by login: its index has the letters in lower case, see `stored_indexes`.
+fn find_logins_sql(dialect: Dialect, columns: &LoginColumns) -> String {
+    let [table, id, login] = [&columns.table, &columns.id, &columns.login].map(|name| quote_name(name));
+    let folded = |value: &str| dialect.equality_key(ValueComparison::IgnoreCase, value);
+    format!(
+        "SELECT CAST({id} AS text), {login} FROM {table} WHERE {} = {} ORDER BY {login} = $1 DESC LIMIT 2",
+        folded(&login),
+        folded("$1")
+    )
+}
 
 /// A session as its columns hold it. Times are seconds since 1970, lists and ids are JSON.
 struct SessionRow {

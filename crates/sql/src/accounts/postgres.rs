@@ -6,18 +6,21 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as DatabaseError, Row};
 
-use trefoil_engine::{AccountChange, AccountStore, KeyAccount, LinkRecord, SessionRecord, StoredPassword};
+use trefoil_engine::{
+    AccountChange, AccountStore, KeyAccount, LinkRecord, LoginColumns, SessionRecord, StoredPassword,
+};
 use trefoil_model::error::{Error, Result};
 
 use crate::accounts::account_statements::{AccountStatement, AccountValue, statements_of};
 use crate::accounts::{
     CREATE_ON_POSTGRES, FIND_LINK, FIND_PASSWORD, FIND_SESSIONS_ON_POSTGRES, HAS_PASSWORDS, LIST_SESSIONS,
-    MARK_SEEN, SessionRow, link_of, password_of, triggers_on_postgres,
+    MARK_SEEN_ON_POSTGRES, SessionRow, find_logins_sql, link_of, password_of, triggers_on_postgres,
 };
 use crate::api_keys::CREATE_PAUSE;
 use crate::postgres::connections::connection::PgConnection;
 use crate::postgres::error::PostgresError;
 use crate::postgres::{PooledConnection, PostgresStore};
+use crate::statements::dialect::Dialect;
 
 type AccountParameters<'p> = &'p [&'p (dyn ToSql + Sync)];
 
@@ -47,6 +50,18 @@ impl AccountStore for PostgresStore {
             connection.release();
             self.signal_commit();
             Ok(changed)
+        })
+    }
+
+    fn find_logins<'s>(
+        &'s self,
+        columns: &'s LoginColumns,
+        login: &'s str,
+    ) -> BoxFuture<'s, Result<Vec<(String, String)>>> {
+        let sql = find_logins_sql(Dialect::Postgres, columns);
+        Box::pin(async move {
+            let rows = self.read_accounts(&sql, &[&login]).await?;
+            rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
         })
     }
 
@@ -90,11 +105,10 @@ impl AccountStore for PostgresStore {
     fn mark_sessions_seen(&self, seen: Vec<(String, Timestamp)>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let connection = self.connections().acquire_pooled().await?;
-            for (hash, time) in &seen {
-                let values: AccountParameters<'_> = &[&time.as_second(), hash];
-                let marked = connection.client().execute(MARK_SEEN, values).await;
-                marked.map_err(|error| connection.classify_error(error).into_error())?;
-            }
+            let (hashes, times): (Vec<String>, Vec<i64>) =
+                seen.into_iter().map(|(hash, time)| (hash, time.as_second())).unzip();
+            let marked = run_prepared(&connection, MARK_SEEN_ON_POSTGRES, &[&hashes, &times]).await;
+            marked.map_err(|error| connection.classify_error(error).into_error())?;
             connection.release();
             Ok(())
         })
@@ -169,12 +183,21 @@ pub async fn run_changes(
 ) -> Result<bool, DatabaseError> {
     for AccountStatement { sql, values, must_change } in changes.into_iter().flat_map(statements_of) {
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(parameter).collect();
-        let changed = connection.client().execute(sql, &values).await?;
+        let changed = run_prepared(connection, sql, &values).await?;
         if must_change && changed == 0 {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+async fn run_prepared(
+    connection: &PgConnection,
+    sql: &str,
+    values: AccountParameters<'_>,
+) -> Result<u64, DatabaseError> {
+    let statement = connection.prepare(sql).await?;
+    connection.client().execute(&statement, values).await
 }
 
 fn parameter(value: &AccountValue) -> &(dyn ToSql + Sync) {

@@ -5,17 +5,20 @@ use jiff::Timestamp;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params_from_iter};
 
-use trefoil_engine::{AccountChange, AccountStore, KeyAccount, LinkRecord, SessionRecord, StoredPassword};
+use trefoil_engine::{
+    AccountChange, AccountStore, KeyAccount, LinkRecord, LoginColumns, SessionRecord, StoredPassword,
+};
 use trefoil_model::error::Result;
 
 use crate::accounts::account_statements::{AccountStatement, AccountValue, statements_of};
 use crate::accounts::{
     CREATE_ON_SQLITE, FIND_LINK, FIND_PASSWORD, FIND_SESSION, HAS_PASSWORDS, LIST_SESSIONS, MARK_SEEN,
-    SessionRow, link_of, password_of, triggers_on_sqlite,
+    SessionRow, find_logins_sql, link_of, password_of, triggers_on_sqlite,
 };
 use crate::sqlite::SqliteStore;
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::SqliteSession;
+use crate::statements::dialect::Dialect;
 
 impl AccountStore for SqliteStore {
     fn prepare_accounts(&self) -> BoxFuture<'_, Result<()>> {
@@ -43,6 +46,22 @@ impl AccountStore for SqliteStore {
                 Ok(is_done)
             });
             changed.await?.map_err(|error: rusqlite::Error| store_error(&error))
+        })
+    }
+
+    fn find_logins<'s>(
+        &'s self,
+        columns: &'s LoginColumns,
+        login: &'s str,
+    ) -> BoxFuture<'s, Result<Vec<(String, String)>>> {
+        let (sql, login) = (find_logins_sql(Dialect::Sqlite, columns), login.to_owned());
+        Box::pin(async move {
+            self.look_up(move |session| {
+                let mut statement = session.prepare(&sql)?;
+                let rows = statement.query_map([&login], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                rows.collect()
+            })
+            .await
         })
     }
 

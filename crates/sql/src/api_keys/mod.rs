@@ -12,8 +12,7 @@ use trefoil_engine::changes::API_KEY_CHANGES;
 use trefoil_engine::{ApiKeyRecord, KeyAccount};
 use trefoil_model::error::{Error, Result};
 
-use crate::migrate::create_statements::quote_text;
-use crate::migrate::sqlite::ddl::NOW;
+use crate::migrate::create_statements::{SQLITE_NOW, quote_text};
 use crate::migrate::stored_model::StoredTable;
 
 /// The table of API keys, made with the first type of accounts, or when the first key is added.
@@ -42,7 +41,7 @@ pub fn log_on_sqlite() -> String {
     let log = |deed: &str, row: &str| {
         format!(
             "INSERT INTO \"trefoil_changes\" (\"resource\", \"deed\", \"record\", \"version\", \"at\", \"image\") \
-             SELECT '{API_KEY_CHANGES}', '{deed}', 0, 0, {NOW}, json_object('id', {row}.\"name\")"
+             SELECT '{API_KEY_CHANGES}', '{deed}', 0, 0, {SQLITE_NOW}, json_object('id', {row}.\"name\")"
         )
     };
     format!(

@@ -16,6 +16,9 @@ pub fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// The current time with six digits of a second, as `DateTime` is stored, so that text order is time order.
+pub const SQLITE_NOW: &str = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')";
+
 pub fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

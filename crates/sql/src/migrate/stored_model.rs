@@ -191,12 +191,14 @@ impl StoredModel {
             link.index = names.take_name(format!("{}_{}_index", link.table, link.second.column));
         }
         let account = model.access.as_ref().and_then(|access| access.account.as_ref());
+        let login_of =
+            |record| account.filter(|account| account.record == record).map(|account| account.login);
         let tables = model.records.iter().enumerate().map(|(position, record)| StoredTable {
             name: record.name.clone(),
             table: record.table.clone(),
             key: StoredKey::of(record),
             columns: stored_columns(model, record),
-            indexes: stored_indexes(record, &mut names),
+            indexes: stored_indexes(record, login_of(RecordTypeId(position)), &mut names),
             search: record.search_fields().map(|field| field.column.clone()).collect(),
             logged: LoggedChanges::for_record(model, RecordTypeId(position), logged),
             has_accounts: account.is_some_and(|account| account.record == RecordTypeId(position)),
@@ -358,8 +360,9 @@ fn column_default(model: &Model, field: &Field) -> ColumnDefault {
     }
 }
 
-/// The indexes of `@unique`, then of references, then of `@index`, without duplicates of the same columns.
-fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex> {
+/// The indexes of `@unique`, then of references, then of `@index`, without duplicates of the same columns; and the one that
+/// finds logins in any case.
+fn stored_indexes(record: &RecordType, login: Option<FieldId>, names: &mut UsedNames) -> Vec<StoredIndex> {
     let column = |field: &FieldId| record.field(*field).column.clone();
     let stored = || record.fields.iter().filter(|field| field.is_stored());
     let unique = stored().filter(|field| field.is_distinct() && !field.kind.is_id());
@@ -382,6 +385,10 @@ fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex
             let ignores_case = unique && ignoring_case.contains(&columns);
             list.push(StoredIndex { name, columns, unique, ignores_case });
         }
+    }
+    if let Some(login) = login.filter(|login| !record.field(*login).ignores_case) {
+        let name = names.take_name(format!("{}_{}_login", record.table, column(&login)));
+        list.push(StoredIndex { name, columns: vec![column(&login)], unique: false, ignores_case: true });
     }
     list
 }

@@ -115,7 +115,8 @@ fn add(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandE
     with_accounts(matches, registry, CommandAccess::Write, async |accounts| {
         let fields = account_fields(&accounts, &login, matches)?;
         if let Some(password) = password {
-            let made = accounts.service.create_account(None, fields, (&password, &password)).await;
+            let passwords = (&*password, &*password);
+            let made = accounts.service.create_account(&accounts.engine, None, fields, passwords).await;
             made.map_err(refused)?;
             print_note(&format!("made the account {login}; it signs in at /_/sign-in"));
             return Ok(());
@@ -128,7 +129,12 @@ fn add(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandE
 
 fn link(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     with_accounts(matches, registry, CommandAccess::Write, async |accounts| {
-        let id = find(&accounts, &login_of(matches)).await?;
+        let login = login_of(matches);
+        let id = find(&accounts, &login).await?;
+        if accounts.service.find_usable(&id).await.map_err(failed)?.is_none() {
+            let detail = format!("{login} cannot sign in: `if` of @account does not hold for it");
+            return Err(CommandError::usage(detail));
+        }
         print_link(&accounts, &id).await
     })
 }
@@ -209,6 +215,11 @@ fn sessions(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Com
 
 fn end(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     let is_all = matches.get_flag("all");
+    if is_all && matches.contains_id("login") && matches.contains_id("folder") {
+        return Err(CommandError::usage(
+            "--all ends the sessions of everybody: leave out the login, or --all",
+        ));
+    }
     with_accounts(matches, registry, CommandAccess::Write, async |accounts| {
         if is_all {
             accounts.service.end_all_sessions().await.map_err(failed)?;

@@ -280,7 +280,7 @@ impl RequiredIndex {
             is_search: false,
         };
         let description = format!("{}: {}", table.name, phrases::describe_index(index));
-        if index.unique || index.columns.iter().any(|column| column == "id") {
+        if index.unique || index.ignores_case || index.columns.iter().any(|column| column == "id") {
             return RequiredIndex { index: plain, fallback: None, description };
         }
         let with_id = TableIndex {

@@ -3,7 +3,7 @@
 use trefoil_engine::changes::CHANGED_COLUMNS;
 
 use crate::api_keys::end_credentials;
-use crate::migrate::create_statements::{ObjectDefinition, quote_name, quote_text};
+use crate::migrate::create_statements::{ObjectDefinition, SQLITE_NOW, quote_name, quote_text};
 use crate::migrate::migration_database::DdlDialect;
 use crate::migrate::sqlite::search_index::search_triggers;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredKey, StoredTable, StoredType};
@@ -11,9 +11,6 @@ use crate::statements::dialect::{Dialect, ValueComparison};
 
 /// `json_object` takes at least 100 arguments on every SQLite; each column needs two.
 const COLUMNS_PER_CALL: usize = 40;
-
-/// The current time with six digits of a second, as `DateTime` is stored, so that text order is time order.
-pub const NOW: &str = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')";
 
 /// The tables of every store, whatever the schema.
 pub const BOOKKEEPING: &str = r#"
@@ -39,7 +36,7 @@ pub const SQLITE_DDL: DdlDialect = DdlDialect {
     // The rows are in the tree of the key: one look-up finds a record, as with integers.
     table_suffix: |key| if key == StoredKey::Counted { "" } else { " WITHOUT ROWID" },
     link_table_suffix: " WITHOUT ROWID",
-    now: NOW,
+    now: SQLITE_NOW,
     inline_references: true,
     column_type,
     default_value,
@@ -65,7 +62,7 @@ fn default_value(column: &StoredColumn) -> Option<String> {
         ColumnDefault::Int(number) => Some(number.to_string()),
         ColumnDefault::Real(number) => Some(format!("{number:?}")),
         ColumnDefault::Text(value) => Some(quote_text(value)),
-        ColumnDefault::Created | ColumnDefault::Updated => Some(format!("({NOW})")),
+        ColumnDefault::Created | ColumnDefault::Updated => Some(format!("({SQLITE_NOW})")),
     }
 }
 
@@ -112,7 +109,7 @@ pub fn table_triggers(table: &StoredTable) -> Vec<ObjectDefinition> {
         } else {
             image
         };
-        let values = format!("{resource}, '{kind}', {id}, {row}.\"_version\", {NOW}, {image}");
+        let values = format!("{resource}, '{kind}', {id}, {row}.\"_version\", {SQLITE_NOW}, {image}");
         let body = format!("INSERT INTO \"trefoil_changes\" ({columns}) VALUES ({values})");
         trigger(table, kind, when, &body)
     };
@@ -150,7 +147,9 @@ fn version_trigger(table: &StoredTable) -> ObjectDefinition {
     let mut sets = vec!["\"_version\" = \"_version\" + 1".to_owned()];
     for column in table.columns.iter().filter(|column| column.default == ColumnDefault::Updated) {
         let name = quote_name(&column.column);
-        sets.push(format!("{name} = CASE WHEN NEW.{name} IS OLD.{name} THEN {NOW} ELSE NEW.{name} END"));
+        sets.push(format!(
+            "{name} = CASE WHEN NEW.{name} IS OLD.{name} THEN {SQLITE_NOW} ELSE NEW.{name} END"
+        ));
     }
     let mut body =
         format!("UPDATE {} SET {} WHERE \"id\" = NEW.\"id\"", quote_name(&table.table), sets.join(", "));
