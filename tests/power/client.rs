@@ -35,6 +35,22 @@ impl Client {
         self.0.ask("GET", path, &[], b"")
     }
 
+    /// As whoever has this cookie.
+    pub fn get_as(&mut self, path: &str, cookie: &str) -> io::Result<Reply> {
+        self.0.ask("GET", path, &[("Cookie", cookie), ("Accept", "application/json")], b"")
+    }
+
+    /// A form as a browser sends it, with a cookie if there is one.
+    pub fn form(&mut self, path: &str, cookie: &str, body: &str) -> io::Result<Reply> {
+        let headers = [
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Accept", "text/html"),
+            ("Cookie", cookie),
+        ];
+        let count = if cookie.is_empty() { 2 } else { 3 };
+        self.0.ask("POST", path, &headers[..count], body.as_bytes())
+    }
+
     /// A GraphQL request, with an Idempotency-Key when one is given.
     pub fn graphql(&mut self, query: &str, variables: Value, key: Option<&str>) -> io::Result<Reply> {
         let body = json!({"query": query, "variables": variables}).to_string();

@@ -4,6 +4,7 @@
 //! what a cut leaves of it. `stand_in` proves these three with a bare SQLite; `cuts` and `faults` use them on the
 //! server, with `load` for writers, `follower` for subscribers, `client` for their connections and `check` for the verdict.
 
+mod accounts;
 pub mod chance;
 mod check;
 pub mod client;

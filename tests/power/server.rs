@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ pub const DATA: &str = "trefoil-data";
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
+    log: PathBuf,
 }
 
 impl Server {
@@ -25,12 +26,25 @@ impl Server {
         Server::start(rig.command(BINARY), &rig.folder())
     }
 
+    /// The same with an application of the test.
+    pub fn serving_on(rig: &Rig, app: &Path) -> Server {
+        let mut command = rig.command(BINARY);
+        command.arg("serve").arg(app);
+        Server::start(command, &rig.folder())
+    }
+
+    pub fn serving(folder: &Path, app: &Path) -> Server {
+        let mut command = Command::new(BINARY);
+        command.arg("serve").arg(app);
+        Server::start(command, folder)
+    }
+
     /// On an ordinary disk.
     pub fn on(folder: &Path) -> Server {
         Server::start(Command::new(BINARY), folder)
     }
 
-    /// The built-in sample, at a free port; returns when it is ready.
+    /// At a free port; returns when it is ready. Without an application of its own it serves the sample.
     fn start(mut command: Command, folder: &Path) -> Server {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         let address = free.expect("a free port");
@@ -48,19 +62,23 @@ impl Server {
             .stderr(File::create(&log).expect("a log file"))
             .spawn()
             .expect("the binary was built");
-        let mut server = Server { child, address };
-        server.wait_until_ready(&log);
+        let mut server = Server { child, address, log };
+        server.wait_until_ready();
         server
     }
 
-    fn wait_until_ready(&mut self, log: &Path) {
+    /// What it has written to standard error so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    fn wait_until_ready(&mut self) {
         let begin = Instant::now();
         while !self.is_ready() {
             let ended = self.child.try_wait().expect("a child of ours");
             let late = begin.elapsed() > Duration::from_secs(20);
             if ended.is_some() || late {
-                let log = std::fs::read_to_string(log).unwrap_or_default();
-                panic!("the server did not start ({ended:?}):\n{log}");
+                panic!("the server did not start ({ended:?}):\n{}", self.log());
             }
             std::thread::sleep(Duration::from_millis(10));
         }
