@@ -5,6 +5,7 @@ mod access;
 mod accounts;
 mod actor_rules;
 mod answers;
+mod audit;
 mod changes;
 mod child_forms;
 mod claims;

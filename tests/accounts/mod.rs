@@ -4,6 +4,7 @@ mod guesses;
 mod links;
 mod nodes;
 mod races;
+mod renamed_type;
 mod safety;
 mod sessions;
 mod signing_in;

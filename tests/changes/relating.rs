@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use tokio::sync::watch;
 use trefoil_engine::{
-    BegunTransaction, BulkTransaction, ChangeFeed, ChangeLog, CredentialStore, DataVersion, Engine,
-    IdempotencyKey, JobResult, LogReadLimits, RecordChange, Store, StoreJob,
+    AuditOrigin, BegunTransaction, BulkTransaction, ChangeFeed, ChangeLog, CredentialStore, DataVersion,
+    Engine, IdempotencyKey, JobResult, LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_graphql::subscribe::Subscription;
 use trefoil_graphql::{GraphqlService, GraphqlState};
@@ -303,12 +303,20 @@ impl Store for CountedStore {
         self.inner.credentials()
     }
 
-    fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
-        self.inner.begin_bulk_write(model)
+    fn begin_bulk_write(
+        &self,
+        model: &Arc<Model>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
+        self.inner.begin_bulk_write(model, origin)
     }
 
-    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
-        self.inner.begin_transaction(key)
+    fn begin_transaction(
+        &self,
+        key: Option<IdempotencyKey>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
+        self.inner.begin_transaction(key, origin)
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

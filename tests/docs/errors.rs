@@ -18,7 +18,10 @@ const OTHERS: &[&[&str]] = &[
     // Kinds of changes.
     &["CREATED", "DELETED", "UPDATED"],
     // What the help of a command calls a value.
-    &["ACTION", "BOOL", "FIELD", "FOLDER", "FORMAT", "HOST", "NAME", "PORT", "RATE", "RULE", "SIZE", "TIME"],
+    &[
+        "ACTION", "ACTOR", "BOOL", "FIELD", "FOLDER", "FORMAT", "HOST", "MODE", "NAME", "PORT", "RATE",
+        "RULE", "SIZE", "TIME",
+    ],
     &["ZONE"],
     // Variables of the environment, and formats.
     &["DATABASE_URL", "RUST_LOG", "CSV", "NDJSON"],

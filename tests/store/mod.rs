@@ -323,6 +323,7 @@ impl Bench {
             atomic: false,
             asks_again: false,
             cancel_flag: cancel,
+            origin: None,
         }
     }
 

@@ -15,6 +15,7 @@ mod manifest_reader;
 mod manifest_rule;
 mod manifest_rules;
 pub mod resource_settings;
+mod see_settings;
 mod token_issuers;
 
 // `seed/*.json`.
@@ -35,6 +36,7 @@ pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoin
 pub use crate::manifest::Manifest;
 pub use crate::manifest_rule::ManifestRule;
 pub use crate::resource_settings::{DefaultFormat, ResourceSettings, TextList};
+pub use crate::see_settings::SeeSettings;
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
 
 /// An application as read from its files; the schema is not parsed yet.
@@ -49,8 +51,8 @@ pub struct App {
     pub other_files: Vec<SourceFile>,
     pub manifest: Arc<Manifest>,
     pub seed: Seed,
-    /// The rule of the setting `auth-see-metrics`, where settings are known: flags and variables go before the file.
-    pub see_metrics: Option<String>,
+    /// Where settings are known: flags and variables go before the file.
+    pub see_settings: Option<SeeSettings>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +74,7 @@ impl App {
             other_files: Vec::new(),
             manifest: Arc::default(),
             seed: Seed::default(),
-            see_metrics: None,
+            see_settings: None,
         }
     }
 
@@ -120,7 +122,7 @@ impl App {
 
     /// Adds the rules of `trefoil.toml` to those of the schema; the mistakes in them.
     pub fn add_rules(&self, model: &mut Model) -> Vec<Diagnostic> {
-        manifest_rules::add_rules(&self.manifest, self.manifest_text(), self.see_metrics.as_deref(), model)
+        manifest_rules::add_rules(&self.manifest, self.manifest_text(), self.see_settings.as_ref(), model)
     }
 
     fn manifest_text(&self) -> &str {
@@ -169,8 +171,8 @@ impl App {
         }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
         let manifest = Arc::new(manifest);
-        let see_metrics = None;
-        (App { name, origin, schema, views, other_files, manifest, seed, see_metrics }, mistakes)
+        let see_settings = None;
+        (App { name, origin, schema, views, other_files, manifest, seed, see_settings }, mistakes)
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Manifest {
     pub token_issuers: Vec<TokenIssuer>,
     /// The setting `see-metrics`, with its place.
     pub see_metrics: Option<ManifestRule>,
+    /// The same of `see-audit`.
+    pub see_audit: Option<ManifestRule>,
 }
 
 const TOP_LEVEL_KEYS: [&str; 8] =
@@ -50,10 +52,12 @@ impl Manifest {
         }
         let auth = reader.table(&root, "auth");
         let see_metrics = auth.and_then(|auth| read_rule(&mut reader, auth, "see-metrics"));
+        let see_audit = auth.and_then(|auth| read_rule(&mut reader, auth, "see-audit"));
         if let Some(auth) = auth {
             // A rule that cannot be read is reported already.
-            let skipped = if see_metrics.is_none() { "see-metrics" } else { "" };
-            let own = SETTINGS.iter().filter(|setting| setting.key().1 != skipped);
+            let rules = [("see-metrics", &see_metrics), ("see-audit", &see_audit)];
+            let is_wrong = |key: &str| rules.iter().any(|(name, rule)| *name == key && rule.is_none());
+            let own = SETTINGS.iter().filter(|setting| !is_wrong(setting.key().1));
             settings.extend(read_settings(&mut reader, auth, own, Some("auth")));
         }
         let manifest = Manifest {
@@ -68,6 +72,7 @@ impl Manifest {
                 .map(|auth| token_issuers::read_token_issuers(&mut reader, auth))
                 .unwrap_or_default(),
             see_metrics,
+            see_audit,
         };
         endpoints::report_path_clashes(&mut reader, &manifest.text_endpoints, &manifest.plain_lists);
         (manifest, reader.into_diagnostics())

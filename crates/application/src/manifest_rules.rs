@@ -9,16 +9,18 @@ use trefoil_model::{Diagnostic, Model, SourceLocation};
 use crate::manifest::Manifest;
 use crate::manifest_reader::MANIFEST_FILE;
 use crate::manifest_rule::ManifestRule;
+use crate::see_settings::SeeSettings;
 
 /// Where a rule is that a flag or a variable gives.
 const SEE_METRICS: &str = "--auth-see-metrics";
+const SEE_AUDIT: &str = "--auth-see-audit";
 
-/// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest, `see_metrics` the
-/// rule of that setting if the settings are known.
+/// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest, `see` has the
+/// rules of settings if the settings are known.
 pub(crate) fn add_rules(
     manifest: &Manifest,
     text: &str,
-    see_metrics: Option<&str>,
+    see: Option<&SeeSettings>,
     model: &mut Model,
 ) -> Vec<Diagnostic> {
     let mut reader = RuleReader { text, model, mistakes: Vec::new() };
@@ -35,15 +37,12 @@ pub(crate) fn add_rules(
             access.texts.insert(position, rule);
         }
     }
-    let written = manifest.see_metrics.as_ref();
-    let of_file = written.filter(|rule| see_metrics.is_none_or(|setting| setting == rule.text.trim()));
-    let rule = match (of_file, see_metrics) {
-        (Some(rule), _) if rule.text.trim() != "false" => reader.read(rule),
-        (None, Some(setting)) if setting != "false" => reader.read_setting(setting),
-        (_, _) => None,
-    };
+    let metrics = see.map(|see| see.metrics.as_str());
+    let see_metrics = reader.read_setting_or_file(SEE_METRICS, metrics, manifest.see_metrics.as_ref());
+    let audit = see.map(|see| see.audit.as_str());
+    let see_audit = reader.read_setting_or_file(SEE_AUDIT, audit, manifest.see_audit.as_ref());
     if let Some(access) = &mut reader.model.access {
-        access.see_metrics = rule;
+        (access.see_metrics, access.see_audit) = (see_metrics, see_audit);
     }
     reader.mistakes
 }
@@ -57,21 +56,36 @@ struct RuleReader<'a> {
 }
 
 impl RuleReader<'_> {
+    /// The rule of a setting; of the manifest if that is where the setting comes from.
+    fn read_setting_or_file(
+        &mut self,
+        flag: &str,
+        setting: Option<&str>,
+        written: Option<&ManifestRule>,
+    ) -> Option<AccessRule> {
+        let of_file = written.filter(|rule| setting.is_none_or(|setting| setting == rule.text.trim()));
+        match (of_file, setting) {
+            (Some(rule), _) if rule.text.trim() != "false" => self.read(rule),
+            (None, Some(setting)) if setting != "false" => self.read_setting(flag, setting),
+            (_, _) => None,
+        }
+    }
+
     /// The rule of a setting that the manifest does not have.
-    fn read_setting(&mut self, text: &str) -> Option<AccessRule> {
+    fn read_setting(&mut self, flag: &str, text: &str) -> Option<AccessRule> {
         let (code, message, help) = match self.model.access {
             None => {
                 ("MANIFEST", NO_EFFECT.to_owned(), Some("write rules in the schema with `@allow`".to_owned()))
             }
             Some(_) => match self.model.read_actor_rule(text) {
                 Ok(test) => {
-                    let location = SourceLocation { file: SEE_METRICS.to_owned(), line: 1, column: 1 };
+                    let location = SourceLocation { file: flag.to_owned(), line: 1, column: 1 };
                     return Some(AccessRule { test, location, parts: Vec::new() });
                 }
                 Err(RuleError { code, message, help, .. }) => (code, message, help),
             },
         };
-        let mut mistake = Diagnostic::in_file(SEE_METRICS, code, message);
+        let mut mistake = Diagnostic::in_file(flag, code, message);
         mistake.help = help;
         self.mistakes.push(mistake);
         None
@@ -116,6 +130,7 @@ impl RuleReader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use trefoil_config::Config;
     use trefoil_model::{SourceFile, parse_schema};
 
     use super::*;
@@ -195,7 +210,8 @@ mod tests {
         assert_eq!(mistakes, []);
         let rule = |setting: Option<&str>| {
             let mut model = model(SCHEMA);
-            let mistakes = add_rules(&manifest, toml, setting, &mut model);
+            let see = |metrics: &str| SeeSettings { metrics: metrics.to_owned(), audit: "false".to_owned() };
+            let mistakes = add_rules(&manifest, toml, setting.map(see).as_ref(), &mut model);
             let shown: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();
             let rule = model.access.unwrap().see_metrics;
             (rule.map(|rule| format!("{}:{}", rule.location.file, rule.location.line)), shown)
@@ -212,7 +228,8 @@ mod tests {
         let open = added("type A { id: ID! }", toml).1;
         assert!(open[0].starts_with("trefoil.toml:2:15: this rule protects nothing"), "{open:?}");
         let mut open = model("type A { id: ID! }");
-        assert_eq!(add_rules(&Manifest::default(), "", Some("false"), &mut open), []);
+        let none = SeeSettings::of(&Config::default());
+        assert_eq!(add_rules(&Manifest::default(), "", Some(&none), &mut open), []);
         assert_eq!(add_rules(&Manifest::default(), "", Some("true"), &mut open).len(), 1);
     }
 }

@@ -26,8 +26,8 @@ use clap::{ArgMatches, Command};
 use trefoil_engine::ResolverRegistry;
 
 use crate::commands::{
-    backup, can, check, export, import, key, migrate, move_store, new_app, reset, restore, schema, seed,
-    serve, user, views,
+    audit, backup, can, check, export, import, key, migrate, move_store, new_app, reset, restore, schema,
+    seed, serve, user, views,
 };
 
 pub use crate::command_error::CommandError;
@@ -73,6 +73,7 @@ fn dispatch(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), Comm
         Some(("key", matches)) => key::run(matches, &registry),
         Some(("user", matches)) => user::run(matches, &registry),
         Some(("can", matches)) => can::run(matches, &registry),
+        Some(("audit", matches)) => audit::run(matches, &registry),
         Some(("backup", matches)) => backup::run(matches),
         Some(("restore", matches)) => restore::run(matches, &registry),
         Some(("move", matches)) => move_store::run(matches, &registry),
@@ -88,7 +89,7 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves GraphQL, REST and web pages from a GraphQL schema. Without a command, serves the current folder or the built-in sample.")
         .subcommands([serve::command(), check::command(), schema::command(), new_app::command(), migrate::command(), views::command()])
-        .subcommands([export::command(), import::command(), key::command(), user::command(), can::command()])
+        .subcommands([export::command(), import::command(), key::command(), user::command(), can::command(), audit::command()])
         .subcommands([backup::command(), restore::command(), move_store::command(), seed::command(), reset::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")

@@ -72,6 +72,8 @@ pub struct Config {
     pub rate_limit: Option<RateLimit>,
     /// Who may read `/metrics` from other machines, if the schema has rules.
     pub see_metrics: String,
+    /// Who may read the audit: a rule.
+    pub see_audit: String,
     /// How people sign in, if a type of the schema has accounts.
     pub accounts: AccountSettings,
     pub limits: ServerLimits,
@@ -100,6 +102,19 @@ pub struct AccountSettings {
     pub password_rounds: u32,
     /// Takes passwords and session cookies over plain HTTP from other machines.
     pub insecure: bool,
+    pub audit: AuditMode,
+    /// How long entries of the audit are kept.
+    pub audit_for: Duration,
+}
+
+/// What the audit of an application with rules notes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditMode {
+    /// Sign-ins and credentials, and every write of a record.
+    Writes,
+    /// Sign-ins and credentials alone.
+    Trust,
+    Off,
 }
 
 impl Default for AccountSettings {
@@ -113,6 +128,8 @@ impl Default for AccountSettings {
             password_memory: 19 << 20,
             password_rounds: 2,
             insecure: false,
+            audit: AuditMode::Writes,
+            audit_for: 90 * day,
         }
     }
 }
@@ -268,6 +285,7 @@ impl Default for Config {
             graphiql: true,
             rate_limit: None,
             see_metrics: "false".into(),
+            see_audit: "false".into(),
             accounts: AccountSettings::default(),
             limits: ServerLimits::default(),
             tls_cert: None,

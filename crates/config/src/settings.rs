@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::Config;
 use crate::setting_syntax::{
-    CountOrZeroSyntax, CountSyntax, DatabaseSyntax, DurationOrOffSyntax, DurationSyntax, FolderSyntax,
-    HashMemorySyntax, HashRoundsSyntax, HostListSyntax, HostSyntax, LogFormatSyntax, NetworkListSyntax,
-    OptionalFileSyntax, OriginListSyntax, PasswordLengthSyntax, PortSyntax, RateLimitSyntax, RuleSyntax,
-    SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax, TimeZoneSyntax,
+    AuditModeSyntax, CountOrZeroSyntax, CountSyntax, DatabaseSyntax, DurationOrOffSyntax, DurationSyntax,
+    FolderSyntax, HashMemorySyntax, HashRoundsSyntax, HostListSyntax, HostSyntax, LogFormatSyntax,
+    NetworkListSyntax, OptionalFileSyntax, OriginListSyntax, PasswordLengthSyntax, PortSyntax,
+    RateLimitSyntax, RuleSyntax, SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax, TimeZoneSyntax,
 };
 
 /// One setting. Flag, variable and file key derive from its name; see [`Setting::flag`], [`Setting::variable`] and
@@ -147,6 +147,19 @@ pub static SETTINGS: &[Setting] = &[
         see_metrics,
         "Who may read /metrics from other machines, as a rule: true, false or an expression about the actor"
     ),
+    setting!(
+        "auth-see-audit",
+        RuleSyntax,
+        see_audit,
+        "Who may read the audit at /_/audit, as a rule: true, false or an expression about the actor"
+    ),
+    setting!(
+        "auth-audit",
+        AuditModeSyntax,
+        accounts.audit,
+        "What the audit notes: writes (and sign-ins and credentials), trust (without writes) or off"
+    ),
+    setting!("auth-audit-for", DurationSyntax, accounts.audit_for, "How long entries of the audit are kept"),
     setting!(
         "auth-session-idle",
         DurationSyntax,

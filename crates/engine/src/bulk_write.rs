@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordId, RecordTypeId};
 
+use crate::access::AuditOrigin;
 use crate::engine::{Engine, downcast_sink};
 use crate::operation::{Operation, Outcome};
 use crate::owned_records::OwnedRow;
@@ -19,6 +20,7 @@ pub struct BulkWrite<'e> {
     /// The usual ones, in the time zone of the application.
     limits: PlanLimits,
     cancel_flag: CancelFlag,
+    origin: Option<AuditOrigin>,
 }
 
 /// One step of a bulk write.
@@ -37,10 +39,10 @@ impl Engine {
         self.require_writing()?;
         self.confirm_actor().await?;
         self.check_tables()?;
-        let transaction = self.store().begin_bulk_write(self.model()).await?;
+        let transaction = self.store().begin_bulk_write(self.model(), self.audited_origin()).await?;
         let limits = PlanLimits { time_zone: self.limits().time_zone.clone(), ..PlanLimits::default() };
         let (model, cancel_flag) = (self.model().clone(), CancelFlag::default());
-        Ok(BulkWrite { model, transaction, limits, cancel_flag })
+        Ok(BulkWrite { model, transaction, limits, cancel_flag, origin: self.audited_origin() })
     }
 }
 
@@ -111,6 +113,7 @@ impl BulkWrite<'_> {
             atomic: false,
             asks_again: false,
             cancel_flag,
+            origin: self.origin.clone(),
         };
         downcast_sink(self.transaction.run(job).await?)
     }

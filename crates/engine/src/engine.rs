@@ -9,16 +9,16 @@ use futures_util::future::BoxFuture;
 use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation, RootType, Value};
+use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation, Value};
 
 use crate::abstract_operation::AbstractOperation;
 use crate::access::{
-    AccessView, AccountChange, Actor, AskedWrites, Authority, CredentialStore, IdentityCheck, RuleCache,
+    AccessView, AccountChange, Actor, AskedWrites, AuditOrigin, Authority, CredentialStore, IdentityCheck,
+    RuleCache,
 };
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap, VersionProbe};
 use crate::operation::{Condition, Operation, Outcome};
-use crate::plain_list;
 use crate::plan::{MeasuredLengths, Plan, PlanLimits, RequestTime, check_conditions, plan_predicates};
 use crate::row::RowSink;
 use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};
@@ -32,6 +32,9 @@ pub struct Engine {
     check: Option<IdentityCheck>,
     /// Its writes are only asked about, see [`Engine::asking_again`].
     asks_again: Option<AskedWrites>,
+    /// Whose writes they are.
+    origin: AuditOrigin,
+    audits_writes: bool,
 }
 
 struct EngineInner {
@@ -79,7 +82,27 @@ impl Engine {
             rule_cache: access.map(Arc::new),
             generation,
         });
-        Engine { inner, authority, check: None, asks_again: None }
+        let (origin, audits_writes) = (AuditOrigin::default(), false);
+        Engine { inner, authority, check: None, asks_again: None, origin, audits_writes }
+    }
+
+    /// The engine with an audit of what it writes, if there are rules.
+    pub fn auditing_writes(self) -> Engine {
+        Engine { audits_writes: self.inner.rule_cache.is_some(), ..self }
+    }
+
+    /// The engine for what others ask for, as far as the audit tells.
+    pub fn with_origin(&self, origin: AuditOrigin) -> Engine {
+        Engine { origin, ..self.clone() }
+    }
+
+    pub fn origin(&self) -> &AuditOrigin {
+        &self.origin
+    }
+
+    /// Whose writes the audit notes; `None` if it does not.
+    pub(crate) fn audited_origin(&self) -> Option<AuditOrigin> {
+        self.audits_writes.then(|| self.origin.clone())
     }
 
     /// The engine on behalf of an actor: what the rules leave to them. A new engine is anonymous.
@@ -89,7 +112,11 @@ impl Engine {
             None => Authority::operator(),
             Some(rules) => rules.authority(self.model(), identity, zone),
         };
-        Engine { authority, check: actor.check.clone(), ..self.clone() }
+        let origin = match self.inner.rule_cache {
+            Some(_) => AuditOrigin::of_actor(actor),
+            None => AuditOrigin::default(),
+        };
+        Engine { authority, check: actor.check.clone(), origin, ..self.clone() }
     }
 
     /// The engine on behalf of somebody who makes an account for themselves. Whoever they are, they act as nobody does, but
@@ -179,38 +206,6 @@ impl Engine {
             Some(identity) => IdempotencyKey { key: format!("{}\n{}", identity.name, key.key), ..key },
             None => key,
         }
-    }
-
-    /// Refuses if the rule of an operation with a registered resolver does not let the actor call it.
-    pub fn check_call(&self, kind: RootType, name: &str) -> Result<()> {
-        let (Some(view), Some(access)) = (self.access_view(), &self.model().access) else { return Ok(()) };
-        let roots = &self.model().root_fields;
-        let position = roots.iter().position(|root| root.root_kind == kind && root.name == name);
-        match position.and_then(|position| access.calls.get(&position)) {
-            Some(rule) => view.require_rule(self.model(), Some(rule)),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the actor may read a plain list, or write it.
-    pub fn may_use_list(&self, list: &str, is_write: bool) -> bool {
-        let rule = plain_list::list_rule(self.model(), list, is_write);
-        self.access_view().is_none_or(|view| view.require_rule(self.model(), rule).is_ok())
-    }
-
-    /// Refuses if the rule of the text endpoint at this position of `trefoil.toml` does not let the actor see it.
-    pub fn check_text(&self, position: usize) -> Result<()> {
-        let (Some(view), Some(access)) = (self.access_view(), &self.model().access) else { return Ok(()) };
-        match access.texts.get(&position) {
-            Some(rule) => view.require_rule(self.model(), Some(rule)),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses whom the setting `auth-see-metrics` does not let see the metrics of the server.
-    pub fn check_metrics(&self) -> Result<()> {
-        let (Some(view), Some(access)) = (self.access_view(), &self.model().access) else { return Ok(()) };
-        view.require_rule(self.model(), access.see_metrics.as_ref())
     }
 
     /// An engine for a request that was answered before: its writes change nothing. They are refused if the actor would not
@@ -383,7 +378,9 @@ impl Engine {
         let model = self.inner.model.clone();
         let asked = self.asks_again.as_ref().filter(|_| plans.iter().any(|(_, plan)| plan.is_write()));
         let asks_again = asked.is_some();
-        let job = StoreJob { model, plans, sink, idempotency_key, atomic, asks_again, cancel_flag };
+        let is_audited = self.audits_writes && plans.iter().any(|(_, plan)| plan.is_write());
+        let origin = is_audited.then(|| self.origin.clone());
+        let job = StoreJob { model, plans, sink, idempotency_key, atomic, asks_again, cancel_flag, origin };
         let result = self.inner.store.run(job).await?;
         let Some(asked) = asked else { return Ok(result) };
         asked.allow();

@@ -53,10 +53,11 @@ mod schema_swap_gate;
 pub use crate::abstract_operation::{AbstractOperation, AbstractRequest};
 pub use crate::access::{
     AccessExplanation, AccessQuestion, AccessView, AccountChange, AccountFacts, AccountStore, Actor,
-    ActorIdentity, ActorPath, ActorRules, AllowedRecords, ApiKeyRecord, AskedWrites, Authority,
+    ActorIdentity, ActorPath, ActorRules, AllowedRecords, ApiKeyRecord, AskedWrites, AuditAction,
+    AuditAuthor, AuditEntry, AuditFilter, AuditNote, AuditOrigin, AuditPosition, AuditStore, Authority,
     CredentialStore, CredentialUse, FieldView, FoldedRule, IdentityChanges, IdentityCheck, KeyAccount,
-    KnownNetwork, LinkRecord, LoginColumns, PartExplanation, PresumedIdentity, RuleExplainer,
-    RuleExplanation, SessionRecord, StoredPassword, TypeView, rule_values,
+    KnownNetwork, LinkRecord, LoginColumns, OPERATOR_NAME, PartExplanation, PresumedIdentity, RequestId,
+    RuleExplainer, RuleExplanation, SessionRecord, StoredPassword, TypeView, account_actor, rule_values,
 };
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 
-use crate::access::{AccountChange, CredentialStore};
+use crate::access::{AccountChange, AuditOrigin, CredentialStore};
 use crate::changes::{ChangeLog, RecordChange};
 use crate::plan::{Plan, relation_target};
 use crate::row::RowSink;
@@ -29,11 +29,19 @@ pub trait Store: Send + Sync {
     fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>>;
 
     /// Begins a bulk write of many batches. Other writes may have to wait until it ends.
-    fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>>;
+    fn begin_bulk_write(
+        &self,
+        model: &Arc<Model>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>>;
 
     /// Begins a transaction for several jobs of one request, under its idempotency key if it has one. Other writes may
     /// have to wait until it ends.
-    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>>;
+    fn begin_transaction(
+        &self,
+        key: Option<IdempotencyKey>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<BegunTransaction<'_>>>;
 
     /// Checks that the store can be reached, for the readiness check.
     fn ping(&self) -> BoxFuture<'_, Result<()>>;
@@ -151,6 +159,8 @@ pub struct StoreJob {
     /// Nothing is written: the job is refused if its actor would not be allowed its writes now, else [`JobResult::Replayed`].
     pub asks_again: bool,
     pub cancel_flag: CancelFlag,
+    /// Whose writes they are; `None` if the audit does not note them.
+    pub origin: Option<AuditOrigin>,
 }
 
 impl StoreJob {

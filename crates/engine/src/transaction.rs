@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Result};
 
-use crate::access::{AccountChange, CredentialStore};
+use crate::access::{AccountChange, AuditOrigin, CredentialStore};
 use crate::changes::{ChangeLog, RecordChange};
 use crate::engine::Engine;
 use crate::row::RowSink;
@@ -42,7 +42,7 @@ impl Engine {
         self.confirm_actor().await?;
         self.check_tables()?;
         let key = key.map(|key| self.actor_key(key));
-        let mut transaction = match self.store().begin_transaction(key).await? {
+        let mut transaction = match self.store().begin_transaction(key, self.audited_origin()).await? {
             BegunTransaction::Open(transaction) => transaction,
             BegunTransaction::Replayed(answer) => return Ok(TransactionResult::Replayed(answer)),
         };
@@ -117,11 +117,19 @@ impl Store for TransactionStore {
         Box::pin(async { Ok(None) })
     }
 
-    fn begin_bulk_write(&self, _: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
+    fn begin_bulk_write(
+        &self,
+        _: &Arc<Model>,
+        _: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
         Box::pin(async { unsupported() })
     }
 
-    fn begin_transaction(&self, _: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
+    fn begin_transaction(
+        &self,
+        _: Option<IdempotencyKey>,
+        _: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
         Box::pin(async { unsupported() })
     }
 

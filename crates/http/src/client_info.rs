@@ -50,7 +50,12 @@ pub struct PresentedSession {
 impl ClientInfo {
     /// Who makes the request.
     pub fn actor(&self) -> Actor {
-        Actor { address: self.address, identity: self.identity.clone(), check: self.check.clone() }
+        Actor {
+            address: self.address,
+            identity: self.identity.clone(),
+            check: self.check.clone(),
+            request: self.request.clone(),
+        }
     }
 
     /// `secure` tells whether the connection is encrypted; a trusted proxy says so of its own.

@@ -1,13 +1,11 @@
 //! Headers that every response carries unless its handler set them: request id, security, caching.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, Entry, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
+
+pub use trefoil_engine::RequestId;
 
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -17,63 +15,12 @@ const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-or
 pub const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The id of a request, in its response, its log line and its error messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestId(RequestIdText);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum RequestIdText {
-    /// Sent by the client.
-    Received(Box<str>),
-    /// The digits and how many of them are used. Stored inline, since nearly every request gets one.
-    Generated([u8; GENERATED_LENGTH], usize),
-}
-
-/// Two 64-bit numbers in hexadecimal digits, and a dash.
-const GENERATED_LENGTH: usize = 33;
-
-impl RequestId {
-    /// The client's own id if it is safe to repeat, so that one id follows a request through many servers.
-    pub fn from_headers(headers: &HeaderMap) -> Self {
-        let own = headers.get(X_REQUEST_ID).filter(|id| is_valid_id(id.as_bytes()));
-        // A copy: a slice of the head would keep the whole head in memory for as long as a stream lasts.
-        let own = own.and_then(|id| id.to_str().ok()).map(|id| RequestId(RequestIdText::Received(id.into())));
-        own.unwrap_or_else(RequestId::generate)
-    }
-
-    /// A random start, then a counter: unique without a system call for randomness on every request.
-    fn generate() -> Self {
-        static START: LazyLock<String> =
-            LazyLock::new(|| format!("{:016x}-", RandomState::new().hash_one(std::process::id())));
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut digits = [0; GENERATED_LENGTH];
-        let (start, count) = digits.split_at_mut(START.len());
-        start.copy_from_slice(START.as_bytes());
-        // By hand, because every request does this: formatting costs ten times as much.
-        let unused = number.leading_zeros() as usize / 4;
-        let count = &mut count[..16 - unused];
-        for (position, digit) in count.iter_mut().rev().enumerate() {
-            *digit = b"0123456789abcdef"[(number >> (4 * position)) as usize % 16];
-        }
-        RequestId(RequestIdText::Generated(digits, GENERATED_LENGTH - unused))
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        match &self.0 {
-            RequestIdText::Received(id) => id.as_bytes(),
-            RequestIdText::Generated(digits, used) => &digits[..*used],
-        }
-    }
-
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(self.as_bytes()).expect("visible ASCII")
-    }
-}
-
-fn is_valid_id(id: &[u8]) -> bool {
-    let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-_.:/+=@".contains(b);
-    (1..=128).contains(&id.len()) && id.iter().all(allowed)
+/// The client's own id if it is safe to repeat, so that one id follows a request through many servers.
+pub fn request_id(headers: &HeaderMap) -> RequestId {
+    headers
+        .get(X_REQUEST_ID)
+        .and_then(|id| RequestId::received(id.as_bytes()))
+        .unwrap_or_else(RequestId::generate)
 }
 
 /// `own` completed by the default headers of a successful response.
@@ -131,7 +78,7 @@ mod tests {
         {
             let mut headers = HeaderMap::new();
             headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(sent.as_bytes()).expect("a header value"));
-            let id = RequestId::from_headers(&headers);
+            let id = request_id(&headers);
             assert_eq!(id.as_str() == sent, is_reused, "{sent:?} became {id:?}");
         }
         let [first, second] = [RequestId::generate(), RequestId::generate()].map(|id| {

@@ -164,7 +164,7 @@ impl HttpService {
         connection: ConnectionInfo,
     ) -> http::Response<LoggedBody> {
         let state = &self.0;
-        let id = RequestId::from_headers(request.headers());
+        let id = response_headers::request_id(request.headers());
         let trusted = &state.config.trusted_proxies;
         let peer = Some(connection.peer.ip());
         let mut client = ClientInfo::from_request(peer, connection.is_encrypted, request.headers(), trusted);

@@ -31,6 +31,9 @@ pub(crate) const SIGN_IN_PATH: &str = "/_/sign-in";
 /// Where they see their own account.
 pub(crate) const ACCOUNT_PATH: &str = "/_/account";
 
+/// The page of the audit.
+pub const AUDIT_PATH: &str = "/_/audit";
+
 /// The pages of so many classes of actors are kept.
 const MAX_CLASSES: usize = 32;
 
@@ -226,6 +229,7 @@ impl PageParts {
 
     fn for_class(&self, resources: &ServedResources, view: &AccessView) -> PageParts {
         let mut site_view = self.site_view.clone();
+        site_view.audit = resources.engine.check_audit().is_ok().then(|| AUDIT_PATH.to_owned());
         site_view.nav.retain(|link| resources.is_offered(&link.href));
         for menu in &mut site_view.menus {
             menu.links.retain(|link| resources.is_offered(&link.href));
@@ -271,6 +275,7 @@ fn site_view(app: &App, model: &Model, labels: &[ResourceLabels], config: &Confi
         graphiql: config.graphiql,
         actor: None,
         sign_in: None,
+        audit: None,
     }
 }
 

@@ -22,6 +22,8 @@ pub struct SiteView {
     pub actor: Option<SiteActor>,
     /// Where people sign in, for those who are not.
     pub sign_in: Option<String>,
+    /// The page of the audit, for those who may see it.
+    pub audit: Option<String>,
 }
 
 /// Who is signed in.

@@ -27,6 +27,7 @@ pub const BUILT_IN_VIEWS: &[(&str, &str)] = built_in![
     "error.html",
     "sign.html",
     "account.html",
+    "audit.html",
     "_chart.html",
     "_code.html",
     "_control.html",

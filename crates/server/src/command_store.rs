@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use trefoil_application::App;
-use trefoil_config::{Config, DatabaseLocation};
-use trefoil_engine::{ChangeFeed, Engine, ResolverRegistry};
+use trefoil_config::{AuditMode, Config, DatabaseLocation};
+use trefoil_engine::{AuditAction, AuditNote, AuditOrigin, ChangeFeed, Engine, ResolverRegistry};
 use trefoil_sql::DataLock;
 use trefoil_sql::migrate::{MigrationMode, MigrationReport};
 
@@ -24,7 +24,16 @@ pub enum CommandAccess {
 /// A store in use by a command.
 pub struct CommandStore {
     pub engine: Engine,
+    pub audit: AuditMode,
     _lock: Option<DataLock>,
+}
+
+impl CommandStore {
+    /// The entry of the audit for what the command does with a key; `None` if there is no audit.
+    pub fn key_note(&self, action: AuditAction, key: &str) -> Option<AuditNote> {
+        let has_audit = self.audit != AuditMode::Off && self.engine.model().access.is_some();
+        has_audit.then(|| AuditNote::new(action, &AuditOrigin::default()).about_key(key))
+    }
 }
 
 pub async fn open_command_store(
@@ -55,7 +64,7 @@ pub async fn open_command_store(
     let mode = if may_change { MigrationMode::Start } else { MigrationMode::Plan };
     refuse_pending_steps(&lifecycle::migrate_store(&store, application, app, mode).await?, app)?;
     let engine = lifecycle::build_engine(application, registry, &ChangeFeed::new(store), config);
-    Ok(CommandStore { engine: engine.as_operator(), _lock: lock })
+    Ok(CommandStore { engine: engine.as_operator(), audit: config.accounts.audit, _lock: lock })
 }
 
 /// Refuses a store that would need changes but was not migrated.

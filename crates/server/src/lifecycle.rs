@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use trefoil_application::{App, AppOrigin};
-use trefoil_config::{Config, DatabaseLocation};
+use trefoil_application::{App, AppOrigin, SeeSettings};
+use trefoil_config::{AuditMode, Config, DatabaseLocation};
 use trefoil_credentials::SignInState;
 use trefoil_engine::{ChangeFeed, Engine, PlanLimits, ResolverRegistry, binding};
 use trefoil_graphql::{GraphqlService, GraphqlState};
@@ -22,7 +22,7 @@ use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
 use trefoil_sql::{DataLock, SqlStore, SqliteOptions, transfer};
 
 use crate::accounts::account_desk::AccountDesk;
-use crate::accounts::account_routes;
+use crate::accounts::{account_routes, audit_keeping};
 use crate::authentication::{ApplicationCredentials, ServerAuthenticator};
 use crate::file_watch::FileWatcher;
 use crate::http1::connection;
@@ -51,6 +51,8 @@ pub struct Running {
     shutdown: Shutdown,
     shutdown_delay: Duration,
     serving: tokio::task::JoinHandle<()>,
+    /// Writes the rest of the audit when the server drains.
+    audit: tokio::task::JoinHandle<()>,
     /// Held while the server runs: one server per data folder.
     _lock: Option<DataLock>,
 }
@@ -70,6 +72,7 @@ impl Running {
     pub async fn stop(self) {
         self.shutdown.begin_draining();
         let _ = self.serving.await;
+        let _ = self.audit.await;
     }
 
     /// Runs until a signal, then drains.
@@ -100,7 +103,7 @@ struct ReloadContext {
 
 /// Starts a server and returns once it listens.
 pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> Result<Running, StartError> {
-    app.see_metrics = Some(config.see_metrics.clone());
+    app.see_settings = Some(SeeSettings::of(&config));
     let config = Arc::new(config);
     // The first snapshot is taken before anything is read, so that no change is missed.
     let watch = match &app.origin {
@@ -183,6 +186,13 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
             }
         }
     });
+    let settings = config.accounts.clone();
+    let audit = tokio::spawn(audit_keeping::keep_audit(
+        resource_router.clone(),
+        sign_ins.clone(),
+        settings,
+        shutdown.clone(),
+    ));
     if let Some((folder, watch)) = watch {
         let context = ReloadContext {
             config: config.clone(),
@@ -209,6 +219,7 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
         shutdown,
         shutdown_delay: config.shutdown_delay,
         serving,
+        audit,
         _lock: lock,
     })
 }
@@ -335,13 +346,17 @@ pub(crate) fn build_engine(
         groups: clamp(config.limits.groups),
         time_zone: config.time_zone.clone(),
     };
-    Engine::new(
+    let engine = Engine::new(
         application.model.clone(),
         application.bindings.clone(),
         registry.clone(),
         feed.clone(),
         limits,
-    )
+    );
+    match config.accounts.audit {
+        AuditMode::Writes => engine.auditing_writes(),
+        AuditMode::Trust | AuditMode::Off => engine,
+    }
 }
 
 /// The server is ready if the store responds and all tables could be read at the start.
@@ -383,12 +398,12 @@ fn log_warnings(application: &LoadedApplication, app: &App) {
 /// Reads an application folder, on a thread that may block.
 async fn read_application(
     folder: PathBuf,
-    see_metrics: String,
+    see: SeeSettings,
     registry: ResolverRegistry,
 ) -> Result<(App, LoadedApplication), StartError> {
     let read = move || {
         let mut app = App::load(&folder).map_err(StartError::Application)?;
-        app.see_metrics = Some(see_metrics);
+        app.see_settings = Some(see);
         let application = load_application(&app, &registry)
             .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
         Ok((app, application))
@@ -416,8 +431,8 @@ impl ReloadContext {
 
     /// Requests see the reload as one step: they wait at the gate until the tables and all interfaces are replaced.
     async fn reload(&self, folder: &Path) -> Result<usize, StartError> {
-        let (folder, see_metrics) = (folder.to_owned(), self.config.see_metrics.clone());
-        let (app, application) = read_application(folder, see_metrics, self.registry.clone()).await?;
+        let (folder, see) = (folder.to_owned(), SeeSettings::of(&self.config));
+        let (app, application) = read_application(folder, see, self.registry.clone()).await?;
         if self.protected_mode.is_on() && self.is_reachable && !self.config.open {
             application.require_rules()?;
         }

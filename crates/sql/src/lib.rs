@@ -10,6 +10,7 @@ pub mod statements;
 // Types and rules that both stores share.
 mod accounts;
 mod api_keys;
+mod audit;
 mod change_log;
 mod idempotency_key;
 mod job_completion;

@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use trefoil_engine::{
-    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion, IdempotencyKey,
-    JobResult, LogReadLimits, RecordChange, Store, StoreJob,
+    AuditOrigin, BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion,
+    IdempotencyKey, JobResult, LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
@@ -82,12 +82,20 @@ impl Store for SqlStore {
         self.as_store().replay(key)
     }
 
-    fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
-        self.as_store().begin_bulk_write(model)
+    fn begin_bulk_write(
+        &self,
+        model: &Arc<Model>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
+        self.as_store().begin_bulk_write(model, origin)
     }
 
-    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
-        self.as_store().begin_transaction(key)
+    fn begin_transaction(
+        &self,
+        key: Option<IdempotencyKey>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
+        self.as_store().begin_transaction(key, origin)
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use trefoil_config::{DurationSyntax, IpNetwork, NetworkListSyntax, SettingSyntax};
 use trefoil_credentials::{AccountReader, SecretToken, TokenKind};
-use trefoil_engine::{ApiKeyRecord, Engine, KeyAccount, ResolverRegistry};
+use trefoil_engine::{ApiKeyRecord, AuditAction, Engine, KeyAccount, ResolverRegistry};
 use trefoil_model::RecordId;
 use trefoil_model::access::AccessModel;
 use trefoil_model::naming::names::nearest_name;
@@ -105,7 +105,12 @@ fn add(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandE
         };
         let key = SecretToken::generate(TokenKind::ApiKey).map_err(CommandError::failed)?;
         let credentials = engine.credentials().map_err(CommandError::failed)?;
-        if !credentials.add_api_key(&key.hash(), &record).await.map_err(CommandError::failed)? {
+        let note = store.key_note(AuditAction::AddKey, &name).map(|note| match &record.account {
+            Some(account) => note.about(account),
+            None => note,
+        });
+        let hash = key.hash();
+        if !credentials.add_api_key(&hash, &record, note).await.map_err(CommandError::failed)? {
             return Err(CommandError::usage(format!(
                 "there is a key `{name}` already; revoke it first, or choose another name"
             )));
@@ -134,7 +139,8 @@ fn revoke(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comma
     let name = matches.get_one::<String>("name").cloned().unwrap_or_default();
     with_store(matches, registry, CommandAccess::Write, async |store| {
         let credentials = store.engine.credentials().map_err(CommandError::failed)?;
-        if credentials.revoke_api_key(&name).await.map_err(CommandError::failed)? {
+        let note = store.key_note(AuditAction::RevokeKey, &name);
+        if credentials.revoke_api_key(&name, note).await.map_err(CommandError::failed)? {
             print_note(&format!("revoked the key `{name}`"));
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! The subcommands, one file or folder each: flags and implementation.
 
+pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod can;
 pub(crate) mod check;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use trefoil_model::ZoneOffsets;
 
-use crate::{DatabaseLocation, LogFormat, PostgresUrl};
+use crate::{AuditMode, DatabaseLocation, LogFormat, PostgresUrl};
 
 pub use crate::setting_syntax::network::{
     HostListSyntax, HostSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
@@ -141,6 +141,30 @@ impl SettingSyntax for LogFormatSyntax {
     }
 }
 
+pub struct AuditModeSyntax;
+
+impl SettingSyntax for AuditModeSyntax {
+    type Value = AuditMode;
+    const HINT: &'static str = "MODE";
+
+    fn read(text: &str) -> Result<AuditMode, String> {
+        match text {
+            "writes" => Ok(AuditMode::Writes),
+            "trust" => Ok(AuditMode::Trust),
+            "off" | "false" => Ok(AuditMode::Off),
+            _ => Err(format!("{text:?} is not what an audit notes; use writes, trust or off")),
+        }
+    }
+
+    fn show(value: &AuditMode) -> String {
+        match value {
+            AuditMode::Writes => "writes".into(),
+            AuditMode::Trust => "trust".into(),
+            AuditMode::Off => "off".into(),
+        }
+    }
+}
+
 pub struct TimeZoneSyntax;
 
 impl SettingSyntax for TimeZoneSyntax {
@@ -202,6 +226,8 @@ pub(crate) mod tests {
         assert_refuses::<DatabaseSyntax>("postgres:h", "must start with postgres://");
         assert_refuses::<DatabaseSyntax>("mysql://u:secret@h/db", "unknown kind of database");
         assert!(!DatabaseSyntax::read("mysql://u:secret@h/db").unwrap_err().contains("secret"));
+        assert_reads::<AuditModeSyntax>("trust", "trust");
+        assert_refuses::<AuditModeSyntax>("all", "writes, trust or off");
         assert_reads::<LogFormatSyntax>("json", "json");
         assert_refuses::<LogFormatSyntax>("xml", "auto, pretty or json");
         assert_refuses::<FolderSyntax>("", "is empty");

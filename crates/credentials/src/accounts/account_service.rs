@@ -8,11 +8,14 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
 use trefoil_config::AccountSettings;
-use trefoil_engine::{AccountChange, Engine, KeyAccount, KnownNetwork, SessionRecord, StoredPassword};
+use trefoil_engine::{
+    AccountChange, AuditAction, Engine, KeyAccount, KnownNetwork, SessionRecord, StoredPassword,
+};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{RecordId, Value};
 
 use crate::account_reader::{AccountFinding, AccountKey, AccountReader, UsableAccount};
+use crate::accounts::failed_sign_ins::FailedSignIns;
 use crate::accounts::sign_in_throttle::{ClientNetwork, SignInThrottle, TryVerdict};
 use crate::passwords::{
     ChosenPassword, HashingBusy, MAX_PASSWORD_LENGTH, PasswordHasher, PasswordMistake, PasswordVerdict,
@@ -32,6 +35,7 @@ const MAX_BROWSER: usize = 200;
 pub struct SignInState {
     pub(super) hasher: PasswordHasher,
     pub(super) throttle: SignInThrottle,
+    pub(super) failed: FailedSignIns,
     started: Instant,
     swept: Mutex<Option<Instant>>,
 }
@@ -42,7 +46,7 @@ pub struct AccountService {
     pub(super) reader: Arc<AccountReader>,
     pub(super) settings: AccountSettings,
     /// The name of the application, which nobody may choose as a password.
-    application: String,
+    pub(super) application: String,
     pub(super) state: Arc<SignInState>,
 }
 
@@ -121,6 +125,7 @@ impl SignInState {
         Ok(SignInState {
             hasher,
             throttle: SignInThrottle::default(),
+            failed: FailedSignIns::default(),
             started: Instant::now(),
             swept: Mutex::default(),
         })
@@ -196,10 +201,10 @@ impl AccountService {
         let verdict = self.verify(password, known).await?;
         let (Some(account), Some(known), PasswordVerdict::Right { renewed }) = (account, known, verdict)
         else {
-            return Err(AccountRefusal::Wrong);
+            return Err(self.wrong_sign_in(origin));
         };
         if !matches!(self.reader.find(AccountKey::Id(&account.id)).await?, AccountFinding::Usable(_)) {
-            return Err(AccountRefusal::Wrong);
+            return Err(self.wrong_sign_in(origin));
         }
         let (compared, hash) = (known.hash.clone(), renewed.unwrap_or_else(|| known.hash.clone()));
         let mut changes =
@@ -210,9 +215,8 @@ impl AccountService {
         self.open_session(account, Vec::new(), origin, presented, changes).await
     }
 
-    /// Begins a session, with changes before it that must all be possible: a password that was changed while it was compared
-    /// begins none. The session that was presented ends: nobody else has the new one.
-    pub async fn open_session(
+    /// Begins a session of an account that proved who it is.
+    pub(super) async fn begin_session(
         &self,
         account: KeyAccount,
         roles: Vec<String>,
@@ -274,7 +278,9 @@ impl AccountService {
     /// Ends a session; without effect if it has ended.
     pub async fn end_session(&self, token: &str) -> Result<()> {
         let Some(token) = SecretToken::parse(TokenKind::Session, token) else { return Ok(()) };
-        self.engine.change_accounts(vec![AccountChange::EndSession { hash: token.hash() }]).await.map(drop)
+        let mut changes = vec![AccountChange::EndSession { hash: token.hash() }];
+        changes.extend(self.note(AuditAction::SignOut, None));
+        self.engine.change_accounts(changes).await.map(drop)
     }
 
     /// The sessions of an account, the last used first.
@@ -301,8 +307,9 @@ impl AccountService {
         let is_meant = |hash: &&String| number.len() == NUMBER_DIGITS && hash.starts_with(number);
         match sessions.iter().map(|(hash, _)| hash).find(is_meant) {
             Some(hash) => {
-                let end = vec![AccountChange::EndSession { hash: hash.clone() }];
-                self.engine.change_accounts(end).await.map(|_| true)
+                let mut changes = vec![AccountChange::EndSession { hash: hash.clone() }];
+                changes.extend(self.note(AuditAction::EndSessions, Some(&account)));
+                self.engine.change_accounts(changes).await.map(|_| true)
             }
             None => Ok(false),
         }
@@ -313,11 +320,16 @@ impl AccountService {
         let except = except.and_then(|token| SecretToken::parse(TokenKind::Session, token));
         let account = self.reader.key_account(id.clone());
         let except = except.map(|token| token.hash());
-        self.engine.change_accounts(vec![AccountChange::EndSessions { account, except }]).await.map(drop)
+        let note = self.note(AuditAction::EndSessions, Some(&account));
+        let mut changes = vec![AccountChange::EndSessions { account, except }];
+        changes.extend(note);
+        self.engine.change_accounts(changes).await.map(drop)
     }
 
     pub async fn end_all_sessions(&self) -> Result<()> {
-        self.engine.change_accounts(vec![AccountChange::EndAllSessions]).await.map(drop)
+        let mut changes = vec![AccountChange::EndAllSessions];
+        changes.extend(self.note(AuditAction::EndSessions, None));
+        self.engine.change_accounts(changes).await.map(drop)
     }
 
     /// Changes the password of an account that knows the current one, and ends its sessions. A new one begins.
@@ -348,12 +360,13 @@ impl AccountService {
         }
         let PasswordVerdict::Right { .. } = verdict? else { return Err(AccountRefusal::Wrong) };
         let hash = self.state.hasher.hash(chosen.as_str()).await??;
-        let changes = vec![
+        let mut changes = vec![
             AccountChange::ReplaceHash { account: account.clone(), known: stored.hash, hash },
             AccountChange::EndSessions { account: account.clone(), except: None },
             AccountChange::DropLink { account: account.clone() },
         ];
-        self.open_session(account, Vec::new(), origin, None, changes).await
+        changes.extend(self.note(AuditAction::SetPassword, Some(&account)));
+        self.begin_session(account, Vec::new(), origin, None, changes).await
     }
 
     pub async fn has_password(&self, id: &RecordId) -> Result<bool> {

@@ -1,6 +1,6 @@
 //! New accounts, with their first password.
 
-use trefoil_engine::{AccountChange, Engine, TransactionEnd, TransactionResult};
+use trefoil_engine::{AccountChange, AuditAction, Engine, TransactionEnd, TransactionResult};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{RecordId, Value};
 
@@ -47,6 +47,7 @@ impl AccountService {
         fields: Value,
         hash: String,
     ) -> Result<RecordId, AccountRefusal> {
+        let is_first = link.is_some();
         if let Some(link) = link {
             // Whoever uses the link first holds its row until the end.
             let used = AccountChange::UseLink { hash: link, now: Timestamp::now() };
@@ -56,7 +57,11 @@ impl AccountService {
         }
         let id = self.create_record(engine, fields).await?;
         let account = self.reader.key_account(id.clone());
-        engine.change_accounts(vec![AccountChange::SetPassword { account, hash }]).await?;
+        let used = is_first.then(|| self.note(AuditAction::UseLink, Some(&account))).flatten();
+        let set = self.note(AuditAction::SetPassword, Some(&account));
+        let mut changes = vec![AccountChange::SetPassword { account, hash }];
+        changes.extend(used.into_iter().chain(set));
+        engine.change_accounts(changes).await?;
         Ok(id)
     }
 

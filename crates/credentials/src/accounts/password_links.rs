@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 
-use trefoil_engine::{AccountChange, Engine, LinkRecord, ListSlice, Listing};
+use trefoil_engine::{AccountChange, AuditAction, Engine, LinkRecord, ListSlice, Listing};
 use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
 
@@ -43,7 +43,10 @@ impl AccountService {
 
     async fn put_link(&self, link: LinkRecord) -> Result<SecretToken> {
         let token = SecretToken::generate(TokenKind::Link).map_err(Error::internal)?;
-        self.engine.change_accounts(vec![AccountChange::SetLink { hash: token.hash(), link }]).await?;
+        let note = self.note(AuditAction::MakeLink, link.account.as_ref());
+        let mut changes = vec![AccountChange::SetLink { hash: token.hash(), link }];
+        changes.extend(note);
+        self.engine.change_accounts(changes).await?;
         Ok(token)
     }
 
@@ -93,11 +96,14 @@ impl AccountService {
         let token = SecretToken::parse(TokenKind::Link, token).ok_or(AccountRefusal::Wrong)?;
         let hash = self.state.hasher.hash(chosen.as_str()).await??;
         let account = self.reader.key_account(account.facts.id.clone());
-        let changes = vec![
+        let notes = [AuditAction::UseLink, AuditAction::SetPassword];
+        let notes: Vec<_> = notes.iter().filter_map(|action| self.note(*action, Some(&account))).collect();
+        let mut changes = vec![
             AccountChange::UseLink { hash: token.hash(), now: Timestamp::now() },
             AccountChange::SetPassword { account: account.clone(), hash },
             AccountChange::EndSessions { account, except: None },
         ];
+        changes.extend(notes);
         match self.engine.change_accounts(changes).await? {
             true => Ok(()),
             false => Err(AccountRefusal::Wrong),

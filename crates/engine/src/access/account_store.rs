@@ -3,15 +3,10 @@
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use trefoil_model::RecordId;
 use trefoil_model::error::Result;
 
-/// A record among the accounts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct KeyAccount {
-    pub type_name: String,
-    pub id: RecordId,
-}
+use crate::access::actor::KeyAccount;
+use crate::access::audit::AuditNote;
 
 /// A session as the store knows it. Its token is nowhere.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,6 +107,8 @@ pub enum AccountChange {
     DropLink {
         account: KeyAccount,
     },
+    /// An entry of the audit.
+    Note(Box<AuditNote>),
 }
 
 /// The part of a store that keeps what accounts sign in with, in tables of its own that no schema can name.
@@ -149,24 +146,4 @@ pub trait AccountStore: Send + Sync {
 
     /// Records when sessions were last seen.
     fn mark_sessions_seen(&self, seen: Vec<(String, Timestamp)>) -> BoxFuture<'_, Result<()>>;
-}
-
-impl KeyAccount {
-    /// The id as it is in the tables of credentials: JSON.
-    pub fn id_text(&self) -> String {
-        match &self.id {
-            RecordId::Number(number) => number.to_string(),
-            RecordId::Text(text) => serde_json::Value::from(&**text).to_string(),
-        }
-    }
-
-    /// The account with this id as JSON; `None` for what can be no id.
-    pub fn parse(type_name: &str, id: &str) -> Option<KeyAccount> {
-        let id: serde_json::Value = serde_json::from_str(id).ok()?;
-        let id = match id.as_str() {
-            Some(text) => RecordId::from(text),
-            None => RecordId::Number(id.as_i64()?),
-        };
-        Some(KeyAccount { type_name: type_name.to_owned(), id })
-    }
 }

@@ -11,6 +11,7 @@ use trefoil_model::values::coerce::coerce_claim;
 use trefoil_model::{Model, RecordId, StoredValue, Value};
 
 use crate::access::identity_check::IdentityCheck;
+use crate::access::request_id::RequestId;
 
 /// The caller of an operation.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +22,8 @@ pub struct Actor {
     pub identity: Option<Arc<ActorIdentity>>,
     /// Where the identity is what the credential proved before: whether it still does.
     pub check: Option<IdentityCheck>,
+    /// The id of the request, for the audit.
+    pub request: Option<RequestId>,
 }
 
 /// What a credential proves of an actor.
@@ -46,6 +49,13 @@ pub struct AccountFacts {
     pub model_hash: u64,
     /// The values of `me.…` in rules. What is absent is not in the list.
     pub values: Vec<(ActorPath, StoredValue)>,
+}
+
+/// A record among the accounts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyAccount {
+    pub type_name: String,
+    pub id: RecordId,
 }
 
 impl Actor {
@@ -115,6 +125,26 @@ impl ActorIdentity {
             | Value::String(_)
             | Value::List(_) => None,
         })
+    }
+}
+
+impl KeyAccount {
+    /// The id as it is in the tables of credentials: JSON.
+    pub fn id_text(&self) -> String {
+        match &self.id {
+            RecordId::Number(number) => number.to_string(),
+            RecordId::Text(text) => serde_json::Value::from(&**text).to_string(),
+        }
+    }
+
+    /// The account with this id as JSON; `None` for what can be no id.
+    pub fn parse(type_name: &str, id: &str) -> Option<KeyAccount> {
+        let id: serde_json::Value = serde_json::from_str(id).ok()?;
+        let id = match id.as_str() {
+            Some(text) => RecordId::from(text),
+            None => RecordId::Number(id.as_i64()?),
+        };
+        Some(KeyAccount { type_name: type_name.to_owned(), id })
     }
 }
 

@@ -6,7 +6,9 @@ use jiff::civil::Date;
 
 use trefoil_model::error::Result;
 
-use crate::access::account_store::{AccountStore, KeyAccount};
+use crate::access::account_store::AccountStore;
+use crate::access::actor::KeyAccount;
+use crate::access::audit::{AuditNote, AuditStore};
 
 /// An API key as the store knows it. The key itself is nowhere.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,15 +38,21 @@ pub struct IdentityChanges {
 }
 
 /// The part of a store that keeps credentials, in tables of its own that no schema can name.
-pub trait CredentialStore: AccountStore {
-    /// Adds a key under its hash; false if another key has its name. It is on disk before this returns.
-    fn add_api_key<'s>(&'s self, hash: &'s str, key: &'s ApiKeyRecord) -> BoxFuture<'s, Result<bool>>;
+pub trait CredentialStore: AccountStore + AuditStore {
+    /// Adds a key under its hash; false if another key has its name. It is on disk before this returns, with the
+    /// note.
+    fn add_api_key<'s>(
+        &'s self,
+        hash: &'s str,
+        key: &'s ApiKeyRecord,
+        note: Option<AuditNote>,
+    ) -> BoxFuture<'s, Result<bool>>;
 
     /// All keys, by name.
     fn list_api_keys(&self) -> BoxFuture<'_, Result<Vec<ApiKeyRecord>>>;
 
     /// Removes a key; false if there is none of this name. No later look-up finds it, on any node.
-    fn revoke_api_key<'s>(&'s self, name: &'s str) -> BoxFuture<'s, Result<bool>>;
+    fn revoke_api_key<'s>(&'s self, name: &'s str, note: Option<AuditNote>) -> BoxFuture<'s, Result<bool>>;
 
     /// The key with this hash, as every acknowledged change left it.
     fn find_api_key<'s>(&'s self, hash: &'s str) -> BoxFuture<'s, Result<Option<ApiKeyRecord>>>;

@@ -268,6 +268,7 @@ impl<'a> AccessReader<'a> {
             lists,
             texts,
             see_metrics: None,
+            see_audit: None,
         };
         access_warnings::warn_about_rules(self.schema, partial_model, &model, self.log);
         model

@@ -24,6 +24,8 @@ pub struct AccessModel {
     pub texts: BTreeMap<usize, AccessRule>,
     /// Who may read the metrics of the server from other machines; nobody without it.
     pub see_metrics: Option<AccessRule>,
+    /// Who may read the audit; nobody without it.
+    pub see_audit: Option<AccessRule>,
 }
 
 /// The rules of a plain list, about the actor alone.
@@ -42,7 +44,12 @@ impl AccessModel {
     /// The rules about the actor alone: those of operations, plain lists, text endpoints and metrics.
     pub fn actor_rules(&self) -> impl Iterator<Item = &AccessRule> {
         let lists = self.lists.values().flat_map(|rules| rules.read.iter().chain(&rules.write));
-        self.calls.values().chain(lists).chain(self.texts.values()).chain(&self.see_metrics)
+        self.calls
+            .values()
+            .chain(lists)
+            .chain(self.texts.values())
+            .chain(&self.see_metrics)
+            .chain(&self.see_audit)
     }
 
     /// Every value of the actor's account that rules and defaults use, once: what is loaded with an account.

@@ -12,5 +12,8 @@ pub mod new_account;
 // One's own account and its sessions.
 pub mod own_account;
 
+// Who did what.
+pub mod audit_page;
+
 // A form that was sent after the session had ended.
 pub mod unsent_form;

@@ -4,9 +4,10 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use crate::account::account_views::{AccountView, SignView};
+use crate::account::account_views::SignView;
+use crate::account::audit_page::AuditView;
 use crate::template_data::*;
-use crate::tests::sample_accounts::{account, sign};
+use crate::tests::sample_accounts::{account, audit, bare_account, sign};
 use crate::tests::sample_forms::{bare_form, conflict, form};
 use crate::tests::sample_summaries::{lines, no_groups, rejected, summary};
 
@@ -60,6 +61,7 @@ fn site() -> SiteView {
         graphiql: true,
         actor: Some(SiteActor { name: "Ada Lovelace".to_owned(), href: "/_/account".to_owned() }),
         sign_in: None,
+        audit: Some("/_/audit".to_owned()),
     }
 }
 
@@ -457,15 +459,6 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         ..detail()
     };
     let no_effects = DeleteView { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
-    let no_sessions = AccountView {
-        record: None,
-        roles: Vec::new(),
-        notice: None,
-        sessions: Vec::new(),
-        end_others: None,
-        password: None,
-        ..account()
-    };
     let unknown = ErrorView { violations: Vec::new(), near: None, again: None, sign_in: None, ..error() };
     vec![
         ("home", "home.html", page("home", bare("Sample Resource API"), home())),
@@ -489,8 +482,10 @@ pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
         ("plain-empty", "plain.html", page("plain", bare("Samples"), no_values)),
         ("sign", "sign.html", page("sign", calm("Sign in"), sign())),
         ("sign-empty", "sign.html", page("sign", bare("Sign in"), SignView::default())),
+        ("audit", "audit.html", page("audit", calm("Audit"), audit())),
+        ("audit-empty", "audit.html", page("audit", bare("Audit"), AuditView::default())),
         ("account", "account.html", page("account", calm("Account"), account())),
-        ("account-empty", "account.html", page("account", bare("Account"), no_sessions)),
+        ("account-empty", "account.html", page("account", bare("Account"), bare_account())),
         ("error", "error.html", page("error", calm("Not found"), error())),
         ("error-empty", "error.html", page("error", bare("Not found"), unknown)),
     ]

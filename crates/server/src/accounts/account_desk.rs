@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trefoil_config::AccountSettings;
 use trefoil_credentials::{AccountService, SignInState};
-use trefoil_engine::Engine;
+use trefoil_engine::{Actor, Engine};
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_model::access::AccountType;
 
@@ -29,5 +29,15 @@ impl AccountDesk {
         let service = AccountService::new(engine, settings, application, state.clone())?;
         let (settings, metrics) = (settings.clone(), metrics.clone());
         Some(Arc::new(AccountDesk { service, settings, account, metrics }))
+    }
+
+    /// The same for what somebody asks for, as the audit tells it.
+    pub fn for_actor(&self, actor: &Actor) -> AccountDesk {
+        AccountDesk {
+            service: self.service.for_actor(actor),
+            settings: self.settings.clone(),
+            account: self.account.clone(),
+            metrics: self.metrics.clone(),
+        }
     }
 }

@@ -2,11 +2,15 @@
 
 mod account_call;
 pub mod account_desk;
+pub mod audit_keeping;
+mod audit_page;
 mod links;
 mod managed_accounts;
 mod own_account;
 mod sign_in;
 mod sign_up;
+
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -81,6 +85,7 @@ pub fn account_routes() -> RouteTable<ResourceRouter> {
         .get("/_/link", link_form)
         .post("/_/link", use_link)
         .get("/_/account", account)
+        .get("/_/audit", audit_page::serve_audit)
         .post("/_/account/password", change_password)
         .post("/_/account/sessions/end-others", end_others)
         .post("/_/account/sessions/{n}/end", end_session)
@@ -101,7 +106,8 @@ async fn answer(router: ResourceRouter, request: Request, route: AccountRoute) -
     }
     let _lease = router.gate().enter().await;
     let state = router.current();
-    let Some(desk) = state.accounts.clone() else { return not_found().into_response() };
+    let Some(desk) = &state.accounts else { return not_found().into_response() };
+    let desk = Arc::new(desk.for_actor(&client.actor()));
     let resources = state.catalog.for_actor(|| client.actor()).into_owned();
     let pages = state.pages.of_actor(&resources);
     let call = AccountCall { state, desk, resources, pages, head, body, client };

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use trefoil_engine::{AccountChange, KeyAccount, KnownNetwork};
+use trefoil_engine::{AccountChange, AuditNote, KeyAccount, KnownNetwork};
 
 /// The most sessions of one account.
 const MAX_SESSIONS: i64 = 50;
@@ -13,6 +13,7 @@ pub enum AccountValue {
     Text(String),
     OptionalText(Option<String>),
     Integer(i64),
+    NoInteger,
 }
 
 /// One statement with its parameters. SQLite numbers them in the order in which they are written.
@@ -97,6 +98,32 @@ pub fn statements_of(change: AccountChange) -> Vec<AccountStatement> {
             "DELETE FROM trefoil_links WHERE account_type = $1 AND account = $2",
             with_account(account, []),
         )],
+        AccountChange::Note(note) => vec![note_statement(*note)],
+    }
+}
+
+/// Writes an entry of the audit.
+fn note_statement(note: AuditNote) -> AccountStatement {
+    let optional = AccountValue::OptionalText;
+    let (type_name, record) = match &note.account {
+        Some(account) => (Some(account.type_name.clone()), Some(KeyAccount::id_text(account))),
+        None => (None, None),
+    };
+    AccountStatement {
+        sql: "INSERT INTO trefoil_audit (at, actor, address, request, action, type, record, name, count) \
+              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        values: vec![
+            AccountValue::Integer(Timestamp::now().as_microsecond()),
+            optional(note.actor),
+            optional(note.address),
+            optional(note.request),
+            AccountValue::Text(note.action.name().to_owned()),
+            optional(type_name),
+            optional(record),
+            optional(note.name),
+            note.count.map_or(AccountValue::NoInteger, AccountValue::Integer),
+        ],
+        must_change: false,
     }
 }
 

@@ -17,6 +17,7 @@ use crate::accounts::{
     MARK_SEEN_ON_POSTGRES, SessionRow, find_logins_sql, link_of, password_of, triggers_on_postgres,
 };
 use crate::api_keys::CREATE_PAUSE;
+use crate::audit;
 use crate::postgres::connections::connection::PgConnection;
 use crate::postgres::error::PostgresError;
 use crate::postgres::{PooledConnection, PostgresStore};
@@ -148,7 +149,8 @@ async fn create_tables(connection: &PooledConnection) -> Result<()> {
     if client.query_opt(HAS_TABLES, &[]).await.is_ok_and(|found| found.is_some()) {
         return Ok(());
     }
-    let sql = format!("{CREATE_ON_POSTGRES};{}", triggers_on_postgres());
+    let (accounts, audit) = (CREATE_ON_POSTGRES, audit::CREATE_ON_POSTGRES);
+    let sql = format!("{accounts};{audit};{}", triggers_on_postgres());
     if client.batch_execute(&sql).await.is_ok() {
         return Ok(());
     }
@@ -200,11 +202,12 @@ async fn run_prepared(
     connection.client().execute(&statement, values).await
 }
 
-fn parameter(value: &AccountValue) -> &(dyn ToSql + Sync) {
+pub fn parameter(value: &AccountValue) -> &(dyn ToSql + Sync) {
     match value {
         AccountValue::Text(text) => text,
         AccountValue::OptionalText(text) => text,
         AccountValue::Integer(number) => number,
+        AccountValue::NoInteger => &None::<i64>,
     }
 }
 

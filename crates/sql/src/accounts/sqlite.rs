@@ -15,6 +15,7 @@ use crate::accounts::{
     CREATE_ON_SQLITE, FIND_LINK, FIND_PASSWORD, FIND_SESSION, HAS_PASSWORDS, LIST_SESSIONS, MARK_SEEN,
     SessionRow, find_logins_sql, link_of, password_of, triggers_on_sqlite,
 };
+use crate::audit;
 use crate::sqlite::SqliteStore;
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::SqliteSession;
@@ -120,6 +121,7 @@ impl AccountStore for SqliteStore {
 
 fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(CREATE_ON_SQLITE)?;
+    connection.execute_batch(audit::CREATE_ON_SQLITE)?;
     connection.execute_batch(&triggers_on_sqlite())
 }
 
@@ -140,7 +142,7 @@ impl ToSql for AccountValue {
             AccountValue::Text(text) | AccountValue::OptionalText(Some(text)) => {
                 ValueRef::Text(text.as_bytes())
             }
-            AccountValue::OptionalText(None) => ValueRef::Null,
+            AccountValue::OptionalText(None) | AccountValue::NoInteger => ValueRef::Null,
             AccountValue::Integer(number) => ValueRef::Integer(*number),
         }))
     }

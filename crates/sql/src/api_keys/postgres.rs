@@ -6,13 +6,15 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as DatabaseError, Row};
 
-use trefoil_engine::{ApiKeyRecord, CredentialStore, IdentityChanges};
+use trefoil_engine::{AccountChange, ApiKeyRecord, AuditNote, CredentialStore, IdentityChanges};
 use trefoil_model::error::{Error, Result};
 
+use crate::accounts::postgres::run_changes;
 use crate::api_keys::{
     ADD_KEY, ApiKeyRow, CREATE_ON_POSTGRES, CREATE_PAUSE, FIND_KEY, FIND_KEYS_ON_POSTGRES, LIST_KEYS,
     MARK_USED, REVOKE_KEY, log_on_postgres,
 };
+use crate::audit;
 use crate::postgres::PostgresStore;
 use crate::postgres::connections::connection::PgConnection;
 use crate::postgres::error::PostgresError;
@@ -20,15 +22,21 @@ use crate::postgres::error::PostgresError;
 type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
 
 impl CredentialStore for PostgresStore {
-    fn add_api_key<'s>(&'s self, hash: &'s str, key: &'s ApiKeyRecord) -> BoxFuture<'s, Result<bool>> {
+    fn add_api_key<'s>(
+        &'s self,
+        hash: &'s str,
+        key: &'s ApiKeyRecord,
+        note: Option<AuditNote>,
+    ) -> BoxFuture<'s, Result<bool>> {
         let row = ApiKeyRow::from_record(key);
         Box::pin(async move {
             let connection = self.connections().acquire_pooled().await?;
-            create(&connection, &format!("{CREATE_ON_POSTGRES};{}", log_on_postgres())).await?;
+            let audit = audit::CREATE_ON_POSTGRES;
+            create(&connection, &format!("{CREATE_ON_POSTGRES};{audit};{}", log_on_postgres())).await?;
             let ApiKeyRow { name, roles, account_type, account, expires, networks, created, used } = row;
             let values: Parameters<'_> =
                 &[&hash, &name, &roles, &account_type, &account, &expires, &networks, &created, &used];
-            Ok(execute(&connection, ADD_KEY, values).await? > 0)
+            execute_noted(&connection, ADD_KEY, values, note).await
         })
     }
 
@@ -36,15 +44,15 @@ impl CredentialStore for PostgresStore {
         Box::pin(async { self.read_keys(LIST_KEYS, &[]).await })
     }
 
-    fn revoke_api_key<'s>(&'s self, name: &'s str) -> BoxFuture<'s, Result<bool>> {
+    fn revoke_api_key<'s>(&'s self, name: &'s str, note: Option<AuditNote>) -> BoxFuture<'s, Result<bool>> {
         Box::pin(async move {
             let connection = self.connections().acquire_pooled().await?;
             let has_table = "SELECT FROM pg_class WHERE oid = to_regclass('trefoil_api_keys')";
             if execute(&connection, has_table, &[]).await? == 0 {
                 return Ok(false);
             }
-            create(&connection, &log_on_postgres()).await?;
-            Ok(execute(&connection, REVOKE_KEY, &[&name]).await? > 0)
+            create(&connection, &format!("{};{}", audit::CREATE_ON_POSTGRES, log_on_postgres())).await?;
+            execute_noted(&connection, REVOKE_KEY, &[&name], note).await
         })
     }
 
@@ -112,6 +120,29 @@ async fn create(connection: &PgConnection, sql: &str) -> Result<()> {
     tokio::time::sleep(CREATE_PAUSE).await;
     let again = connection.client().batch_execute(sql).await;
     again.map_err(|error| connection.classify_error(error).into_error())
+}
+
+/// Runs a statement and, if it changes something, writes the note in its transaction.
+async fn execute_noted(
+    connection: &PgConnection,
+    sql: &str,
+    parameters: Parameters<'_>,
+    note: Option<AuditNote>,
+) -> Result<bool> {
+    let client = connection.client();
+    let noted = async {
+        client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+        let is_changed = client.execute(sql, parameters).await? > 0;
+        if let Some(note) = note.filter(|_| is_changed) {
+            run_changes(connection, vec![AccountChange::Note(Box::new(note))]).await?;
+        }
+        client.batch_execute("COMMIT").await?;
+        Ok(is_changed)
+    };
+    // The connection is closed with what it has not committed.
+    noted.await.map_err(|error: DatabaseError| {
+        connection.classify_error(error).outcome_unknown_if_lost().into_error()
+    })
 }
 
 async fn execute(connection: &PgConnection, sql: &str, parameters: Parameters<'_>) -> Result<u64> {

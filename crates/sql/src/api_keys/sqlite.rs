@@ -6,12 +6,14 @@ use futures_util::future::BoxFuture;
 use jiff::civil::Date;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
-use trefoil_engine::{ApiKeyRecord, CredentialStore, IdentityChanges};
+use trefoil_engine::{AccountChange, ApiKeyRecord, AuditNote, CredentialStore, IdentityChanges};
 use trefoil_model::error::Result;
 
+use crate::accounts::sqlite::run_changes;
 use crate::api_keys::{
     ADD_KEY, ApiKeyRow, CREATE_ON_SQLITE, FIND_KEY, LIST_KEYS, MARK_USED, REVOKE_KEY, log_on_sqlite,
 };
+use crate::audit;
 use crate::sqlite::SqliteStore;
 use crate::sqlite::change_log;
 use crate::sqlite::error::store_error;
@@ -29,7 +31,12 @@ const LOGS_KEYS: &str = "SELECT (NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE n
 const READ_SCHEMA_VERSION: &str = "PRAGMA schema_version";
 
 impl CredentialStore for SqliteStore {
-    fn add_api_key<'s>(&'s self, hash: &'s str, key: &'s ApiKeyRecord) -> BoxFuture<'s, Result<bool>> {
+    fn add_api_key<'s>(
+        &'s self,
+        hash: &'s str,
+        key: &'s ApiKeyRecord,
+        note: Option<AuditNote>,
+    ) -> BoxFuture<'s, Result<bool>> {
         let (hash, row) = (hash.to_owned(), ApiKeyRow::from_record(key));
         Box::pin(async move {
             let added = self.run_on_writer(move |connection| {
@@ -39,6 +46,7 @@ impl CredentialStore for SqliteStore {
                 let ApiKeyRow { name, roles, account_type, account, expires, networks, created, used } = row;
                 let values = (hash, name, roles, account_type, account, expires, networks, created, used);
                 let added = transaction.execute(ADD_KEY, values)?;
+                write_note(&transaction, note.filter(|_| added > 0))?;
                 transaction.commit()?;
                 Ok(added > 0)
             });
@@ -53,10 +61,10 @@ impl CredentialStore for SqliteStore {
         })
     }
 
-    fn revoke_api_key<'s>(&'s self, name: &'s str) -> BoxFuture<'s, Result<bool>> {
+    fn revoke_api_key<'s>(&'s self, name: &'s str, note: Option<AuditNote>) -> BoxFuture<'s, Result<bool>> {
         let name = name.to_owned();
         Box::pin(async move {
-            let revoked = self.run_on_writer(move |connection| or_empty(revoke_key(connection, &name)));
+            let revoked = self.run_on_writer(move |connection| or_empty(revoke_key(connection, &name, note)));
             Ok(revoked.await?.map_err(|error| store_error(&error))? > 0)
         })
     }
@@ -116,10 +124,19 @@ impl SqliteStore {
     }
 }
 
-fn revoke_key(connection: &mut Connection, name: &str) -> rusqlite::Result<usize> {
+fn write_note(connection: &Connection, note: Option<AuditNote>) -> rusqlite::Result<()> {
+    let changes = note.map(|note| AccountChange::Note(Box::new(note)));
+    if changes.is_some() {
+        connection.execute_batch(audit::CREATE_ON_SQLITE)?;
+    }
+    run_changes(connection, changes.into_iter().collect()).map(drop)
+}
+
+fn revoke_key(connection: &mut Connection, name: &str, note: Option<AuditNote>) -> rusqlite::Result<usize> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(&log_on_sqlite())?;
     let revoked = transaction.execute(REVOKE_KEY, [name])?;
+    write_note(&transaction, note.filter(|_| revoked > 0))?;
     transaction.commit()?;
     Ok(revoked)
 }

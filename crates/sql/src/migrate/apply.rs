@@ -2,6 +2,7 @@
 
 use trefoil_model::{Model, StoredValue};
 
+use crate::accounts::ACCOUNT_TABLES;
 use crate::api_keys::API_KEYS_TABLE;
 use crate::migrate::create_statements::{self, quote_name};
 use crate::migrate::diff::needs_link_rebuild;
@@ -36,6 +37,9 @@ pub fn apply_changes(
     pairs: &ModelPairs<'_>,
 ) -> Result<(), MigrateError> {
     database.begin_change(pairs)?;
+    if let Some((old, _)) = pairs.moved_accounts() {
+        end_credentials(database, &old.name)?;
+    }
     rename_tables(database, pairs)?;
     for pair in &pairs.tables {
         rename_columns(database, pair)?;
@@ -116,13 +120,29 @@ fn rename_tables(database: &dyn MigrationDatabase, pairs: &ModelPairs<'_>) -> Re
     Ok(())
 }
 
-/// Keys that act as an account name its type.
+/// Credentials of accounts name their type.
 fn rename_account_type(database: &dyn MigrationDatabase, old: &str, new: &str) -> Result<(), MigrateError> {
-    if !database.relations()?.iter().any(|name| name == API_KEYS_TABLE) {
-        return Ok(());
+    for table in credential_tables(database)? {
+        let sql = format!("UPDATE \"{table}\" SET \"account_type\" = $1 WHERE \"account_type\" = $2");
+        database.query(&sql, &[new, old].map(|text| StoredValue::Text(text.to_owned())))?;
     }
-    let sql = format!("UPDATE \"{API_KEYS_TABLE}\" SET \"account_type\" = $1 WHERE \"account_type\" = $2");
-    database.query(&sql, &[new, old].map(|text| StoredValue::Text(text.to_owned()))).map(drop)
+    Ok(())
+}
+
+/// Ends all that accounts of a type sign in with.
+fn end_credentials(database: &dyn MigrationDatabase, account_type: &str) -> Result<(), MigrateError> {
+    for table in credential_tables(database)? {
+        let sql = format!("DELETE FROM \"{table}\" WHERE \"account_type\" = $1");
+        database.query(&sql, &[StoredValue::Text(account_type.to_owned())])?;
+    }
+    Ok(())
+}
+
+/// Those of the tables of credentials that are there.
+fn credential_tables(database: &dyn MigrationDatabase) -> Result<Vec<&'static str>, MigrateError> {
+    let relations = database.relations()?;
+    let all = [API_KEYS_TABLE].into_iter().chain(ACCOUNT_TABLES);
+    Ok(all.filter(|table| relations.iter().any(|name| name == table)).collect())
 }
 
 /// Renames columns through temporary names; a removed column is renamed if another takes its name.

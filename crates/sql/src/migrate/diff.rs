@@ -89,7 +89,15 @@ pub enum ChangeDetail<'a> {
         from: LoggedChanges,
         to: LoggedChanges,
     },
+    /// The people of another type sign in.
+    MovedAccounts {
+        old: &'a StoredTable,
+        new: &'a StoredTable,
+    },
 }
+
+/// What `--allow-drop` names where what accounts sign in with is lost.
+const ACCOUNTS_SUBJECT: &str = "accounts";
 
 pub fn diff_models<'a>(pairs: &ModelPairs<'a>) -> Vec<ModelChange<'a>> {
     let mut changes = Vec::new();
@@ -119,6 +127,10 @@ pub fn diff_models<'a>(pairs: &ModelPairs<'a>) -> Vec<ModelChange<'a>> {
             .iter()
             .map(|old| ModelChange { subject: old.name.clone(), detail: ChangeDetail::RemovedType { old } }),
     );
+    changes.extend(pairs.moved_accounts().map(|(old, new)| ModelChange {
+        subject: ACCOUNTS_SUBJECT.to_owned(),
+        detail: ChangeDetail::MovedAccounts { old, new },
+    }));
     changes
 }
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use trefoil_model::values::digit_grouping::group_thousands;
 use trefoil_model::{Model, StoredValue};
 
+use crate::accounts::ACCOUNT_TABLES;
 use crate::migrate::MigrateError;
 use crate::migrate::column_rewrite::model_field;
-use crate::migrate::create_statements::{self, quote_name};
+use crate::migrate::create_statements::{self, quote_name, quote_text};
 use crate::migrate::diff::{ChangeDetail, ModelChange};
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::model_pairs::ModelPairs;
@@ -96,6 +97,15 @@ impl MigrationPlanner<'_> {
                 safe(format!("link renamed; kept: {}", count_nouns(self.row_count(&old.table)?, "pair")))
             }
             ChangeDetail::ChangedLogging { to, .. } => safe(phrases::describe_logging(*to)),
+            ChangeDetail::MovedAccounts { old, new } => {
+                let text = format!(
+                    "`@account` moved from {} to {}; lost: {}, with their sessions, links and keys",
+                    old.name,
+                    new.name,
+                    count_nouns(self.password_count(old)?, "password")
+                );
+                (text, loss())
+            }
         };
         Ok(PlannedStep { subject: subject.clone(), description, safety })
     }
@@ -246,6 +256,18 @@ impl MigrationPlanner<'_> {
             Ok(())
         })?;
         Ok(fit)
+    }
+
+    fn password_count(&self, accounts: &StoredTable) -> Result<i64, MigrateError> {
+        let [passwords, ..] = ACCOUNT_TABLES;
+        if !self.database.relations()?.iter().any(|name| name == passwords) {
+            return Ok(0);
+        }
+        let name = quote_text(&accounts.name);
+        self.query_count(&format!(
+            "SELECT count(*) FROM {} WHERE \"account_type\" = {name}",
+            quote_name(passwords)
+        ))
     }
 
     fn row_count(&self, table: &str) -> Result<i64, MigrateError> {

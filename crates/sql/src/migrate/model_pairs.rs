@@ -74,6 +74,14 @@ impl<'a> ModelPairs<'a> {
         })
     }
 
+    /// The types of accounts before and after, if they are not the same type under any name.
+    pub fn moved_accounts(&self) -> Option<(&'a StoredTable, &'a StoredTable)> {
+        let accounts = |model: &'a StoredModel| model.tables.iter().find(|table| table.has_accounts);
+        let (old, new) = (accounts(self.old)?, accounts(self.new)?);
+        let is_same = self.tables.iter().any(|pair| pair.old.name == old.name && pair.new.name == new.name);
+        (!is_same).then_some((old, new))
+    }
+
     /// The name in the new model of a record type of the old one.
     pub fn new_name(&self, old: &str) -> Option<&'a str> {
         new_name(&self.tables, old)

@@ -46,6 +46,9 @@ pub struct StoredTable {
     /// Its records are accounts, which credentials belong to.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_accounts: bool,
+    /// Its writes may be noted in the audit.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_audited: bool,
     /// From `@renamedFrom`; not recorded, since it does not describe the table.
     #[serde(skip)]
     pub renamed_from: Option<String>,
@@ -201,6 +204,7 @@ impl StoredModel {
             indexes: stored_indexes(record, login_of(RecordTypeId(position)), &mut names),
             search: record.search_fields().map(|field| field.column.clone()).collect(),
             logged: LoggedChanges::for_record(model, RecordTypeId(position), logged),
+            is_audited: model.access.is_some(),
             has_accounts: account.is_some_and(|account| account.record == RecordTypeId(position)),
             renamed_from: record.renamed_from.clone(),
         });

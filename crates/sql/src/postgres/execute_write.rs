@@ -239,7 +239,7 @@ impl PostgresWrite<'_> {
         let column_count = if self.level.is_returned() { self.level.columns.len() } else { 0 };
         let width = column_count + 2;
         let mut batch = RowBatch::new(width);
-        let mut rows = self.session.query(sql, parameters).await?;
+        let mut rows = self.session.query_told(sql, parameters).await?;
         while let Some(row) = rows.next_row().await? {
             batch.push_row((0..width).map(|column| read_cell(&row, column)));
         }

@@ -38,8 +38,8 @@ use tokio::task::AbortHandle;
 
 use trefoil_config::{PostgresUrl, TlsMode};
 use trefoil_engine::{
-    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion, IdempotencyKey,
-    JobResult, LogReadLimits, RecordChange, Store, StoreJob,
+    AuditOrigin, BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion,
+    IdempotencyKey, JobResult, LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
@@ -190,12 +190,20 @@ impl Store for PostgresStore {
         Box::pin(self.find_replay(key))
     }
 
-    fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
-        Box::pin(self.open_bulk_transaction(model.clone()))
+    fn begin_bulk_write(
+        &self,
+        model: &Arc<Model>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
+        Box::pin(self.open_bulk_transaction(model.clone(), origin))
     }
 
-    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
-        Box::pin(self.open_transaction(key))
+    fn begin_transaction(
+        &self,
+        key: Option<IdempotencyKey>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
+        Box::pin(self.open_transaction(key, origin))
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

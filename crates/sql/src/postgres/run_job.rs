@@ -15,6 +15,7 @@ use trefoil_engine::{CancelFlag, IdempotencyKey, JobResult, Outcome, Plan, Row, 
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Result};
 
+use crate::audit::origin_setting::{origin_text, with_origin};
 use crate::idempotency_key::IdempotencyKeyStatus;
 use crate::job_completion::{JobCompletion, job_panicked};
 use crate::postgres::cancellation::until_cancelled;
@@ -104,7 +105,14 @@ impl PostgresStore {
         cancel: &'l CancelFlag,
     ) -> PostgresSession<'l> {
         let CompiledPrograms { programs, statement_count } = &self.execution;
-        PostgresSession { connection, statement_count, checks: &programs.checks, cancel, view: None }
+        PostgresSession {
+            connection,
+            statement_count,
+            checks: &programs.checks,
+            cancel,
+            view: None,
+            asking: None,
+        }
     }
 
     async fn run_read(
@@ -189,9 +197,13 @@ impl PostgresStore {
         // A statement on a shared connection cannot be cancelled.
         let no_cancel = CancelFlag::default();
         let connection = self.connections.shared_connection().map_err(PostgresError::Store)?;
-        let session = self.session_on(&connection, &no_cancel);
-        session.prepare(execute_write::single_statement(program).unwrap_or_default()).await?;
+        let asking = job.origin.as_ref().map(origin_text);
+        let session =
+            PostgresSession { asking: asking.as_deref(), ..self.session_on(&connection, &no_cancel) };
         let (number, plan) = &job.plans[0];
+        let statement = execute_write::single_statement(program).unwrap_or_default();
+        let parameters = write_parts(&plan.action).parameter_count();
+        session.prepare(&session.told(statement, parameters)).await?;
         let session = session.for_plan(plan);
         let result =
             execute_write::execute_write(session, plan, program, &mut |row| job.sink.row(*number, row)).await;
@@ -327,16 +339,16 @@ async fn run_transaction(
     job: &mut StoreJob,
     programs: &[Arc<Program>],
 ) -> Result<JobCompletion, PostgresError> {
+    const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+    let begin = with_origin(BEGIN, job.origin.as_ref());
     match job.idempotency_key.clone() {
         _ if job.asks_again => {
-            session.execute_control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+            session.execute_control(BEGIN).await?;
             return replayed(session, &job.model, &job.plans, programs, Vec::new()).await;
         }
-        None => {
-            session.execute_control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SAVEPOINT plan").await?
-        }
+        None => session.execute_control(&format!("{begin}; SAVEPOINT plan")).await?,
         Some(key) => {
-            session.execute_control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+            session.execute_control(&begin).await?;
             if !idempotency_keys::try_lock_key(session, &key).await? {
                 return Ok(JobCompletion::Refused(Error::KeyInUse));
             }

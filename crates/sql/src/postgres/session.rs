@@ -1,5 +1,6 @@
 //! Runs prepared statements on a connection, with parameters as text and rows as cells; the state that all jobs share.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt::Write;
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use trefoil_engine::{AccessView, CancelFlag, Plan, Row};
 use trefoil_model::error::Error;
 use trefoil_model::{CellValue, Model, StoredValue};
 
+use crate::audit::origin_setting::told_statement;
 use crate::postgres::PgConnection;
 use crate::postgres::connections::connection::ReadPause;
 use crate::postgres::error::PostgresError;
@@ -59,6 +61,8 @@ pub struct PostgresSession<'l> {
     pub cancel: &'l CancelFlag,
     /// What the actor of the current plan sees; everything without one.
     pub view: Option<&'l AccessView>,
+    /// Whose work a statement is that is a transaction of its own, for the triggers of the audit.
+    pub asking: Option<&'l str>,
 }
 
 impl<'l> PostgresSession<'l> {
@@ -165,6 +169,29 @@ impl<'l> PostgresSession<'l> {
         parameters: &[SqlParameter<'_>],
     ) -> Result<SessionRows<'_>, PostgresError> {
         self.query_with(sql, parameters, &[]).await
+    }
+
+    /// Runs a statement that ends with `RETURNING`, and tells the triggers of the audit whose work it is.
+    pub async fn query_told(
+        &self,
+        sql: &str,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<SessionRows<'_>, PostgresError> {
+        match self.asking {
+            None => self.query(sql, parameters).await,
+            Some(asking) => {
+                let asking = [SqlParameter::Cell(CellValue::Text(asking))];
+                self.query_with(&self.told(sql, parameters.len()), parameters, &asking).await
+            }
+        }
+    }
+
+    /// The statement that [`Self::query_told`] runs in the place of one with so many parameters.
+    pub fn told<'s>(&self, sql: &'s str, parameters: usize) -> Cow<'s, str> {
+        match self.asking {
+            None => Cow::Borrowed(sql),
+            Some(_) => Cow::Owned(told_statement(sql, parameters + 1)),
+        }
     }
 
     async fn query_with(

@@ -38,12 +38,13 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use trefoil_engine::{
-    BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion, IdempotencyKey,
-    JobResult, LogReadLimits, RecordChange, Store, StoreJob,
+    AuditOrigin, BegunTransaction, BulkTransaction, ChangeKind, ChangeLog, CredentialStore, DataVersion,
+    IdempotencyKey, JobResult, LogReadLimits, RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordTypeId};
 
+use crate::audit::write_audit::WriteAudit;
 use crate::migrate::{self, MigrateError, MigrationMode, MigrationReport};
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::file_identity::FileIdentity;
@@ -88,7 +89,9 @@ impl SqliteStore {
             programs: ProgramCache::new(Dialect::Sqlite),
             statement_count: AtomicU64::new(0),
             commits: watch::Sender::new(()),
+            audit: WriteAudit::default(),
         });
+        shared.audit.register(&writer).map_err(|error| store_error(&error))?;
         let (write_queue, jobs) = mpsc::channel(shared.options.queue_length.max(1));
         let writer_state = shared.clone();
         let mut threads =
@@ -143,7 +146,10 @@ impl SqliteStore {
         mode: MigrationMode,
     ) -> Result<MigrationReport, MigrateError> {
         let (model, logged, lists) = (model.clone(), logged.to_vec(), lists.to_vec());
+        let shared = self.shared.clone();
         self.run_on_writer(move |connection| {
+            // The tables that they name may get other names and columns.
+            shared.audit.drop_triggers(connection)?;
             migrate::migrate_sqlite(connection, &model, &logged, &lists, mode)
         })
         .await
@@ -240,13 +246,21 @@ impl Store for SqliteStore {
         })
     }
 
-    fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
+    fn begin_bulk_write(
+        &self,
+        model: &Arc<Model>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
         let model = model.clone();
-        Box::pin(async move { self.open_bulk_transaction(&model).await })
+        Box::pin(async move { self.open_bulk_transaction(&model, origin).await })
     }
 
-    fn begin_transaction(&self, key: Option<IdempotencyKey>) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
-        Box::pin(self.open_transaction(key))
+    fn begin_transaction(
+        &self,
+        key: Option<IdempotencyKey>,
+        origin: Option<AuditOrigin>,
+    ) -> BoxFuture<'_, Result<BegunTransaction<'_>>> {
+        Box::pin(self.open_transaction(key, origin))
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

@@ -10,6 +10,7 @@ use trefoil_engine::{AccessView, Plan, Row};
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, Model, StoredValue};
 
+use crate::audit::write_audit::WriteAudit;
 use crate::link_side::SIDE_KEY;
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
@@ -37,6 +38,8 @@ pub struct SharedState {
     pub statement_count: AtomicU64,
     /// Notified of every commit that may have logged changes.
     pub commits: watch::Sender<()>,
+    /// Notes what the writer writes.
+    pub audit: WriteAudit,
 }
 
 impl SharedState {

@@ -166,10 +166,15 @@ impl<'s> WriterThread<'s> {
 
     fn run_transaction(&self, batch: &mut [QueuedJob]) -> Result<Vec<JobCompletion>, TransactionError> {
         let session = self.shared.session(&self.connection);
+        for queued in batch.iter() {
+            let prepared = self.shared.audit.prepare(&self.connection, &queued.job);
+            prepared.map_err(TransactionError::NotBegun)?;
+        }
         session.execute_control("BEGIN IMMEDIATE").map_err(TransactionError::NotBegun)?;
         let mut completions = Vec::with_capacity(batch.len());
         let undo = if batch.len() == 1 { PlanUndo::Transaction } else { PlanUndo::Savepoint };
         for (i, queued) in batch.iter_mut().enumerate() {
+            let _audited = self.shared.audit.begin(queued.job.origin.as_ref());
             let run = catch_panic(|| run_job(session, queued, undo))
                 .map_err(|panic| TransactionError::Panicked(i, panic))?;
             completions.push(run.map_err(TransactionError::Store)?);
@@ -191,7 +196,10 @@ impl<'s> WriterThread<'s> {
     fn renew_connection(&mut self) {
         if self.needs_renewal && self.shared.is_on_disk() {
             match connect(&self.shared.location, ConnectionRole::Writer, &self.shared.options) {
-                Ok(connection) => (self.connection, self.needs_renewal) = (connection, false),
+                Ok(connection) => match self.shared.audit.register(&connection) {
+                    Ok(()) => (self.connection, self.needs_renewal) = (connection, false),
+                    Err(error) => tracing::warn!(%error, "cannot reopen the database yet"),
+                },
                 Err(error) => tracing::warn!(%error, "cannot reopen the database yet"),
             }
         }

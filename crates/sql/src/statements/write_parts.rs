@@ -117,6 +117,11 @@ impl<'a> WriteParts<'a> {
         self.id.map(SqlParameter::id).into_iter().chain(self.value_parameters())
     }
 
+    /// The number of parameters of a statement that writes one record.
+    pub fn parameter_count(&self) -> usize {
+        self.values.len() + usize::from(self.id.is_some()) + usize::from(self.expected_version.is_some())
+    }
+
     /// The id, and the expected version if there is one.
     pub fn identity_parameters(&self) -> impl Iterator<Item = SqlParameter<'a>> + use<'a> {
         let version =

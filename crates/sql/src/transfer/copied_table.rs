@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::accounts::ACCOUNT_TABLES;
 use crate::api_keys::API_KEYS_TABLE;
+use crate::audit::AUDIT_TABLE;
 use crate::migrate::{LinkTable, StoredKey, StoredModel, StoredTable, StoredType, quote_name};
 
 /// A value that is copied.
@@ -44,12 +45,13 @@ pub enum CopiedType {
 /// The table of the change log.
 pub const CHANGES_TABLE: &str = "trefoil_changes";
 
-/// Which tables of credentials a store has: each is made when it is first needed.
+/// Which tables of credentials, and of the audit, a store has: each is made when it is first needed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CredentialTables {
     pub api_keys: bool,
     /// Passwords, sessions and links.
     pub accounts: bool,
+    pub audit: bool,
 }
 
 /// All tables of a store except `trefoil_meta`, referenced tables first.
@@ -76,6 +78,7 @@ pub fn copied_tables(stored_model: &StoredModel, credentials: CredentialTables) 
         .chain([lists, values, counts, changes_table("number", CHANGES_TABLE), keys])
         .chain(credentials.api_keys.then(api_keys_table))
         .chain(credentials.accounts.then(account_tables).into_iter().flatten())
+        .chain(credentials.audit.then(audit_table))
         .collect()
 }
 
@@ -96,6 +99,24 @@ fn api_keys_table() -> CopiedTable {
             ("used", text),
         ],
     )
+}
+
+fn audit_table() -> CopiedTable {
+    let (int, text) = ("Long", "String");
+    let subject = [("type", text), ("record", text), ("version", int), ("fields", text)];
+    let columns = [
+        &[
+            ("at", int),
+            ("number", int),
+            ("actor", text),
+            ("address", text),
+            ("request", text),
+            ("action", text),
+        ],
+        &subject[..],
+        &[("name", text), ("count", int)],
+    ];
+    CopiedTable::new(AUDIT_TABLE, 2, &columns.concat())
 }
 
 fn account_tables() -> [CopiedTable; 3] {

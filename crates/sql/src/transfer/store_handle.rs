@@ -9,7 +9,7 @@ use crate::migrate::{StoredKey, StoredModel, quote_name, transfer_tables};
 use crate::postgres::connect_for_maintenance;
 use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedValue, CredentialTables};
 use crate::transfer::{StoreLocation, TransferError, postgres, sqlite};
-use crate::{accounts, api_keys};
+use crate::{accounts, api_keys, audit};
 
 pub enum StoreHandle {
     Sqlite(Connection),
@@ -99,14 +99,21 @@ impl StoreHandle {
         Ok(())
     }
 
-    /// Creates the tables of credentials without their triggers.
+    /// Creates the tables of credentials and of the audit without their triggers.
     pub async fn create_credentials(&self, tables: CredentialTables) -> Result<(), TransferError> {
-        let (keys, accounts) = match self {
-            StoreHandle::Sqlite(_) => (api_keys::CREATE_ON_SQLITE, accounts::CREATE_ON_SQLITE),
-            StoreHandle::Postgres(_) => (api_keys::CREATE_ON_POSTGRES, accounts::CREATE_ON_POSTGRES),
+        let (keys, accounts, audit) = match self {
+            StoreHandle::Sqlite(_) => {
+                (api_keys::CREATE_ON_SQLITE, accounts::CREATE_ON_SQLITE, audit::CREATE_ON_SQLITE)
+            }
+            StoreHandle::Postgres(_) => {
+                (api_keys::CREATE_ON_POSTGRES, accounts::CREATE_ON_POSTGRES, audit::CREATE_ON_POSTGRES)
+            }
         };
         if tables.api_keys {
             self.execute_batch(keys).await?;
+        }
+        if tables.audit {
+            self.execute_batch(audit).await?;
         }
         if tables.accounts { self.execute_batch(accounts).await } else { Ok(()) }
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::ACCOUNT_TABLES;
 use crate::api_keys::API_KEYS_TABLE;
+use crate::audit::AUDIT_TABLE;
 use crate::migrate::{MigrateError, STORE_FORMAT, StoredModel};
 use crate::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY, random_tag};
 use crate::transfer::copied_table::CredentialTables;
@@ -66,6 +67,7 @@ impl StoreMetadata {
         let credentials = CredentialTables {
             api_keys: store.has_table(API_KEYS_TABLE).await?,
             accounts: store.has_table(ACCOUNT_TABLES[0]).await?,
+            audit: store.has_table(AUDIT_TABLE).await?,
         };
         let is_used = has_values
             || last_change > 0

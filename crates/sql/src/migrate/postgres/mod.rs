@@ -20,6 +20,7 @@ use trefoil_engine::ChangeKind;
 use trefoil_model::{Model, RecordTypeId, StoredValue};
 
 use crate::api_keys::{CREATE_ON_POSTGRES, log_on_postgres};
+use crate::audit;
 use crate::migrate::create_statements::quote_name;
 use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
@@ -262,6 +263,9 @@ impl MigrationDatabase for PostgresMigration {
         catalog::make_references_deferrable(self, new)?;
         if new.tables.iter().any(|table| table.has_accounts) {
             self.execute_batch(&format!("{CREATE_ON_POSTGRES};{}", log_on_postgres()))?;
+        }
+        if new.tables.iter().any(|table| table.is_audited) {
+            self.execute_batch(audit::CREATE_ON_POSTGRES)?;
         }
         let mut functions = triggers::shared_functions();
         functions.push(numbering_function());

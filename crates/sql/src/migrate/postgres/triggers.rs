@@ -1,8 +1,11 @@
 //! The triggers of a record's table on PostgreSQL, and the functions they call.
 
+use trefoil_engine::ChangeKind;
 use trefoil_engine::changes::CHANGED_COLUMNS;
 
 use crate::api_keys::end_credentials;
+use crate::audit::WriteAction;
+use crate::audit::origin_setting::audit_statements;
 use crate::migrate::create_statements::{quote_name, quote_text};
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
@@ -41,11 +44,11 @@ pub fn search_functions() -> [SqlFunction; 2] {
 pub fn table_functions(table: &StoredTable, sequence: Option<&str>) -> Vec<SqlFunction> {
     let mut list = vec![created_function(table, sequence)];
     list.extend(version_function(table));
-    if table.logged.updated {
-        list.push(table_function(table, "updated", &log_statement(table, "updated", "NEW")));
+    if table.logged.updated || table.is_audited {
+        list.push(table_function(table, "updated", &noted_change(table, ChangeKind::Updated)));
     }
-    if table.logged.deleted {
-        list.push(table_function(table, "deleted", &log_statement(table, "deleted", "OLD")));
+    if table.logged.deleted || table.is_audited {
+        list.push(table_function(table, "deleted", &noted_change(table, ChangeKind::Deleted)));
     }
     if table.has_accounts {
         let end = end_credentials(table, "{schema}.", "to_json(OLD.\"id\")::text");
@@ -81,11 +84,13 @@ pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
         ),
         own("created", "AFTER INSERT"),
     ];
-    if table.logged.updated {
+    if table.logged.updated || table.is_audited {
         list.push(own("updated", "AFTER UPDATE"));
     }
-    if table.logged.deleted {
+    if table.logged.deleted || table.is_audited {
         list.push(own("deleted", "AFTER DELETE"));
+    }
+    if table.logged.deleted {
         list.push(trigger(
             &table.table,
             "truncate",
@@ -156,8 +161,8 @@ fn created_function(table: &StoredTable, sequence: Option<&str>) -> SqlFunction 
              PERFORM {{schema}}.\"trefoil_pass_id\"({sequence}::regclass, NEW.\"id\");\n  END IF;\n"
         )
     });
-    let log = if table.logged.created { log_statement(table, "created", "NEW") } else { String::new() };
-    table_function(table, "created", &format!("{pass}{log}"))
+    let noted = noted_change(table, ChangeKind::Created);
+    table_function(table, "created", &format!("{pass}{noted}"))
 }
 
 /// Advances the sequence past an id that a client chose. Never backwards, and under a lock, since `setval` does not
@@ -196,13 +201,32 @@ fn table_function(table: &StoredTable, purpose: &str, statements: &str) -> SqlFu
     SqlFunction::for_trigger(&table_function_name(table, purpose), &body)
 }
 
-/// The statement that logs a change, with a sequence value drawn while the record is still locked.
-fn log_statement(table: &StoredTable, kind: &str, row: &str) -> String {
+/// The statements that log a change and note it in the audit, as far as the table's are.
+fn noted_change(table: &StoredTable, kind: ChangeKind) -> String {
+    let (is_logged, row, action) = match kind {
+        ChangeKind::Created => (table.logged.created, "NEW", WriteAction::Create),
+        ChangeKind::Updated => (table.logged.updated, "NEW", WriteAction::Update),
+        ChangeKind::Deleted => (table.logged.deleted, "OLD", WriteAction::Delete),
+    };
+    let log = if is_logged { log_statement(table, kind.name(), row) } else { String::new() };
+    match table.is_audited {
+        // Logged or not, the text has the types of the columns.
+        true => format!("  -- {}\n{log}{}", column_types(table), audit_statements(table, action)),
+        false => log,
+    }
+}
+
+/// Sessions cache the column types of a function until its text changes, so the text contains them.
+fn column_types(table: &StoredTable) -> String {
     let typed = |column: &StoredColumn| {
         format!("{} {}", quote_name(&column.column), (POSTGRES_DDL.column_type)(&column.form))
     };
-    // Sessions cache the column types of a function until its text changes, so the text contains them.
-    let types = table.columns.iter().map(typed).collect::<Vec<_>>().join(", ");
+    table.columns.iter().map(typed).collect::<Vec<_>>().join(", ")
+}
+
+/// The statement that logs a change, with a sequence value drawn while the record is still locked.
+fn log_statement(table: &StoredTable, kind: &str, row: &str) -> String {
+    let types = column_types(table);
     let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
     let id = if table.key == StoredKey::Counted { "i.\"id\"" } else { "0" };
     let is_told = kind == "updated" && table.logged.changed_columns;

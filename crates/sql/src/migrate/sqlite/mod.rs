@@ -14,6 +14,7 @@ use trefoil_engine::ChangeKind;
 use trefoil_model::{Model, RecordTypeId, StoredValue};
 
 use crate::api_keys::{CREATE_ON_SQLITE, log_on_sqlite};
+use crate::audit;
 use crate::migrate::create_statements::{
     ObjectDefinition, column_definition, create_link_sql, index_definition, link_index_definition, quote_name,
 };
@@ -201,6 +202,9 @@ impl MigrationDatabase for SqliteMigration<'_> {
         if new.tables.iter().any(|table| table.has_accounts) {
             // The triggers of accounts name it.
             self.execute_batch(&format!("{CREATE_ON_SQLITE};{}", log_on_sqlite()))?;
+        }
+        if new.tables.iter().any(|table| table.is_audited) {
+            self.execute_batch(audit::CREATE_ON_SQLITE)?;
         }
         let triggers: Vec<ObjectDefinition> = (new.tables.iter().flat_map(ddl::table_triggers))
             .chain(new.links.iter().flat_map(|link| link_triggers(new, link)))

@@ -11,12 +11,13 @@ use futures_util::future::{BoxFuture, join_all};
 
 use trefoil_engine::plan::PlanAction;
 use trefoil_engine::{
-    BulkTransaction, CancelFlag, DanglingReference, Outcome, PlainListAction, PlainListOperation, Plan,
-    RowSink, StoreJob,
+    AuditOrigin, BulkTransaction, CancelFlag, DanglingReference, Outcome, PlainListAction,
+    PlainListOperation, Plan, RowSink, StoreJob,
 };
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::{CellValue, Model, RecordId, RecordTypeId};
 
+use crate::audit::origin_setting::with_origin;
 use crate::migrate::MARK_SEEDED;
 use crate::postgres::bulk_insert::{BulkInsert, selects_anything};
 use crate::postgres::error::PostgresError;
@@ -55,6 +56,7 @@ impl PostgresStore {
     pub(crate) async fn open_bulk_transaction(
         &self,
         model: Arc<Model>,
+        origin: Option<AuditOrigin>,
     ) -> Result<Box<dyn BulkTransaction + '_>> {
         let connection = self.connections.acquire_pooled().await?;
         let transaction = PostgresBulkTransaction {
@@ -66,7 +68,7 @@ impl PostgresStore {
         };
         transaction
             .session()?
-            .execute_control(BEGIN_BULK_TRANSACTION)
+            .execute_control(&with_origin(BEGIN_BULK_TRANSACTION, origin.as_ref()))
             .await
             .map_err(PostgresError::into_error)?;
         Ok(Box::new(transaction))

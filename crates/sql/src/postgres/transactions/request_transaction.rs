@@ -5,11 +5,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use trefoil_engine::{
-    AccountChange, BegunTransaction, CancelFlag, IdempotencyKey, RowSink, StoreJob, StoreTransaction,
+    AccountChange, AuditOrigin, BegunTransaction, CancelFlag, IdempotencyKey, RowSink, StoreJob,
+    StoreTransaction,
 };
 use trefoil_model::error::{Error, Result};
 
 use crate::accounts::postgres::run_changes;
+use crate::audit::origin_setting::with_origin;
 use crate::idempotency_key::IdempotencyKeyStatus;
 use crate::postgres::error::PostgresError;
 use crate::postgres::run_job::run_plans;
@@ -23,14 +25,19 @@ struct PostgresTransaction<'s> {
     /// `None` after the end.
     connection: Option<PooledConnection>,
     key: Option<IdempotencyKey>,
+    origin: Option<AuditOrigin>,
     cancel: CancelFlag,
 }
 
 impl PostgresStore {
-    pub(crate) async fn open_transaction(&self, key: Option<IdempotencyKey>) -> Result<BegunTransaction<'_>> {
+    pub(crate) async fn open_transaction(
+        &self,
+        key: Option<IdempotencyKey>,
+        origin: Option<AuditOrigin>,
+    ) -> Result<BegunTransaction<'_>> {
         let connection = Some(self.connections.acquire_pooled().await?);
         let mut transaction =
-            PostgresTransaction { store: self, connection, key, cancel: CancelFlag::default() };
+            PostgresTransaction { store: self, connection, key, origin, cancel: CancelFlag::default() };
         match transaction.begin().await.map_err(PostgresError::into_error)? {
             IdempotencyKeyStatus::New => Ok(BegunTransaction::Open(Box::new(transaction))),
             IdempotencyKeyStatus::Answered(answer) => {
@@ -54,7 +61,8 @@ impl PostgresTransaction<'_> {
     /// Begins the transaction and locks the key.
     async fn begin(&self) -> Result<IdempotencyKeyStatus, PostgresError> {
         let session = self.session()?;
-        session.execute_control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+        let begin = with_origin("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", self.origin.as_ref());
+        session.execute_control(&begin).await?;
         let Some(key) = &self.key else { return Ok(IdempotencyKeyStatus::New) };
         if !idempotency_keys::try_lock_key(session, key).await? {
             return Err(PostgresError::Plan(Error::KeyInUse));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-use trefoil_engine::{BulkTransaction, DanglingReference, RowSink, StoreJob};
+use trefoil_engine::{AuditOrigin, BulkTransaction, DanglingReference, RowSink, StoreJob};
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordId, RecordTypeId};
 
@@ -39,11 +39,13 @@ impl SqliteStore {
     pub(crate) async fn open_bulk_transaction(
         &self,
         model: &Arc<Model>,
+        origin: Option<AuditOrigin>,
     ) -> Result<Box<dyn BulkTransaction + '_>> {
         let (commands, command_queue) = mpsc::channel(1);
         let (begun, wait_begun) = oneshot::channel();
         let (shared, model) = (self.shared.clone(), model.clone());
         let work = move |connection: &mut rusqlite::Connection| {
+            let _audited = shared.audit.begin(origin.as_ref());
             run_bulk_transaction(&shared, shared.session(connection), &model, begun, command_queue);
         };
         // The reply to this message comes at the end of the transaction and is not awaited.
@@ -75,7 +77,8 @@ fn run_bulk_transaction(
     while is_open && let Some(command) = commands.blocking_recv() {
         let is_usable = match command {
             BulkCommand::Run(mut job, programs, reply) => {
-                let run = run_each(session, &mut job, &programs);
+                let prepared = shared.audit.prepare(session.connection, &job);
+                let run = prepared.and_then(|()| run_each(session, &mut job, &programs));
                 send_reply(reply, run.map(|()| job.sink))
             }
             BulkCommand::FindDangling(record, ids, reply) => {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-use trefoil_engine::{AccountChange, BegunTransaction, IdempotencyKey, RowSink, StoreJob, StoreTransaction};
+use trefoil_engine::{
+    AccountChange, AuditOrigin, BegunTransaction, IdempotencyKey, RowSink, StoreJob, StoreTransaction,
+};
 use trefoil_model::error::{Error, Result};
 
 use crate::accounts::sqlite::run_changes;
@@ -34,12 +36,18 @@ struct SqliteTransaction<'s> {
 }
 
 impl SqliteStore {
-    pub(crate) async fn open_transaction(&self, key: Option<IdempotencyKey>) -> Result<BegunTransaction<'_>> {
+    pub(crate) async fn open_transaction(
+        &self,
+        key: Option<IdempotencyKey>,
+        origin: Option<AuditOrigin>,
+    ) -> Result<BegunTransaction<'_>> {
         let key_guard = key.as_ref().map(|key| self.running_keys.try_enter(&key.key)).transpose()?;
         let (commands, command_queue) = mpsc::channel(1);
         let (begun, wait_begun) = oneshot::channel();
         let shared = self.shared.clone();
         let work = move |connection: &mut rusqlite::Connection| {
+            // One request, hence one time in the audit.
+            let _audited = shared.audit.begin(origin.as_ref());
             run_transaction(&shared, shared.session(connection), key.as_ref(), begun, command_queue);
         };
         // The reply to this message comes at the end of the transaction and is not awaited.
@@ -70,7 +78,8 @@ fn run_transaction(
     while is_open && let Some(command) = commands.blocking_recv() {
         match command {
             TransactionCommand::Run(mut job, programs, reply) => {
-                let run = run_plans(session, &mut job, &programs);
+                let prepared = shared.audit.prepare(session.connection, &job);
+                let run = prepared.and_then(|()| run_plans(session, &mut job, &programs));
                 let is_usable = run.is_ok();
                 let sent = reply.send(run.map(|()| job.sink).map_err(|error| store_error(&error)));
                 if sent.is_err() || !is_usable {
