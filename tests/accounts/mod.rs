@@ -6,6 +6,7 @@ mod nodes;
 mod races;
 mod renamed_type;
 mod safety;
+mod secrets;
 mod sessions;
 mod signing_in;
 
