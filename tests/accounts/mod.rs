@@ -3,6 +3,7 @@
 mod guesses;
 mod links;
 mod nodes;
+mod providers;
 mod races;
 mod renamed_type;
 mod safety;

@@ -11,7 +11,7 @@ use super::blocks;
 const RUN: &[(&str, &[&str])] = &[
     ("README.md", &["console", "graphql"]),
     ("docs/access.md", &["graphqls", "text"]),
-    ("docs/accounts.md", &["graphqls"]),
+    ("docs/accounts.md", &["graphqls", "toml"]),
     ("docs/backup.md", &["console"]),
     ("docs/cluster.md", &["console"]),
     ("docs/data.md", &["console"]),
@@ -52,4 +52,18 @@ fn schemas_on_other_pages_load() {
             assert_eq!(found, Ok(Vec::new()), "{page}:{}", block.line);
         }
     }
+}
+
+#[test]
+fn providers_in_the_guide_fit_the_schema_below_them() {
+    let found = blocks("docs/accounts.md");
+    let at = found.iter().position(|block| block.language == "toml").expect("a manifest");
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("graphql")).expect("created");
+    fs::write(folder.path().join("trefoil.toml"), &found[at].text).expect("written");
+    fs::write(folder.path().join("graphql/schema.graphqls"), &found[at + 1].text).expect("written");
+    let app = trefoil::App::load(folder.path()).expect("an application");
+    assert_eq!(app.manifest.openid_providers.len(), 1);
+    let checked = crate::support::command(folder.path(), &["check", "."]).output().expect("the binary runs");
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }

@@ -14,6 +14,7 @@ mod endpoints;
 mod manifest_reader;
 mod manifest_rule;
 mod manifest_rules;
+mod openid_providers;
 pub mod resource_settings;
 mod see_settings;
 mod token_issuers;
@@ -35,6 +36,7 @@ use crate::manifest_reader::MANIFEST_FILE;
 pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoint};
 pub use crate::manifest::Manifest;
 pub use crate::manifest_rule::ManifestRule;
+pub use crate::openid_providers::DeclaredProvider;
 pub use crate::resource_settings::{DefaultFormat, ResourceSettings, TextList};
 pub use crate::see_settings::SeeSettings;
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
@@ -117,6 +119,8 @@ impl App {
             mistakes.push(Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", message));
         }
         mistakes.extend(token_issuers::issuer_mismatches(&self.manifest.token_issuers, model));
+        let providers = &self.manifest.openid_providers;
+        mistakes.extend(openid_providers::provider_mismatches(providers, text, model));
         mistakes
     }
 

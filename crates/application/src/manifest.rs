@@ -9,6 +9,7 @@ use trefoil_model::naming::names::nearest_name;
 use crate::endpoints::{self, PlainList, TextEndpoint};
 use crate::manifest_reader::{ManifestReader, TomlValue};
 use crate::manifest_rule::{ManifestRule, read_rule};
+use crate::openid_providers::{self, DeclaredProvider};
 use crate::resource_settings::{self, DefaultFormat, ResourceSettings};
 use crate::token_issuers;
 
@@ -26,6 +27,8 @@ pub struct Manifest {
     pub resources: Vec<ResourceSettings>,
     /// Whose tokens are trusted.
     pub token_issuers: Vec<TokenIssuer>,
+    /// Whom people sign in with.
+    pub openid_providers: Vec<DeclaredProvider>,
     /// The setting `see-metrics`, with its place.
     pub see_metrics: Option<ManifestRule>,
     /// The same of `see-audit`.
@@ -70,6 +73,9 @@ impl Manifest {
             resources: resource_settings::read_resource_settings(&mut reader, &root),
             token_issuers: auth
                 .map(|auth| token_issuers::read_token_issuers(&mut reader, auth))
+                .unwrap_or_default(),
+            openid_providers: auth
+                .map(|auth| openid_providers::read_openid_providers(&mut reader, auth))
                 .unwrap_or_default(),
             see_metrics,
             see_audit,
@@ -209,7 +215,7 @@ mod tests {
         );
         assert_mistake(
             "[auth]\nurl = 1",
-            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt, see-metrics, session-idle, session-lifetime, link-lifetime, password-length, password-memory, password-rounds, insecure",
+            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt, oidc, see-metrics, session-idle, session-lifetime, link-lifetime, password-length, password-memory, password-rounds, insecure",
         );
         for name in ["see-metrics", "auth-see-metrics"] {
             let expected =

@@ -8,7 +8,7 @@ use trefoil_config::{
     AccountClaim, IssuerKeySource, PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS, SETTINGS, Setting, TokenIssuer,
 };
 use trefoil_model::naming::names::nearest_name;
-use trefoil_model::{Diagnostic, Model};
+use trefoil_model::{Diagnostic, Model, RecordType};
 
 use crate::manifest_reader::{MANIFEST_FILE, ManifestReader, TomlValue};
 
@@ -26,13 +26,18 @@ const KEYS: [&str; 11] = [
     "header",
 ];
 
+/// How the table is written.
+const PLACE: &str = "[[auth.jwt]]";
+
+pub(crate) const ISSUER_EXAMPLE: &str = "issuer = \"https://login.example.org\"";
+
 /// Headers that cannot carry a token.
 const TAKEN_HEADERS: [&str; 5] = ["authorization", "cookie", "host", "origin", "content-type"];
 
 /// The issuers of the table `[auth]`.
 pub(crate) fn read_token_issuers(reader: &mut ManifestReader, auth: &DeTable) -> Vec<TokenIssuer> {
     let settings = SETTINGS.iter().map(Setting::key).filter(|(table, _)| *table == Some("auth"));
-    let keys: Vec<&str> = ["jwt"].into_iter().chain(settings.map(|(_, key)| key)).collect();
+    let keys: Vec<&str> = ["jwt", "oidc"].into_iter().chain(settings.map(|(_, key)| key)).collect();
     reader.refuse_unknown_keys(auth, "[auth]", &keys);
     let tables = reader.tables(auth, "jwt");
     tables.into_iter().filter_map(|(table, span)| read_token_issuer(reader, table, span)).collect()
@@ -43,8 +48,8 @@ fn read_token_issuer(
     table: &DeTable,
     span: Range<usize>,
 ) -> Option<TokenIssuer> {
-    reader.refuse_unknown_keys(table, "[[auth.jwt]]", &KEYS);
-    let issuer = required(reader, table, "issuer", &span, "issuer = \"https://login.example.org\"");
+    reader.refuse_unknown_keys(table, PLACE, &KEYS);
+    let issuer = required_text(reader, (table, PLACE, &span), "issuer", ISSUER_EXAMPLE);
     let audiences = texts(reader, table, "audience");
     if audiences.as_ref().is_none_or(Vec::is_empty) && reader_has_no_report(table, "audience") {
         let message = "[[auth.jwt]] has no `audience`";
@@ -54,11 +59,7 @@ fn read_token_issuer(
     let keys = read_key_source(reader, table, issuer.as_deref(), &span);
     let algorithms = keys.as_ref().map(|keys| read_algorithms(reader, table, keys.is_secret()));
     let roles = reader.string(table, "roles").map(toml::Spanned::into_inner);
-    let role_map = read_role_map(reader, table);
-    if role_map.is_some() && roles.is_none() {
-        let message = "`role-map` needs `roles`, the claim whose names it maps";
-        reader.report(&span, message).help = Some("add roles = \"groups\"".to_owned());
-    }
+    let role_map = read_role_map(reader, table, &span);
     let account = read_account_claim(reader, table);
     let header = read_header(reader, table);
     Some(TokenIssuer {
@@ -77,21 +78,21 @@ fn reader_has_no_report(table: &DeTable, key: &str) -> bool {
     table.get(key).is_none_or(|value| value.as_ref().as_array().is_some_and(|items| items.is_empty()))
 }
 
-fn required(
+/// A text that a table must have; `place` is how the table is written.
+pub(crate) fn required_text(
     reader: &mut ManifestReader,
-    table: &DeTable,
+    (table, place, span): (&DeTable, &str, &Range<usize>),
     key: &str,
-    span: &Range<usize>,
     example: &str,
 ) -> Option<String> {
     if !table.contains_key(key) {
-        reader.report(span, format!("[[auth.jwt]] has no `{key}`")).help = Some(format!("add {example}"));
+        reader.report(span, format!("{place} has no `{key}`")).help = Some(format!("add {example}"));
     }
     reader.string(table, key).map(toml::Spanned::into_inner)
 }
 
 /// A text or a list of texts.
-fn texts(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<Vec<String>> {
+pub(crate) fn texts(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<Vec<String>> {
     let value = table.get(key)?;
     let expected = "a quoted string or a list of such";
     match value.as_ref() {
@@ -163,7 +164,7 @@ fn read_key_source(
 }
 
 /// Keys come over https, or from this machine.
-fn check_address(address: &str) -> Result<(), String> {
+pub(crate) fn check_address(address: &str) -> Result<(), String> {
     let url = url::Url::parse(address).map_err(|_| format!("{address:?} is not an address"))?;
     let is_local = match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
@@ -198,22 +199,43 @@ fn read_algorithms(reader: &mut ManifestReader, table: &DeTable, is_secret: bool
     written
 }
 
-fn read_role_map(reader: &mut ManifestReader, table: &DeTable) -> Option<Vec<(String, String)>> {
-    let map = inline_table(reader, table, "role-map", "a table, written as { \"name\" = \"ROLE\" }")?;
+/// `role-map`, which needs `roles`; `span` is the table's.
+pub(crate) fn read_role_map(
+    reader: &mut ManifestReader,
+    table: &DeTable,
+    span: &Range<usize>,
+) -> Option<Vec<(String, String)>> {
+    let expected = "a table, written as { \"name\" = \"ROLE\" }";
+    let pairs = text_pairs(reader, table, "role-map", (expected, "a role in quotes"));
+    if pairs.is_some() && !table.contains_key("roles") {
+        let message = "`role-map` needs `roles`, the claim whose names it maps";
+        reader.report(span, message).help = Some("add roles = \"groups\"".to_owned());
+    }
+    pairs
+}
+
+/// The names of an inline table with their texts; `expected` says what it must be, and each of its values.
+pub(crate) fn text_pairs(
+    reader: &mut ManifestReader,
+    table: &DeTable,
+    key: &str,
+    (expected, expected_value): (&str, &str),
+) -> Option<Vec<(String, String)>> {
+    let map = inline_table(reader, table, key, expected)?;
     let mut pairs = Vec::new();
-    for (name, role) in map {
+    for (name, value) in map {
         let name: &str = name.as_ref();
-        match role.as_ref().as_str() {
-            Some(role) => pairs.push((name.to_owned(), role.to_owned())),
+        match value.as_ref().as_str() {
+            Some(value) => pairs.push((name.to_owned(), value.to_owned())),
             None => {
-                reader.report_wrong_type::<()>(role, name, "a role in quotes");
+                reader.report_wrong_type::<()>(value, name, expected_value);
             }
         }
     }
     Some(pairs)
 }
 
-fn read_account_claim(reader: &mut ManifestReader, table: &DeTable) -> Option<AccountClaim> {
+pub(crate) fn read_account_claim(reader: &mut ManifestReader, table: &DeTable) -> Option<AccountClaim> {
     let expected = "a table, written as { claim = \"email\", field = \"email\" }";
     let account = inline_table(reader, table, "account", expected)?;
     reader.refuse_unknown_keys(account, "`account`", &["claim", "field"]);
@@ -269,15 +291,8 @@ pub(crate) fn issuer_mismatches(issuers: &[TokenIssuer], model: &Model) -> Vec<D
         return mistakes;
     };
     for issuer in issuers {
-        for (name, role) in issuer.role_map.iter().flatten() {
-            if !access.roles.contains(role) {
-                let nearest = nearest_name(role, access.roles.iter().map(String::as_str));
-                let help = nearest.map_or_else(
-                    || format!("it has {}", access.roles.join(", ")),
-                    |nearest| format!("did you mean `{nearest}`?"),
-                );
-                report(format!("`role-map`: the schema has no role `{role}` for \"{name}\""), help);
-            }
+        for (message, help) in unknown_roles(issuer.role_map.as_deref().unwrap_or_default(), &access.roles) {
+            report(message, help);
         }
         let Some(claim) = &issuer.account else { continue };
         let Some(account) = &access.account else {
@@ -287,16 +302,38 @@ pub(crate) fn issuer_mismatches(issuers: &[TokenIssuer], model: &Model) -> Vec<D
             );
             continue;
         };
-        let record = model.record(account.record);
-        let found = record.find_field(&claim.field).map(|id| record.field(id));
-        if !found.is_some_and(|field| field.unique || field.kind.is_id()) {
-            let unique = record.fields.iter().filter(|field| field.unique || field.kind.is_id());
-            let names: Vec<&str> = unique.map(|field| field.name.as_str()).collect();
-            report(
-                format!("`account`: `{}` is not a @unique field of `{}`", claim.field, record.name),
-                format!("name one of {}", names.join(", ")),
-            );
+        if let Some((message, help)) = ambiguous_account(claim, model.record(account.record)) {
+            report(message, help);
         }
     }
     mistakes
+}
+
+/// The roles of a map that the schema does not have: messages with help.
+pub(crate) fn unknown_roles<'m>(
+    role_map: &'m [(String, String)],
+    roles: &'m [String],
+) -> impl Iterator<Item = (String, String)> + 'm {
+    role_map.iter().filter(|(_, role)| !roles.contains(role)).map(|(name, role)| {
+        let nearest = nearest_name(role, roles.iter().map(String::as_str));
+        let help = nearest.map_or_else(
+            || format!("it has {}", roles.join(", ")),
+            |nearest| format!("did you mean `{nearest}`?"),
+        );
+        (format!("`role-map`: the schema has no role `{role}` for \"{name}\""), help)
+    })
+}
+
+/// Why no account, or more than one, could be the one that a claim names: a message with help.
+pub(crate) fn ambiguous_account(claim: &AccountClaim, record: &RecordType) -> Option<(String, String)> {
+    let found = record.find_field(&claim.field).map(|id| record.field(id));
+    if found.is_some_and(|field| field.unique || field.kind.is_id()) {
+        return None;
+    }
+    let unique = record.fields.iter().filter(|field| field.unique || field.kind.is_id());
+    let names: Vec<&str> = unique.map(|field| field.name.as_str()).collect();
+    Some((
+        format!("`account`: `{}` is not a @unique field of `{}`", claim.field, record.name),
+        format!("name one of {}", names.join(", ")),
+    ))
 }

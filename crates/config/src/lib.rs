@@ -14,6 +14,7 @@ mod setting_syntax;
 mod setting_layers;
 
 // Who else says who asks.
+mod openid_provider;
 mod token_issuer;
 
 use std::net::IpAddr;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use trefoil_model::ZoneOffsets;
 
+pub use crate::openid_provider::{OpenIdProvider, SecretSource};
 pub use crate::postgres_url::{PostgresUrl, TlsMode};
 pub use crate::setting_layers::{FileSetting, ResolvedConfig, SettingLayers};
 pub use crate::setting_syntax::{DurationSyntax, NetworkListSyntax, SettingSyntax, SizeSyntax};

@@ -298,7 +298,8 @@ impl AccountReader {
         }
     }
 
-    fn operand(&self, field: FieldId, text: &str) -> Value {
+    /// A text as a value of a field.
+    pub(crate) fn operand(&self, field: FieldId, text: &str) -> Value {
         let field = self.engine.model().record(self.account.record).field(field);
         let number = if field.kind.is_text() { None } else { Value::number(text) };
         number.unwrap_or_else(|| Value::String(text.to_owned()))

@@ -39,7 +39,10 @@ impl From<TokenRefusal> for CredentialRefusal {
             | TokenRefusal::Expiry
             | TokenRefusal::Expired
             | TokenRefusal::NotYet
-            | TokenRefusal::Account => CredentialRefusal::Bad(format!("a token is refused: {refusal}")),
+            | TokenRefusal::Account
+            | TokenRefusal::Nonce
+            | TokenRefusal::AccessToken
+            | TokenRefusal::Subject => CredentialRefusal::Bad(format!("a token is refused: {refusal}")),
         }
     }
 }

@@ -25,7 +25,8 @@ mod accounts;
 
 pub use crate::account_reader::{AccountFinding, AccountKey, AccountReader, UsableAccount};
 pub use crate::accounts::{
-    AccountRefusal, AccountService, GoodLink, ListedSession, OpenedSession, SignInOrigin, SignInState,
+    AccountRefusal, AccountService, BegunSignIn, GoodLink, ListedSession, NewAccountMaker, OpenedSession,
+    PENDING_SECONDS, ProvenPerson, ProviderRefusal, ReturnedSignIn, SignInOrigin, SignInState,
 };
 pub use crate::credential_refusal::CredentialRefusal;
 pub use crate::credential_verifier::{CredentialVerifier, PresentedCredential};

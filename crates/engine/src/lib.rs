@@ -56,8 +56,9 @@ pub use crate::access::{
     ActorIdentity, ActorPath, ActorRules, AllowedRecords, ApiKeyRecord, AskedWrites, AuditAction,
     AuditAuthor, AuditEntry, AuditFilter, AuditNote, AuditOrigin, AuditPosition, AuditStore, Authority,
     CredentialStore, CredentialUse, FieldView, FoldedRule, IdentityChanges, IdentityCheck, KeyAccount,
-    KnownNetwork, LinkRecord, LoginColumns, OPERATOR_NAME, PartExplanation, PresumedIdentity, RequestId,
-    RuleExplainer, RuleExplanation, SessionRecord, StoredPassword, TypeView, account_actor, rule_values,
+    KnownNetwork, LinkRecord, LoginColumns, OPERATOR_NAME, PartExplanation, PresumedIdentity,
+    ProviderIdentity, RequestId, RuleExplainer, RuleExplanation, SessionRecord, StoredPassword, TypeView,
+    account_actor, rule_values,
 };
 pub use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 pub use crate::bulk_write::{BulkStep, BulkWrite};

@@ -80,7 +80,7 @@ async fn first_sign_in(accounts: &AccountDesk, url: &str) -> Option<String> {
                 "there is no account yet; make the first one within an hour at {url}/_/link?token={link}"
             ))
         }
-        Ok(None) if accounts.account.has_sign_up => None,
+        Ok(None) if accounts.account.has_sign_up || !accounts.providers.is_empty() => None,
         Ok(None) => match service.has_passwords().await {
             Ok(false) => {
                 Some("nobody can sign in yet; make a link with `trefoil user link LOGIN`".to_owned())

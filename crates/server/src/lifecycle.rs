@@ -148,7 +148,8 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
     // restored from.
     let store_identity = feed.event_id(i64::MAX).await.map_err(StartError::from_store_error)?;
     let sign_ins = Arc::new(SignInState::new(&config.accounts).map_err(StartError::from_store_error)?);
-    let desk = AccountDesk::new(&engine, &config.accounts, &app.name, &sign_ins, &metrics);
+    let providers = authenticator.providers();
+    let desk = AccountDesk::new(&engine, &config.accounts, &app.name, &sign_ins, &metrics, providers);
     let resources =
         ResourceState::new(&app, engine.clone(), response_cache, &store_identity, streams.clone(), &config)
             .with_accounts(desk.clone());
@@ -461,8 +462,10 @@ impl ReloadContext {
         // A new cache, because another schema gives other responses to the same requests.
         let response_cache =
             Arc::new(ResponseCache::new(engine.clone(), config.limits.answer_cache, &streams.metrics));
+        let providers = credentials.providers();
         self.authenticator.swap(credentials);
-        let desk = AccountDesk::new(&engine, &config.accounts, &app.name, &self.sign_ins, &streams.metrics);
+        let (sign_ins, metrics) = (&self.sign_ins, &streams.metrics);
+        let desk = AccountDesk::new(&engine, &config.accounts, &app.name, sign_ins, metrics, providers);
         let (cache, identity) = (response_cache.clone(), &self.store_identity);
         let resources = ResourceState::new(&app, engine.clone(), cache, identity, streams, config);
         self.resource_router.swap(resources.with_accounts(desk));

@@ -67,9 +67,14 @@ impl AccountService {
     }
 
     pub(super) fn wrong_sign_in(&self, origin: &SignInOrigin) -> AccountRefusal {
+        self.count_failure(origin);
+        AccountRefusal::Wrong
+    }
+
+    /// Counts a sign-in that failed.
+    pub fn count_failure(&self, origin: &SignInOrigin) {
         if self.settings.audit != AuditMode::Off {
             self.state.failed.count(origin.address);
         }
-        AccountRefusal::Wrong
     }
 }

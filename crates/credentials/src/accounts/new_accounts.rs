@@ -9,26 +9,45 @@ use jiff::Timestamp;
 use crate::accounts::account_service::{AccountRefusal, AccountService, OpenedSession, SignInOrigin};
 use crate::secret_token::{SecretToken, TokenKind};
 
+/// Who makes a new account with its password.
+#[derive(Debug, Clone, Copy)]
+pub enum NewAccountMaker<'l> {
+    /// Whoever has the link for the first account.
+    FirstLink(&'l str),
+    /// Anybody, for themselves.
+    SignUp,
+    /// A command on the machine.
+    Operator,
+}
+
+impl NewAccountMaker<'_> {
+    /// The hash of the link that is used up, if there is one; a refusal for what can be none.
+    fn link_hash(self) -> Result<Option<String>, AccountRefusal> {
+        match self {
+            NewAccountMaker::FirstLink(link) => {
+                let link = SecretToken::parse(TokenKind::Link, link).ok_or(AccountRefusal::Wrong)?;
+                Ok(Some(link.hash()))
+            }
+            NewAccountMaker::SignUp | NewAccountMaker::Operator => Ok(None),
+        }
+    }
+}
+
 impl AccountService {
     /// Makes an account with a password, both or neither, on behalf of whom the engine is: the operator, or whoever signs up.
-    /// The first one is made by its link.
     pub async fn create_account(
         &self,
         engine: &Engine,
-        link: Option<&str>,
+        maker: NewAccountMaker<'_>,
         fields: Value,
         (password, again): (&str, &str),
     ) -> Result<RecordId, AccountRefusal> {
         let names = self.names_in(&fields);
         let chosen = self.choose(password, again, &names)?;
-        let link = match link.map(|link| SecretToken::parse(TokenKind::Link, link)) {
-            Some(None) => return Err(AccountRefusal::Wrong),
-            Some(Some(link)) => Some(link.hash()),
-            None => None,
-        };
+        maker.link_hash()?;
         let hash = self.state.hasher.hash(chosen.as_str()).await??;
         self.engine.credentials()?.prepare_accounts().await?;
-        let work = async |engine: Engine| match self.create_within(&engine, link, fields, hash).await {
+        let work = async |engine: Engine| match self.create_within(&engine, maker, fields, hash).await {
             Ok(id) => TransactionEnd::Commit { result: Ok(id), answer: Vec::new() },
             Err(refusal) => TransactionEnd::RollBack(Err(refusal)),
         };
@@ -43,23 +62,26 @@ impl AccountService {
     async fn create_within(
         &self,
         engine: &Engine,
-        link: Option<String>,
+        maker: NewAccountMaker<'_>,
         fields: Value,
         hash: String,
     ) -> Result<RecordId, AccountRefusal> {
-        let is_first = link.is_some();
-        if let Some(link) = link {
+        if let Some(hash) = maker.link_hash()? {
             // Whoever uses the link first holds its row until the end.
-            let used = AccountChange::UseLink { hash: link, now: Timestamp::now() };
+            let used = AccountChange::UseLink { hash, now: Timestamp::now() };
             if !engine.change_accounts(vec![used]).await? || self.has_accounts(&engine.as_operator()).await? {
                 return Err(AccountRefusal::Wrong);
             }
         }
         let id = self.create_record(engine, fields).await?;
         let account = self.reader.key_account(id.clone());
+        let is_first = matches!(maker, NewAccountMaker::FirstLink(_));
         let used = is_first.then(|| self.note(AuditAction::UseLink, Some(&account))).flatten();
         let set = self.note(AuditAction::SetPassword, Some(&account));
-        let mut changes = vec![AccountChange::SetPassword { account, hash }];
+        let mut changes = vec![AccountChange::SetPassword { account: account.clone(), hash }];
+        if matches!(maker, NewAccountMaker::SignUp) {
+            changes.push(AccountService::self_made_mark(&account));
+        }
         changes.extend(used.into_iter().chain(set));
         engine.change_accounts(changes).await?;
         Ok(id)

@@ -101,6 +101,7 @@ impl AccountService {
         let mut changes = vec![
             AccountChange::UseLink { hash: token.hash(), now: Timestamp::now() },
             AccountChange::SetPassword { account: account.clone(), hash },
+            AccountService::no_self_made_mark(&account),
             AccountChange::EndSessions { account, except: None },
         ];
         changes.extend(notes);

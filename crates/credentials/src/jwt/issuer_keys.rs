@@ -18,6 +18,8 @@ const MAX_REFRESH: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_STALE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The least time between two fetches for keys that are not in the set.
 const MISSING_KEY_PAUSE: Duration = Duration::from_secs(30);
+/// The least time between two questions whether an issuer answers.
+const PROBE_PAUSE: Duration = Duration::from_secs(3);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// After a failed fetch, doubled with each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -54,6 +56,10 @@ struct FetchState {
     failing_since: Option<Instant>,
     failures: u32,
     missing_key_at: Option<Instant>,
+    /// When a fetch last succeeded.
+    answered_at: Option<Instant>,
+    /// When somebody last asked whether the issuer answers.
+    probed_at: Option<Instant>,
 }
 
 impl IssuerKeys {
@@ -106,6 +112,28 @@ impl IssuerKeys {
         let _ = timeout(FETCH_TIMEOUT + Duration::from_secs(1), attempts.changed()).await;
     }
 
+    /// Whether the issuer has answered within this time, or answers now; it is asked at most once in [`PROBE_PAUSE`].
+    pub async fn has_answered_within(&self, age: Duration) -> bool {
+        let has_answered = || self.state.lock().answered_at.is_some_and(|at| at.elapsed() < age);
+        if self.fetcher.is_none() || has_answered() {
+            return true;
+        }
+        let mut attempts = self.attempts.subscribe();
+        attempts.mark_unchanged();
+        {
+            let (mut state, now) = (self.state.lock(), Instant::now());
+            if !state.is_fetching {
+                if state.probed_at.is_some_and(|last| now.duration_since(last) < PROBE_PAUSE) {
+                    return false;
+                }
+                state.probed_at = Some(now);
+                self.wake.notify_one();
+            }
+        }
+        let _ = timeout(FETCH_TIMEOUT + Duration::from_secs(1), attempts.changed()).await;
+        has_answered()
+    }
+
     /// Fetches the keys for ever. `issuer` names them in the log.
     pub async fn keep_fresh(self: Arc<Self>, issuer: String) {
         let Some(fetcher) = &self.fetcher else { return };
@@ -133,6 +161,7 @@ impl IssuerKeys {
     fn accept(&self, keys: KeySet, max_age: Option<Duration>) -> Duration {
         let mut state = self.state.lock();
         (state.is_fetching, state.failing_since, state.failures) = (false, None, 0);
+        state.answered_at = Some(Instant::now());
         // The same set stays the same, so that tokens verified with it stay remembered.
         if state.keys.as_deref() != Some(&keys) {
             state.keys = Some(Arc::new(keys));
@@ -250,5 +279,26 @@ mod tests {
         sleep(MISSING_KEY_PAUSE).await;
         keys.refresh_for_missing_key().await;
         assert_eq!(issuer.fetched.lock().len(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whether_an_issuer_answers_is_asked_again_after_a_while() {
+        let age = Duration::from_secs(60);
+        let (issuer, keys) = start(vec![Ok((ONE, None)), Err("down"), Err("down"), Ok((ONE, None))]);
+        sleep(Duration::from_secs(1)).await;
+        for _ in 0..20 {
+            assert!(keys.has_answered_within(age).await);
+        }
+        assert_eq!(issuer.fetched.lock().len(), 1);
+        sleep(age).await;
+        assert!(!keys.has_answered_within(age).await);
+        assert_eq!(issuer.fetched.lock().len(), 2);
+        // Nobody waits for it again and again.
+        assert!(!keys.has_answered_within(age).await);
+        assert_eq!(issuer.fetched.lock().len(), 2);
+        sleep(PROBE_PAUSE * 4).await;
+        assert!(keys.has_answered_within(age).await);
+        // What was fetched before is good as long as it ever was.
+        assert!(has(&keys, ONE));
     }
 }

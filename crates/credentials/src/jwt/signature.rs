@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ring::{hmac, signature};
+use ring::{digest, hmac, signature};
 
 /// An algorithm that signs tokens. There is no `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,19 @@ impl SigningAlgorithm {
     /// The algorithm of this name, exactly as written.
     pub fn from_name(name: &str) -> Option<SigningAlgorithm> {
         SigningAlgorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
+    /// The hash that goes with it, whose left half ties an ID token to what comes with it.
+    pub fn hash(self) -> &'static digest::Algorithm {
+        match self {
+            SigningAlgorithm::Rs256
+            | SigningAlgorithm::Ps256
+            | SigningAlgorithm::Es256
+            | SigningAlgorithm::Hs256 => &digest::SHA256,
+            SigningAlgorithm::Es384 | SigningAlgorithm::Hs384 => &digest::SHA384,
+            // Ed25519 hashes with SHA-512.
+            SigningAlgorithm::EdDsa | SigningAlgorithm::Hs512 => &digest::SHA512,
+        }
     }
 
     /// Whether it signs with a secret that the verifier has too.

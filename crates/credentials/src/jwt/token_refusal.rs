@@ -23,6 +23,12 @@ pub enum TokenRefusal {
     NotYet,
     /// Its account cannot be used.
     Account,
+    /// It answers another sign-in.
+    Nonce,
+    /// It came with another access token.
+    AccessToken,
+    /// It names nobody, or in a way that no provider does.
+    Subject,
     /// The keys of the issuer have not been fetched yet: a later attempt may succeed.
     NoKeysYet {
         retry_after: Duration,
@@ -45,6 +51,9 @@ impl fmt::Display for TokenRefusal {
             TokenRefusal::Expired => "it has expired",
             TokenRefusal::NotYet => "it is not valid yet",
             TokenRefusal::Account => "its account cannot be used",
+            TokenRefusal::Nonce => "its nonce is not that of the sign-in",
+            TokenRefusal::AccessToken => "its at_hash is not that of the access token",
+            TokenRefusal::Subject => "its subject is missing or too long",
             TokenRefusal::NoKeysYet { .. } => "the keys of its issuer have not been fetched yet",
         })
     }

@@ -61,6 +61,72 @@ impl TrustedIssuer {
     pub fn settings(&self) -> &TokenIssuer {
         &self.settings
     }
+
+    /// Checks a token that names this issuer; tells when it expires, and the keys that it was verified with.
+    pub async fn verify(
+        &self,
+        parts: &TokenParts<'_>,
+        now: Timestamp,
+    ) -> Result<(Timestamp, Arc<KeySet>), TokenRefusal> {
+        if !self.algorithms.contains(&parts.algorithm) {
+            return Err(TokenRefusal::Algorithm);
+        }
+        // Cheap checks before keys are fetched for it.
+        let TokenIssuer { issuer, audiences, .. } = &self.settings;
+        let expires = claims::check_claims(&parts.claims, issuer, audiences, now)?;
+        let keys = self.current_keys()?;
+        let key_id = parts.key_id.as_deref();
+        let keys = if keys.candidates(parts.algorithm, key_id).is_empty() && key_id.is_some() {
+            self.keys.refresh_for_missing_key().await;
+            self.current_keys()?
+        } else {
+            keys
+        };
+        let candidates = keys.candidates(parts.algorithm, key_id);
+        if candidates.is_empty() {
+            return Err(TokenRefusal::Key);
+        }
+        let message = parts.signed.as_bytes();
+        if !candidates.iter().any(|key| key.verifies(parts.algorithm, message, &parts.signature)) {
+            return Err(TokenRefusal::Signature);
+        }
+        Ok((expires, keys))
+    }
+
+    fn current_keys(&self) -> Result<Arc<KeySet>, TokenRefusal> {
+        self.keys.current().ok_or(TokenRefusal::NoKeysYet { retry_after: KEYS_RETRY })
+    }
+
+    /// The roles in claims, of those that the schema knows; names that mean none are ignored.
+    pub fn roles_in(&self, claims: &TokenClaims, known: &[String]) -> Vec<String> {
+        let claim = self.settings.roles.as_ref().and_then(|path| claims::find_claim(claims, path));
+        let named = claim.map(claims::names_in).unwrap_or_default();
+        let mut roles: Vec<String> = match &self.settings.role_map {
+            Some(map) => {
+                let mapped =
+                    |name: &&str| map.iter().find(|(from, _)| from == name).map(|(_, role)| role.clone());
+                named.iter().filter_map(mapped).collect()
+            }
+            None => named.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        roles.retain(|role| known.contains(role));
+        roles.sort();
+        roles.dedup();
+        roles
+    }
+
+    /// The value that finds the account. An address proves nothing until its issuer has verified it.
+    pub fn account_in(&self, claims: &TokenClaims) -> Option<String> {
+        let account = self.settings.account.as_ref()?;
+        if account.claim == "email" && claims.get("email_verified") != Some(&Json::Bool(true)) {
+            return None;
+        }
+        match claims::find_claim(claims, &account.claim)? {
+            Json::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+            Json::Number(number) => Some(number.to_string()),
+            Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => None,
+        }
+    }
 }
 
 impl TokenVerifier {
@@ -116,72 +182,16 @@ impl TokenVerifier {
         parts: &TokenParts<'_>,
         now: Timestamp,
     ) -> Result<(VerifiedToken, Arc<KeySet>), TokenRefusal> {
-        let settings = &issuer.settings;
-        if !issuer.algorithms.contains(&parts.algorithm) {
-            return Err(TokenRefusal::Algorithm);
-        }
-        // Cheap checks before keys are fetched for it.
-        let expires = claims::check_claims(&parts.claims, &settings.issuer, &settings.audiences, now)?;
-        let keys = current_keys(issuer)?;
-        let key_id = parts.key_id.as_deref();
-        let keys = if keys.candidates(parts.algorithm, key_id).is_empty() && key_id.is_some() {
-            issuer.keys.refresh_for_missing_key().await;
-            current_keys(issuer)?
-        } else {
-            keys
-        };
-        let candidates = keys.candidates(parts.algorithm, key_id);
-        if candidates.is_empty() {
-            return Err(TokenRefusal::Key);
-        }
-        let message = parts.signed.as_bytes();
-        if !candidates.iter().any(|key| key.verifies(parts.algorithm, message, &parts.signature)) {
-            return Err(TokenRefusal::Signature);
-        }
+        let (expires, keys) = issuer.verify(parts, now).await?;
         let text = |name: &str| parts.claims.get(name).and_then(Json::as_str).map(str::to_owned);
         let verified = VerifiedToken {
             issuer: position,
             subject: text("sub"),
-            roles: self.roles_of(settings, &parts.claims),
+            roles: issuer.roles_in(&parts.claims, &self.roles),
             claims: Value::from(Json::Object(parts.claims.clone())),
             expires,
-            account: account_of(settings, &parts.claims),
+            account: issuer.account_in(&parts.claims),
         };
         Ok((verified, keys))
-    }
-
-    /// The roles of a token; names that mean none are ignored.
-    fn roles_of(&self, settings: &TokenIssuer, claims: &TokenClaims) -> Vec<String> {
-        let claim = settings.roles.as_ref().and_then(|path| claims::find_claim(claims, path));
-        let named = claim.map(claims::names_in).unwrap_or_default();
-        let mut roles: Vec<String> = match &settings.role_map {
-            Some(map) => {
-                let mapped =
-                    |name: &&str| map.iter().find(|(from, _)| from == name).map(|(_, role)| role.clone());
-                named.iter().filter_map(mapped).collect()
-            }
-            None => named.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        roles.retain(|role| self.roles.contains(role));
-        roles.sort();
-        roles.dedup();
-        roles
-    }
-}
-
-fn current_keys(issuer: &TrustedIssuer) -> Result<Arc<KeySet>, TokenRefusal> {
-    issuer.keys.current().ok_or(TokenRefusal::NoKeysYet { retry_after: KEYS_RETRY })
-}
-
-/// The value that finds the account. An address proves nothing until its issuer has verified it.
-fn account_of(settings: &TokenIssuer, claims: &TokenClaims) -> Option<String> {
-    let account = settings.account.as_ref()?;
-    if account.claim == "email" && claims.get("email_verified") != Some(&Json::Bool(true)) {
-        return None;
-    }
-    match claims::find_claim(claims, &account.claim)? {
-        Json::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
-        Json::Number(number) => Some(number.to_string()),
-        Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! What a store keeps of the people who sign in: passwords, sessions and links, as hashes.
+//! What a store keeps of the people who sign in: passwords, sessions and links, as hashes; and who they are elsewhere.
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -56,6 +56,14 @@ pub struct LoginColumns {
     pub login: String,
 }
 
+/// Who somebody is for a provider that signs them in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderIdentity {
+    pub issuer: String,
+    /// What the issuer calls them, and nobody else, ever.
+    pub subject: String,
+}
+
 /// One change of what a store keeps of accounts. Tokens and links are given by their hashes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AccountChange {
@@ -107,6 +115,36 @@ pub enum AccountChange {
     DropLink {
         account: KeyAccount,
     },
+    DropPassword {
+        account: KeyAccount,
+    },
+    /// Undoes all changes if the identity has an account, or the account another identity of the same issuer.
+    AddIdentity {
+        identity: ProviderIdentity,
+        account: KeyAccount,
+        now: Timestamp,
+    },
+    /// Undoes all changes if the identity is not this account's any more.
+    KeepIdentity {
+        identity: ProviderIdentity,
+        account: KeyAccount,
+    },
+    /// Takes the identity of this issuer from an account, if it has one.
+    DropIdentity {
+        account: KeyAccount,
+        issuer: String,
+    },
+    /// The key that the store keeps from now on to recognise sign-ins that were begun; without effect if it has one.
+    SetSignInKey {
+        key: String,
+    },
+    /// Uses up a sign-in that was begun, by the hash of its state. Undoes all changes if that was done before.
+    UseSignInState {
+        hash: String,
+        now: Timestamp,
+        /// Nobody asks for it after that.
+        expires: Timestamp,
+    },
     /// An entry of the audit.
     Note(Box<AuditNote>),
 }
@@ -143,6 +181,15 @@ pub trait AccountStore: Send + Sync {
 
     /// The link with this hash, good or not.
     fn find_link<'s>(&'s self, hash: &'s str) -> BoxFuture<'s, Result<Option<LinkRecord>>>;
+
+    /// The account of somebody whom a provider signs in.
+    fn find_identity<'s>(
+        &'s self,
+        identity: &'s ProviderIdentity,
+    ) -> BoxFuture<'s, Result<Option<KeyAccount>>>;
+
+    /// The key that recognises sign-ins that were begun, the same for all who use the store.
+    fn sign_in_key(&self) -> BoxFuture<'_, Result<Option<String>>>;
 
     /// Records when sessions were last seen.
     fn mark_sessions_seen(&self, seen: Vec<(String, Timestamp)>) -> BoxFuture<'_, Result<()>>;

@@ -19,7 +19,8 @@ mod rule_explainer;
 
 pub use crate::access::access_view::{AccessView, ActorRules, FieldView, FoldedRule, TypeView, rule_values};
 pub use crate::access::account_store::{
-    AccountChange, AccountStore, KnownNetwork, LinkRecord, LoginColumns, SessionRecord, StoredPassword,
+    AccountChange, AccountStore, KnownNetwork, LinkRecord, LoginColumns, ProviderIdentity, SessionRecord,
+    StoredPassword,
 };
 pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity, KeyAccount};
 pub use crate::access::allowed_records::AllowedRecords;

@@ -26,7 +26,9 @@ pub use crate::authentication::client_authenticator::{
 pub use crate::authentication::credential_watch::{CredentialWatch, WatchFailure};
 pub(crate) use crate::authentication::kept_request::KeptRequest;
 pub(crate) use crate::authentication::session_cookie::remove_stale;
-pub use crate::authentication::session_cookie::{no_session_cookie, session_cookie};
+pub use crate::authentication::session_cookie::{
+    find_pending_sign_in, no_session_cookie, pending_cookie, session_cookie,
+};
 pub(crate) use crate::authentication::watched_body::WatchedBody;
 
 /// Takes credentials from requests.

@@ -1,4 +1,4 @@
-//! The cookie that a browser has its session in.
+//! The cookie that a browser has its session in, and the one of a sign-in that it has begun at a provider.
 
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
@@ -9,13 +9,29 @@ const SECURE_NAME: &str = "__Host-trefoil";
 /// Over plain HTTP.
 const PLAIN_NAME: &str = "trefoil";
 
+/// The same for a sign-in that was begun.
+const SECURE_PENDING_NAME: &str = "__Host-trefoil-sign-in";
+const PLAIN_PENDING_NAME: &str = "trefoil-sign-in";
+
 fn cookie_name(is_secure: bool) -> &'static str {
     if is_secure { SECURE_NAME } else { PLAIN_NAME }
 }
 
+fn pending_name(is_secure: bool) -> &'static str {
+    if is_secure { SECURE_PENDING_NAME } else { PLAIN_PENDING_NAME }
+}
+
 /// The token in the session's cookie; `None` without one, or with two.
 pub(crate) fn find_token(headers: &HeaderMap, is_secure: bool) -> Option<&str> {
-    let name = cookie_name(is_secure);
+    find_cookie(headers, cookie_name(is_secure))
+}
+
+/// The sign-in that the browser has begun.
+pub fn find_pending_sign_in(headers: &HeaderMap, is_secure: bool) -> Option<&str> {
+    find_cookie(headers, pending_name(is_secure))
+}
+
+fn find_cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut tokens = pairs.filter(|(own, _)| *own == name).map(|(_, token)| token);
@@ -24,16 +40,21 @@ pub(crate) fn find_token(headers: &HeaderMap, is_secure: bool) -> Option<&str> {
 
 /// The header that gives a browser its session for so many seconds.
 pub fn session_cookie(token: &str, seconds: i64, is_secure: bool) -> HeaderValue {
-    cookie(token, seconds, is_secure)
+    cookie(cookie_name(is_secure), token, seconds, is_secure)
+}
+
+/// The header that gives a browser the sign-in that it has begun. It comes back from the provider by a link, so it must not be
+/// `SameSite=Strict`.
+pub fn pending_cookie(text: &str, seconds: i64, is_secure: bool) -> HeaderValue {
+    cookie(pending_name(is_secure), text, seconds, is_secure)
 }
 
 /// The header that takes it away.
 pub fn no_session_cookie(is_secure: bool) -> HeaderValue {
-    cookie("", 0, is_secure)
+    cookie(cookie_name(is_secure), "", 0, is_secure)
 }
 
-fn cookie(token: &str, seconds: i64, is_secure: bool) -> HeaderValue {
-    let name = cookie_name(is_secure);
+fn cookie(name: &str, token: &str, seconds: i64, is_secure: bool) -> HeaderValue {
     let secure = if is_secure { "; Secure" } else { "" };
     let text = format!("{name}={token}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax{secure}");
     HeaderValue::try_from(text).expect("a token is visible ASCII")

@@ -127,7 +127,7 @@ impl Metrics {
         registry.register("trefoil_subscription_events", "Events sent to subscribers", self.events.clone());
         let help = "Refusals by rules or for want of a good credential";
         registry.register("trefoil_refused", help, self.refused.clone());
-        registry.register("trefoil_sign_ins", "Tries to sign in with a password", self.sign_ins.clone());
+        registry.register("trefoil_sign_ins", "Tries to sign in", self.sign_ins.clone());
         let help = "Responses served from the cache because nothing had changed";
         registry.register("trefoil_answers_repeated", help, self.repeated_responses.clone());
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];

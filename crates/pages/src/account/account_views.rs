@@ -8,6 +8,8 @@ use crate::template_data::{FormView, PageLink};
 #[derive(Debug, Default, Serialize)]
 pub struct SignView {
     pub heading: String,
+    /// What went wrong, if it is about no field of the form.
+    pub alert: Option<String>,
     /// Paragraphs.
     pub texts: Vec<String>,
     /// A link for a password, shown this once.
@@ -15,6 +17,8 @@ pub struct SignView {
     /// Opens in another window, so that this one stays.
     pub window: Option<PageLink>,
     pub form: Option<FormView>,
+    /// Providers to sign in with instead.
+    pub providers: Vec<PageLink>,
     pub links: Vec<PageLink>,
 }
 
@@ -25,6 +29,8 @@ pub struct AccountView {
     /// The page of the record.
     pub record: Option<PageLink>,
     pub roles: Vec<String>,
+    /// Those that a provider gave this session alone.
+    pub session_roles: Vec<String>,
     /// What was just done.
     pub notice: Option<String>,
     /// The last used first.

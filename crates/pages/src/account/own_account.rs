@@ -19,6 +19,8 @@ pub struct OwnAccount<'a> {
     /// The record, if there is a page of it.
     pub record: Option<String>,
     pub roles: Vec<String>,
+    /// Those that a provider gave this session alone.
+    pub session_roles: Vec<String>,
     pub sessions: Vec<SessionRow>,
     pub least_length: usize,
     /// Without a password there is none to change.
@@ -69,6 +71,7 @@ impl Pages {
             name: page.name.clone(),
             record: page.record.map(|href| PageLink { label: page.name.clone(), href }),
             roles: page.roles,
+            session_roles: page.session_roles,
             notice: page.notice,
             sessions: page.sessions.into_iter().map(session).collect(),
             end_others: others.then(|| format!("{ACCOUNT_PATH}/sessions/end-others")),

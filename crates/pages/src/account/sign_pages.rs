@@ -32,6 +32,12 @@ pub struct SignInForm<'f> {
     /// What is said above the form.
     pub notices: Vec<String>,
     pub has_sign_up: bool,
+    /// What went wrong elsewhere.
+    pub alert: Option<String>,
+    /// The providers that people sign in with: words and addresses.
+    pub providers: Vec<(String, String)>,
+    /// Whether anybody has a password. If nobody has and there are providers, none is asked for.
+    pub has_passwords: bool,
 }
 
 /// The form for a new password of an account.
@@ -67,8 +73,10 @@ impl Pages {
             Some(refusal) => vec![PageLink { label: refusal, href: "#f-login".to_owned() }],
             None => Vec::new(),
         };
-        login.focus = complaints.is_empty() && form.login.is_empty();
-        password.focus = complaints.is_empty() && !form.login.is_empty();
+        let is_calm = complaints.is_empty() && form.alert.is_none();
+        login.focus = is_calm && form.login.is_empty();
+        password.focus = is_calm && !form.login.is_empty();
+        let asks_password = form.has_passwords || form.providers.is_empty() || !complaints.is_empty();
         let controls = vec![hidden_control("next", form.next), login, password];
         let links = match form.has_sign_up {
             true => vec![PageLink { label: "Make an account".to_owned(), href: SIGN_UP_PATH.to_owned() }],
@@ -76,8 +84,10 @@ impl Pages {
         };
         let view = SignView {
             heading: "Sign in".to_owned(),
+            alert: form.alert,
             texts: form.notices,
-            form: Some(form_view("Sign in", SIGN_IN_PATH, controls, complaints)),
+            form: asks_password.then(|| form_view("Sign in", SIGN_IN_PATH, controls, complaints)),
+            providers: form.providers.into_iter().map(|(label, href)| PageLink { label, href }).collect(),
             links,
             ..SignView::default()
         };

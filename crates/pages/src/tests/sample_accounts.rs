@@ -8,10 +8,12 @@ use crate::tests::samples::link;
 pub fn sign() -> SignView {
     SignView {
         heading: "Sign in".to_owned(),
+        alert: Some("Company login does not answer.".to_owned()),
         texts: vec!["Nobody can sign in yet.".to_owned()],
         secret: Some("https://shop.example/_/link?token=tfl_x".to_owned()),
         window: Some(link("Sign in, in another window", "/_/sign-in")),
         form: Some(form()),
+        providers: vec![link("Company login", "/_/oidc/1?next=%2Fposts")],
         links: vec![link("Make an account", "/_/sign-up")],
     }
 }
@@ -31,6 +33,7 @@ pub fn account() -> AccountView {
         name: "Ada Lovelace".to_owned(),
         record: Some(link("Ada Lovelace", "/users/1")),
         roles: vec!["ADMIN".to_owned()],
+        session_roles: vec!["EDITOR".to_owned()],
         notice: Some("The session is ended.".to_owned()),
         sessions: vec![session(true), session(false)],
         end_others: Some("/_/account/sessions/end-others".to_owned()),

@@ -113,7 +113,7 @@ impl AccountCall {
         if is_safe {
             return Ok(());
         }
-        let detail = "passwords are taken over https only: serve https, or put a proxy with https in front and name it in trusted-proxies; auth.insecure takes them over http, where others can read them";
+        let detail = "people sign in over https only: serve https, or put a proxy with https in front and name it in trusted-proxies; auth.insecure takes passwords and cookies over http, where others can read them";
         Err(Problem::new(StatusCode::FORBIDDEN, "INSECURE", detail))
     }
 

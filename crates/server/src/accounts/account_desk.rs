@@ -8,12 +8,16 @@ use trefoil_engine::{Actor, Engine};
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_model::access::AccountType;
 
+use crate::authentication::provider_client::ProviderClient;
+
 /// The accounts of one application.
 pub struct AccountDesk {
     pub service: AccountService,
     pub settings: AccountSettings,
     pub account: AccountType,
     pub metrics: Metrics,
+    /// Whom people sign in with, beside passwords.
+    pub providers: Vec<Arc<ProviderClient>>,
 }
 
 impl AccountDesk {
@@ -24,11 +28,12 @@ impl AccountDesk {
         application: &str,
         state: &Arc<SignInState>,
         metrics: &Metrics,
+        providers: Vec<Arc<ProviderClient>>,
     ) -> Option<Arc<AccountDesk>> {
         let account = engine.model().access.as_ref()?.account.clone()?;
         let service = AccountService::new(engine, settings, application, state.clone())?;
         let (settings, metrics) = (settings.clone(), metrics.clone());
-        Some(Arc::new(AccountDesk { service, settings, account, metrics }))
+        Some(Arc::new(AccountDesk { service, settings, account, metrics, providers }))
     }
 
     /// The same for what somebody asks for, as the audit tells it.
@@ -38,6 +43,7 @@ impl AccountDesk {
             settings: self.settings.clone(),
             account: self.account.clone(),
             metrics: self.metrics.clone(),
+            providers: self.providers.clone(),
         }
     }
 }

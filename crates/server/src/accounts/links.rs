@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_credentials::{AccountRefusal, GoodLink, UsableAccount};
+use trefoil_credentials::{AccountRefusal, GoodLink, NewAccountMaker, UsableAccount};
 use trefoil_engine::Engine;
 use trefoil_http::errors::problem::{Problem, error_status};
 use trefoil_model::error::{Error, Violation};
@@ -14,7 +14,7 @@ use trefoil_resources::ServedResources;
 use trefoil_resources::forms::form_input::FormInput;
 
 use crate::accounts::account_call::{AccountCall, SentFields, shown_refusal, with_headers_of};
-use crate::accounts::sign_in::PASSWORD_SET;
+use crate::accounts::sign_in_page::PASSWORD_SET;
 
 /// Opening a link changes nothing.
 pub async fn show_link(call: &AccountCall) -> Result<Response, Problem> {
@@ -138,7 +138,8 @@ fn operator(call: &AccountCall) -> ServedResources {
 
 async fn make_first_account(call: &AccountCall, sent: &SentFields) -> Result<Response, Problem> {
     let token = sent.get("token");
-    match create_account(call, &call.resources.engine.as_operator(), Some(token), sent, &[]).await {
+    let engine = call.resources.engine.as_operator();
+    match create_account(call, &engine, NewAccountMaker::FirstLink(token), sent, &[]).await {
         Ok(_) => Ok(to_sign_in(call)),
         Err(NewAccountFailure::Gone) => bad_link(call, AccountRefusal::Wrong),
         Err(NewAccountFailure::Form(state)) => first_account_page(call, token, *state).await,
@@ -160,7 +161,7 @@ pub enum NewAccountFailure {
 pub async fn create_account(
     call: &AccountCall,
     engine: &Engine,
-    token: Option<&str>,
+    maker: NewAccountMaker<'_>,
     sent: &SentFields,
     closed: &[FieldId],
 ) -> Result<trefoil_model::RecordId, NewAccountFailure> {
@@ -189,7 +190,7 @@ pub async fn create_account(
     let fields = fields.map(|(field, value)| (record.field(field).input_name.clone(), value));
     let passwords = (sent.get("password"), sent.get("again"));
     let fields = Value::Object(fields.collect());
-    let made = call.desk.service.create_account(engine, token, fields, passwords).await;
+    let made = call.desk.service.create_account(engine, maker, fields, passwords).await;
     made.map_err(|refusal| match refusal {
         AccountRefusal::Wrong => NewAccountFailure::Gone,
         AccountRefusal::Failed(error @ (Error::Invalid(_) | Error::Conflict(_))) => {

@@ -1,4 +1,4 @@
-//! Pages and requests about accounts: signing in and out, links for passwords, sessions.
+//! Pages and requests about accounts: signing in and out, by passwords and providers, links for passwords, sessions.
 
 mod account_call;
 pub mod account_desk;
@@ -7,7 +7,9 @@ mod audit_page;
 mod links;
 mod managed_accounts;
 mod own_account;
+mod provider_sign_in;
 mod sign_in;
+mod sign_in_page;
 mod sign_up;
 
 use std::sync::Arc;
@@ -41,6 +43,8 @@ enum AccountRoute {
     UseLink,
     SignUpForm,
     SignUp,
+    BeginAtProvider,
+    ReturnFromProvider,
     Account,
     ChangePassword,
     EndSession,
@@ -66,6 +70,8 @@ handler!(link_form, LinkForm);
 handler!(use_link, UseLink);
 handler!(sign_up_form, SignUpForm);
 handler!(sign_up, SignUp);
+handler!(begin_at_provider, BeginAtProvider);
+handler!(return_from_provider, ReturnFromProvider);
 handler!(account, Account);
 handler!(change_password, ChangePassword);
 handler!(end_session, EndSession);
@@ -82,6 +88,8 @@ pub fn account_routes() -> RouteTable<ResourceRouter> {
         .post("/_/sign-out", sign_out)
         .get("/_/sign-up", sign_up_form)
         .post("/_/sign-up", sign_up)
+        .get("/_/oidc/{n}", begin_at_provider)
+        .get("/_/oidc/{n}/callback", return_from_provider)
         .get("/_/link", link_form)
         .post("/_/link", use_link)
         .get("/_/account", account)
@@ -135,6 +143,8 @@ async fn run(call: &AccountCall, route: AccountRoute) -> Result<Response, Proble
         AccountRoute::UseLink => links::use_link(call).await,
         AccountRoute::SignUpForm => sign_up::show_form(call).await,
         AccountRoute::SignUp => sign_up::sign_up(call).await,
+        AccountRoute::BeginAtProvider => provider_sign_in::begin(call).await,
+        AccountRoute::ReturnFromProvider => provider_sign_in::return_from(call).await,
         AccountRoute::Account => own_account::show_account(call).await,
         AccountRoute::ChangePassword => own_account::change_password(call).await,
         AccountRoute::EndSession => own_account::end_session(call).await,

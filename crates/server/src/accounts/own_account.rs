@@ -32,11 +32,21 @@ async fn page(call: &AccountCall, texts: RefusalTexts, notice: Option<&str>) -> 
     let sessions = service.sessions(&id, call.presented()).await?;
     let collection = call.resources.collection(call.desk.account.record);
     let is_read = call.resources.engine.may(AccessAction::Read, call.desk.account.record);
+    // What a provider said when this session began, beside what the record says.
+    let session_roles: Vec<String> = match (sessions.iter().find(|listed| listed.is_current), &usable) {
+        (Some(listed), Some(account)) => {
+            let given = listed.session.roles.iter();
+            given.filter(|role| !account.roles.contains(role)).cloned().collect()
+        }
+        (_, _) => Vec::new(),
+    };
+    let own_roles = identity.roles.iter().filter(|role| !session_roles.contains(role));
     let page = OwnAccount {
         name: identity.account.as_ref().map(|account| account.label.clone()).unwrap_or_default(),
         login: usable.as_ref().map_or("", |account| &account.login),
         record: is_read.then(|| record_path(&collection.path, &id)),
-        roles: identity.roles.clone(),
+        roles: own_roles.cloned().collect(),
+        session_roles,
         sessions: sessions.into_iter().map(session_row).collect(),
         least_length: call.desk.settings.password_length,
         has_password: service.has_password(&id).await?,

@@ -12,52 +12,13 @@ use trefoil_engine::ActorIdentity;
 use trefoil_engine::changes::KEY_IDENTITY;
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
-use trefoil_model::Scalar;
-use trefoil_model::naming::names::display_label;
 use trefoil_pages::account::sign_pages::SignInForm;
 use trefoil_resources::collection::record_path;
 
 use crate::accounts::account_call::{AccountCall, refusal_problem, shown_refusal, with_headers_of};
+use crate::accounts::sign_in_page::form;
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
-
-/// The parameter that says that a password was just set.
-pub const PASSWORD_SET: &str = "set";
-
-/// What the page of the form shows, apart from what was typed.
-async fn form<'f>(call: &AccountCall, next: &'f str) -> Result<SignInForm<'f>, Problem> {
-    let model = call.resources.engine.model();
-    let login = model.record(call.desk.account.record).field(call.desk.account.login);
-    Ok(SignInForm {
-        next,
-        login_label: display_label(&login.name),
-        is_email: login.kind.scalar() == Some(Scalar::Email) || login.name == "email",
-        has_sign_up: call.desk.account.has_sign_up,
-        notices: notices(call).await?,
-        ..SignInForm::default()
-    })
-}
-
-/// Where nobody can sign in yet: how that is changed.
-async fn notices(call: &AccountCall) -> Result<Vec<String>, Problem> {
-    let service = &call.desk.service;
-    if call.parameter(PASSWORD_SET) == "1" {
-        return Ok(vec!["Your password is set. Sign in with it.".to_owned()]);
-    }
-    if service.has_passwords().await? {
-        return Ok(Vec::new());
-    }
-    let notice = match service.is_without_accounts().await? {
-        true => {
-            "Nobody can sign in yet, because there is no account. A link that makes the first one is in the log of the server, since its last start."
-        }
-        false if call.desk.account.has_sign_up => return Ok(Vec::new()),
-        false => {
-            "Nobody can sign in yet, because no account has a password. Whoever runs the server makes a link for one: trefoil user link LOGIN."
-        }
-    };
-    Ok(vec![notice.to_owned()])
-}
 
 pub async fn show_form(call: &AccountCall) -> Result<Response, Problem> {
     call.refuse_open()?;

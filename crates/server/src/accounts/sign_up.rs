@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_credentials::AccountRefusal;
+use trefoil_credentials::{AccountRefusal, NewAccountMaker};
 use trefoil_http::errors::problem::{Problem, not_found};
 use trefoil_model::FieldId;
 use trefoil_pages::account::new_account::{NewAccountForm, closed_to_sign_up};
@@ -15,7 +15,7 @@ use crate::accounts::links::{NewAccountFailure, NewAccountState, create_account}
 const SIGN_UP_PATH: &str = "/_/sign-up";
 
 /// What anybody sees who makes an account, whoever asks, and the fields that not anybody may give.
-fn newcomer(call: &AccountCall) -> (ServedResources, Vec<FieldId>) {
+pub fn newcomer(call: &AccountCall) -> (ServedResources, Vec<FieldId>) {
     let record = call.desk.account.record;
     let engine = call.resources.engine.for_sign_up(record);
     let closed = closed_to_sign_up(&engine, record);
@@ -38,7 +38,7 @@ pub async fn sign_up(call: &AccountCall) -> Result<Response, Problem> {
     let sent = call.sent_fields()?;
     let (resources, closed) = newcomer(call);
     call.desk.service.count_sign_up(call.client.address).map_err(refusal_problem)?;
-    match create_account(call, &resources.engine, None, &sent, &closed).await {
+    match create_account(call, &resources.engine, NewAccountMaker::SignUp, &sent, &closed).await {
         Ok(id) => {
             let service = &call.desk.service;
             let session = service.open_first_session(&id, &call.origin(), call.presented()).await;

@@ -1,6 +1,9 @@
 //! [`ServerAuthenticator`]: whose credentials are, for the application that is served now.
 
+mod http_client;
 mod key_fetcher;
+pub mod provider_client;
+mod provider_metadata;
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,7 +16,7 @@ use jiff::SignedDuration;
 use tokio::task::AbortHandle;
 
 use trefoil_application::{App, AppOrigin};
-use trefoil_config::{AccountSettings, IssuerKeySource, TokenIssuer};
+use trefoil_config::{AccountSettings, IssuerKeySource, SecretSource, TokenIssuer};
 use trefoil_credentials::jwt::{IssuerKeys, KeySet, TokenVerifier, TrustedIssuer};
 use trefoil_credentials::{
     CredentialRefusal, CredentialVerifier, PresentedCredential as KnownCredential, SessionUses,
@@ -23,6 +26,8 @@ use trefoil_http::authentication::{ClientAuthenticator, IdentityFailure, Present
 
 use crate::StartError;
 use crate::authentication::key_fetcher::{HttpKeyFetcher, KeyLocation};
+use crate::authentication::provider_client::ProviderClient;
+use crate::authentication::provider_metadata::ProviderSlot;
 
 /// The shortest secret that tokens may be signed with, in bytes.
 const MIN_SECRET_BYTES: usize = 32;
@@ -41,6 +46,8 @@ pub struct ApplicationCredentials {
     has_accounts: bool,
     takes_plain_http: bool,
     keys: Vec<RunningKeys>,
+    /// Whom people sign in with, in the order of `trefoil.toml`.
+    providers: Vec<Arc<ProviderClient>>,
 }
 
 /// The keys of an issuer, with the task that fetches them.
@@ -49,6 +56,8 @@ struct RunningKeys {
     issuer: String,
     source: IssuerKeySource,
     keys: Arc<IssuerKeys>,
+    /// What else the issuer says of itself, if it is asked.
+    metadata: Arc<ProviderSlot>,
     _task: Option<Arc<AbortOnDrop>>,
 }
 
@@ -73,6 +82,11 @@ impl ServerAuthenticator {
         settings: &AccountSettings,
     ) -> Result<ApplicationCredentials, StartError> {
         ApplicationCredentials::load(app, engine, settings, &self.current.load().keys)
+    }
+
+    /// Whom people sign in with now.
+    pub fn providers(&self) -> Vec<Arc<ProviderClient>> {
+        self.current.load().providers()
     }
 
     pub fn swap(&self, credentials: ApplicationCredentials) {
@@ -105,6 +119,20 @@ impl ApplicationCredentials {
             issuers.push(TrustedIssuer::new(issuer.clone(), running.keys.clone()));
             keys.push(running);
         }
+        let mut providers = Vec::new();
+        for declared in &app.manifest.openid_providers {
+            let Some(access) = access else { continue };
+            let settings = declared.provider.clone();
+            let secret = settings.client_secret.as_ref().map(|source| read_client_secret(app, source));
+            let secret = secret.transpose()?;
+            // One that is an issuer of tokens, too, is asked once.
+            let known: Vec<RunningKeys> = keys.iter().chain(earlier).cloned().collect();
+            let running = RunningKeys::find_or_start(app, &settings.token_issuer(), &known)?;
+            let (found, metadata) = (running.keys.clone(), running.metadata.clone());
+            let roles = access.roles.clone();
+            providers.push(Arc::new(ProviderClient::new(settings, secret, found, metadata, roles)));
+            keys.push(running);
+        }
         let idle = SignedDuration::try_from(settings.session_idle).unwrap_or(SignedDuration::MAX);
         let verifier = access.map(|access| {
             let tokens = TokenVerifier::new(issuers, access.roles.clone());
@@ -117,7 +145,12 @@ impl ApplicationCredentials {
             has_accounts: access.is_some_and(|access| access.account.is_some()),
             takes_plain_http: settings.insecure,
             keys,
+            providers,
         })
+    }
+
+    pub fn providers(&self) -> Vec<Arc<ProviderClient>> {
+        self.providers.clone()
     }
 }
 
@@ -129,6 +162,7 @@ impl RunningKeys {
     ) -> Result<RunningKeys, StartError> {
         let TokenIssuer { issuer, keys: source, .. } = settings;
         let fetched = |location| Arc::new(IssuerKeys::fetched(Arc::new(HttpKeyFetcher(location))));
+        let metadata = Arc::<ProviderSlot>::default();
         let keys = match source {
             IssuerKeySource::Address(_) | IssuerKeySource::Discovery
                 if let Some(found) =
@@ -137,7 +171,7 @@ impl RunningKeys {
                 return Ok(found.clone());
             }
             IssuerKeySource::Address(address) => fetched(KeyLocation::Address(address.clone())),
-            IssuerKeySource::Discovery => fetched(KeyLocation::Discovery(issuer.clone())),
+            IssuerKeySource::Discovery => fetched(KeyLocation::Discovery(issuer.clone(), metadata.clone())),
             IssuerKeySource::File(path) => {
                 let text = read_file(app, path, "keys-file")?;
                 let keys = KeySet::parse(&text).map_err(|error| {
@@ -146,17 +180,11 @@ impl RunningKeys {
                 Arc::new(IssuerKeys::fixed(keys))
             }
             IssuerKeySource::SecretVariable(name) => {
-                let secret = std::env::var(name).map_err(|_| {
-                    StartError::Settings(format!("secret-env: there is no environment variable {name}"))
-                })?;
+                let secret = read_secret_variable(name, "secret-env")?;
                 Arc::new(IssuerKeys::fixed(secret_keys(secret.into_bytes(), &format!("secret-env {name}"))?))
             }
             IssuerKeySource::SecretFile(path) => {
-                let mut secret = read_file(app, path, "secret-file")?;
-                // Editors end files with a line break.
-                while secret.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
-                    secret.pop();
-                }
+                let secret = read_secret_file(app, path, "secret-file")?;
                 let name = format!("secret-file {}", path.display());
                 Arc::new(IssuerKeys::fixed(secret_keys(secret, &name)?))
             }
@@ -170,7 +198,7 @@ impl RunningKeys {
             | IssuerKeySource::SecretVariable(_)
             | IssuerKeySource::SecretFile(_) => None,
         };
-        Ok(RunningKeys { issuer: issuer.clone(), source: source.clone(), keys, _task: task })
+        Ok(RunningKeys { issuer: issuer.clone(), source: source.clone(), keys, metadata, _task: task })
     }
 }
 
@@ -182,6 +210,38 @@ fn read_file(app: &App, path: &Path, key: &str) -> Result<Vec<u8>, StartError> {
     };
     std::fs::read(folder.join(path))
         .map_err(|error| StartError::Settings(format!("{key} {}: {error}", path.display())))
+}
+
+/// The same without the line break that editors end files with.
+fn read_secret_file(app: &App, path: &Path, key: &str) -> Result<Vec<u8>, StartError> {
+    let mut secret = read_file(app, path, key)?;
+    while secret.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+        secret.pop();
+    }
+    Ok(secret)
+}
+
+fn read_secret_variable(name: &str, key: &str) -> Result<String, StartError> {
+    let missing = |_| StartError::Settings(format!("{key}: there is no environment variable {name}"));
+    std::env::var(name).map_err(missing)
+}
+
+/// The secret that this server and a provider share.
+fn read_client_secret(app: &App, source: &SecretSource) -> Result<String, StartError> {
+    let (secret, name) = match source {
+        SecretSource::Variable(name) => {
+            (read_secret_variable(name, "client-secret-env")?, format!("client-secret-env {name}"))
+        }
+        SecretSource::File(path) => {
+            let name = format!("client-secret-file {}", path.display());
+            let secret = String::from_utf8(read_secret_file(app, path, "client-secret-file")?);
+            (secret.map_err(|_| StartError::Settings(format!("{name}: the secret is not UTF-8")))?, name)
+        }
+    };
+    if secret.is_empty() {
+        return Err(StartError::Settings(format!("{name}: the secret is empty")));
+    }
+    Ok(secret)
 }
 
 fn secret_keys(secret: Vec<u8>, name: &str) -> Result<KeySet, StartError> {

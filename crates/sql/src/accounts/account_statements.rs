@@ -4,6 +4,8 @@ use jiff::Timestamp;
 
 use trefoil_engine::{AccountChange, AuditNote, KeyAccount, KnownNetwork};
 
+use crate::accounts::SIGN_IN_KEY;
+
 /// The most sessions of one account.
 const MAX_SESSIONS: i64 = 50;
 
@@ -98,6 +100,42 @@ pub fn statements_of(change: AccountChange) -> Vec<AccountStatement> {
             "DELETE FROM trefoil_links WHERE account_type = $1 AND account = $2",
             with_account(account, []),
         )],
+        AccountChange::DropPassword { account } => vec![may_change(
+            "DELETE FROM trefoil_passwords WHERE account_type = $1 AND account = $2",
+            with_account(account, []),
+        )],
+        AccountChange::AddIdentity { identity, account, now } => {
+            let own = [text(identity.issuer), text(identity.subject), seconds(now)];
+            vec![must_change(
+                "INSERT INTO trefoil_identities (account_type, account, issuer, subject, linked) \
+                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+                with_account(account, own),
+            )]
+        }
+        // Holds the row until the end: a deletion of the account waits, and then finds what goes along.
+        AccountChange::KeepIdentity { identity, account } => {
+            let own = vec![text(identity.issuer), text(identity.subject)];
+            vec![must_change(
+                "UPDATE trefoil_identities SET linked = linked \
+                 WHERE issuer = $1 AND subject = $2 AND account_type = $3 AND account = $4",
+                [own, with_account(account, [])].concat(),
+            )]
+        }
+        AccountChange::DropIdentity { account, issuer } => vec![may_change(
+            "DELETE FROM trefoil_identities WHERE account_type = $1 AND account = $2 AND issuer = $3",
+            with_account(account, [text(issuer)]),
+        )],
+        AccountChange::SetSignInKey { key } => vec![may_change(
+            "INSERT INTO trefoil_meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            vec![text(SIGN_IN_KEY.to_owned()), text(key)],
+        )],
+        AccountChange::UseSignInState { hash, now, expires } => vec![
+            may_change("DELETE FROM trefoil_used_states WHERE expires <= $1", vec![seconds(now)]),
+            must_change(
+                "INSERT INTO trefoil_used_states (hash, expires) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                vec![text(hash), seconds(expires)],
+            ),
+        ],
         AccountChange::Note(note) => vec![note_statement(*note)],
     }
 }

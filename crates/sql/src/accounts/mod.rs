@@ -1,4 +1,4 @@
-//! The tables of passwords, sessions and links in both databases, and their rows.
+//! The tables of passwords, sessions, links and identities in both databases, and their rows.
 
 pub mod account_statements;
 pub mod postgres;
@@ -14,7 +14,11 @@ use crate::migrate::create_statements::{SQLITE_NOW, quote_name};
 use crate::statements::dialect::{Dialect, ValueComparison};
 
 /// The tables, made together when the first of them is needed.
-pub const ACCOUNT_TABLES: [&str; 3] = ["trefoil_passwords", "trefoil_sessions", "trefoil_links"];
+pub const ACCOUNT_TABLES: [&str; 4] =
+    ["trefoil_passwords", "trefoil_sessions", "trefoil_links", "trefoil_identities"];
+
+/// Key in `trefoil_meta` of the secret that recognises sign-ins that were begun. It stays with its store.
+pub const SIGN_IN_KEY: &str = "sign-in-key";
 
 pub const CREATE_ON_SQLITE: &str = r#"
 CREATE TABLE IF NOT EXISTS "trefoil_passwords" (
@@ -29,6 +33,13 @@ CREATE INDEX IF NOT EXISTS "trefoil_sessions_account_index" ON "trefoil_sessions
 CREATE TABLE IF NOT EXISTS "trefoil_links" (
   "hash" TEXT NOT NULL PRIMARY KEY, "account_type" TEXT NOT NULL, "account" TEXT NOT NULL, "expires" INTEGER NOT NULL,
   UNIQUE ("account_type", "account")
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS "trefoil_identities" (
+  "issuer" TEXT NOT NULL, "subject" TEXT NOT NULL, "account_type" TEXT NOT NULL, "account" TEXT NOT NULL,
+  "linked" INTEGER NOT NULL, PRIMARY KEY ("issuer", "subject"), UNIQUE ("account_type", "account", "issuer")
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS "trefoil_used_states" (
+  "hash" TEXT NOT NULL PRIMARY KEY, "expires" INTEGER NOT NULL
 ) WITHOUT ROWID;
 "#;
 
@@ -47,11 +58,18 @@ CREATE TABLE IF NOT EXISTS "trefoil_links" (
   "hash" text COLLATE "C" PRIMARY KEY, "account_type" text COLLATE "C" NOT NULL, "account" text COLLATE "C" NOT NULL,
   "expires" bigint NOT NULL, UNIQUE ("account_type", "account")
 );
+CREATE TABLE IF NOT EXISTS "trefoil_identities" (
+  "issuer" text COLLATE "C", "subject" text COLLATE "C", "account_type" text COLLATE "C" NOT NULL,
+  "account" text COLLATE "C" NOT NULL, "linked" bigint NOT NULL,
+  PRIMARY KEY ("issuer", "subject"), UNIQUE ("account_type", "account", "issuer")
+);
+CREATE TABLE IF NOT EXISTS "trefoil_used_states" ("hash" text COLLATE "C" PRIMARY KEY, "expires" bigint NOT NULL);
 "#;
 
 /// The same in the order in which a deleted account loses them. Whoever sets a password by a link holds the link's row, and
 /// whoever begins a session holds the password's: a deletion waits for them, and then finds what they made.
-const DELETED_WITH_ACCOUNT: [&str; 3] = ["trefoil_links", "trefoil_passwords", "trefoil_sessions"];
+const DELETED_WITH_ACCOUNT: [&str; 4] =
+    ["trefoil_links", "trefoil_passwords", "trefoil_identities", "trefoil_sessions"];
 
 /// What changes a session's rights; when it was last seen does not.
 const LOGGED_COLUMNS: &str = "\"hash\", \"account_type\", \"account\", \"roles\", \"expires\"";
@@ -134,6 +152,9 @@ const FIND_SESSIONS_ON_POSTGRES: &str = "SELECT hash, account_type, account, rol
 const LIST_SESSIONS: &str = "SELECT hash, account_type, account, roles, created, seen, expires, address, browser \
      FROM trefoil_sessions WHERE account_type = $1 AND account = $2 ORDER BY seen DESC, created DESC, hash";
 const FIND_LINK: &str = "SELECT account_type, account, expires FROM trefoil_links WHERE hash = $1";
+const FIND_IDENTITY: &str =
+    "SELECT account_type, account FROM trefoil_identities WHERE issuer = $1 AND subject = $2";
+const FIND_SIGN_IN_KEY: &str = "SELECT value FROM trefoil_meta WHERE key = $1";
 const MARK_SEEN: &str = "UPDATE trefoil_sessions SET seen = $1 WHERE hash = $2 AND seen < $1";
 const MARK_SEEN_ON_POSTGRES: &str = "UPDATE trefoil_sessions SET seen = given.seen \
      FROM unnest($1::text[], $2::bigint[]) AS given(hash, seen) \
@@ -190,6 +211,11 @@ fn password_of(hash: String, networks: &str) -> Result<StoredPassword> {
         Ok(KnownNetwork { network, last })
     };
     Ok(StoredPassword { hash, networks: entries.into_iter().map(known).collect::<Result<_>>()? })
+}
+
+fn identity_account(account_type: &str, account: &str) -> Result<KeyAccount> {
+    let account = KeyAccount::parse(account_type, account);
+    account.ok_or_else(|| Error::internal("trefoil_identities: cannot read `account`"))
 }
 
 fn link_of(account_type: &str, account: &str, expires: i64) -> Result<LinkRecord> {

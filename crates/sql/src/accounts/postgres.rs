@@ -1,4 +1,4 @@
-//! Passwords, sessions and links on PostgreSQL: every look-up asks the database, so what one node ended is good on none.
+//! Passwords, sessions, links and identities on PostgreSQL: every look-up asks the database, so what one node ended is good on none.
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -7,14 +7,16 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error as DatabaseError, Row};
 
 use trefoil_engine::{
-    AccountChange, AccountStore, KeyAccount, LinkRecord, LoginColumns, SessionRecord, StoredPassword,
+    AccountChange, AccountStore, KeyAccount, LinkRecord, LoginColumns, ProviderIdentity, SessionRecord,
+    StoredPassword,
 };
 use trefoil_model::error::{Error, Result};
 
 use crate::accounts::account_statements::{AccountStatement, AccountValue, statements_of};
 use crate::accounts::{
-    CREATE_ON_POSTGRES, FIND_LINK, FIND_PASSWORD, FIND_SESSIONS_ON_POSTGRES, HAS_PASSWORDS, LIST_SESSIONS,
-    MARK_SEEN_ON_POSTGRES, SessionRow, find_logins_sql, link_of, password_of, triggers_on_postgres,
+    CREATE_ON_POSTGRES, FIND_IDENTITY, FIND_LINK, FIND_PASSWORD, FIND_SESSIONS_ON_POSTGRES, FIND_SIGN_IN_KEY,
+    HAS_PASSWORDS, LIST_SESSIONS, MARK_SEEN_ON_POSTGRES, SIGN_IN_KEY, SessionRow, find_logins_sql,
+    identity_account, link_of, password_of, triggers_on_postgres,
 };
 use crate::api_keys::CREATE_PAUSE;
 use crate::audit;
@@ -26,8 +28,8 @@ use crate::statements::dialect::Dialect;
 type AccountParameters<'p> = &'p [&'p (dyn ToSql + Sync)];
 
 /// Locks no session out: what one of them has not made is there at the next try.
-const HAS_TABLES: &str =
-    "SELECT FROM pg_trigger WHERE tgrelid = to_regclass('trefoil_sessions') AND tgname = 'trefoil_ended'";
+const HAS_TABLES: &str = "SELECT FROM pg_trigger WHERE tgrelid = to_regclass('trefoil_sessions') AND tgname = 'trefoil_ended' \
+     AND to_regclass('trefoil_used_states') IS NOT NULL";
 
 impl AccountStore for PostgresStore {
     fn prepare_accounts(&self) -> BoxFuture<'_, Result<()>> {
@@ -100,6 +102,24 @@ impl AccountStore for PostgresStore {
             let rows = self.read_accounts(FIND_LINK, &[&hash]).await?;
             let Some(row) = rows.first() else { return Ok(None) };
             link_of(&column::<String>(row, 0)?, &column::<String>(row, 1)?, column(row, 2)?).map(Some)
+        })
+    }
+
+    fn find_identity<'s>(
+        &'s self,
+        identity: &'s ProviderIdentity,
+    ) -> BoxFuture<'s, Result<Option<KeyAccount>>> {
+        Box::pin(async move {
+            let rows = self.read_accounts(FIND_IDENTITY, &[&identity.issuer, &identity.subject]).await?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            identity_account(&column::<String>(row, 0)?, &column::<String>(row, 1)?).map(Some)
+        })
+    }
+
+    fn sign_in_key(&self) -> BoxFuture<'_, Result<Option<String>>> {
+        Box::pin(async {
+            let rows = self.read_accounts(FIND_SIGN_IN_KEY, &[&SIGN_IN_KEY]).await?;
+            rows.first().map(|row| column(row, 0)).transpose()
         })
     }
 

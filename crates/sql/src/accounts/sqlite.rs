@@ -1,4 +1,4 @@
-//! Passwords, sessions and links in SQLite.
+//! Passwords, sessions, links and identities in SQLite.
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -6,14 +6,16 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params_from_iter};
 
 use trefoil_engine::{
-    AccountChange, AccountStore, KeyAccount, LinkRecord, LoginColumns, SessionRecord, StoredPassword,
+    AccountChange, AccountStore, KeyAccount, LinkRecord, LoginColumns, ProviderIdentity, SessionRecord,
+    StoredPassword,
 };
 use trefoil_model::error::Result;
 
 use crate::accounts::account_statements::{AccountStatement, AccountValue, statements_of};
 use crate::accounts::{
-    CREATE_ON_SQLITE, FIND_LINK, FIND_PASSWORD, FIND_SESSION, HAS_PASSWORDS, LIST_SESSIONS, MARK_SEEN,
-    SessionRow, find_logins_sql, link_of, password_of, triggers_on_sqlite,
+    CREATE_ON_SQLITE, FIND_IDENTITY, FIND_LINK, FIND_PASSWORD, FIND_SESSION, FIND_SIGN_IN_KEY, HAS_PASSWORDS,
+    LIST_SESSIONS, MARK_SEEN, SIGN_IN_KEY, SessionRow, find_logins_sql, identity_account, link_of,
+    password_of, triggers_on_sqlite,
 };
 use crate::audit;
 use crate::sqlite::SqliteStore;
@@ -111,6 +113,28 @@ impl AccountStore for SqliteStore {
         })
     }
 
+    fn find_identity<'s>(
+        &'s self,
+        identity: &'s ProviderIdentity,
+    ) -> BoxFuture<'s, Result<Option<KeyAccount>>> {
+        let key = [identity.issuer.clone(), identity.subject.clone()];
+        Box::pin(async move {
+            let find = move |session: SqliteSession<'_>| or_none(find_identity(session, &key));
+            let found: Option<(String, String)> = self.look_up(find).await?.flatten();
+            found.map(|(name, id)| identity_account(&name, &id)).transpose()
+        })
+    }
+
+    fn sign_in_key(&self) -> BoxFuture<'_, Result<Option<String>>> {
+        Box::pin(async {
+            let find = |session: SqliteSession<'_>| {
+                let mut statement = session.prepare(FIND_SIGN_IN_KEY)?;
+                statement.query_row([SIGN_IN_KEY], |row| row.get(0)).optional()
+            };
+            self.look_up(find).await
+        })
+    }
+
     fn mark_sessions_seen(&self, seen: Vec<(String, Timestamp)>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let marked = self.run_on_writer(move |connection| or_none(mark_seen(connection, &seen)));
@@ -168,6 +192,14 @@ fn list_sessions(session: SqliteSession<'_>, key: &[String; 2]) -> rusqlite::Res
 fn find_link(session: SqliteSession<'_>, hash: &str) -> rusqlite::Result<Option<(String, String, i64)>> {
     let mut statement = session.prepare(FIND_LINK)?;
     statement.query_row([hash], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+}
+
+fn find_identity(
+    session: SqliteSession<'_>,
+    key: &[String; 2],
+) -> rusqlite::Result<Option<(String, String)>> {
+    let mut statement = session.prepare(FIND_IDENTITY)?;
+    statement.query_row([&key[0], &key[1]], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
 fn mark_seen(connection: &mut Connection, seen: &[(String, Timestamp)]) -> rusqlite::Result<()> {

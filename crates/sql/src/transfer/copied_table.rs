@@ -49,7 +49,7 @@ pub const CHANGES_TABLE: &str = "trefoil_changes";
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CredentialTables {
     pub api_keys: bool,
-    /// Passwords, sessions and links.
+    /// Passwords, sessions, links and identities.
     pub accounts: bool,
     pub audit: bool,
 }
@@ -119,9 +119,9 @@ fn audit_table() -> CopiedTable {
     CopiedTable::new(AUDIT_TABLE, 2, &columns.concat())
 }
 
-fn account_tables() -> [CopiedTable; 3] {
+fn account_tables() -> [CopiedTable; 4] {
     let (int, text) = ("Long", "String");
-    let [passwords, sessions, links] = ACCOUNT_TABLES;
+    let [passwords, sessions, links, identities] = ACCOUNT_TABLES;
     let [account_type, account] = [("account_type", text), ("account", text)];
     let session = [account_type, account, ("roles", text), ("created", int), ("seen", int), ("expires", int)];
     let session = [&[("hash", text)], &session[..], &[("address", text), ("browser", text)]].concat();
@@ -129,6 +129,11 @@ fn account_tables() -> [CopiedTable; 3] {
         CopiedTable::new(passwords, 2, &[account_type, account, ("hash", text), ("networks", text)]),
         CopiedTable::new(sessions, 1, &session),
         CopiedTable::new(links, 1, &[("hash", text), account_type, account, ("expires", int)]),
+        CopiedTable::new(
+            identities,
+            2,
+            &[("issuer", text), ("subject", text), account_type, account, ("linked", int)],
+        ),
     ]
 }
 

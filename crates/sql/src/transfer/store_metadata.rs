@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::ACCOUNT_TABLES;
+use crate::accounts::{ACCOUNT_TABLES, SIGN_IN_KEY};
 use crate::api_keys::API_KEYS_TABLE;
 use crate::audit::AUDIT_TABLE;
 use crate::migrate::{MigrateError, STORE_FORMAT, StoredModel};
@@ -14,8 +14,17 @@ use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::{StoreLocation, TransferError};
 
 /// Keys of `trefoil_meta` that belong to a store in one location and are not copied.
-const LOCAL_KEYS: [&str; 8] =
-    ["numbering", "seeding", "pruning", "seeded", MOVED_KEY, ARRIVING_KEY, MOVE_TOKEN_KEY, BACKUP_KEY];
+const LOCAL_KEYS: [&str; 9] = [
+    "numbering",
+    "seeding",
+    "pruning",
+    "seeded",
+    MOVED_KEY,
+    ARRIVING_KEY,
+    MOVE_TOKEN_KEY,
+    BACKUP_KEY,
+    SIGN_IN_KEY,
+];
 /// Key with the id of the store.
 pub const STORE_KEY: &str = "store";
 /// Key with the id of the store from which it was first restored.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use trefoil_application::App;
 use trefoil_config::Config;
-use trefoil_credentials::{AccountRefusal, AccountService, SecretToken, SignInState};
+use trefoil_credentials::{AccountRefusal, AccountService, NewAccountMaker, SecretToken, SignInState};
 use trefoil_engine::{Engine, ListSlice, Listing, ResolverRegistry};
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::names::nearest_name;
@@ -116,7 +116,8 @@ fn add(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandE
         let fields = account_fields(&accounts, &login, matches)?;
         if let Some(password) = password {
             let passwords = (&*password, &*password);
-            let made = accounts.service.create_account(&accounts.engine, None, fields, passwords).await;
+            let (engine, maker) = (&accounts.engine, NewAccountMaker::Operator);
+            let made = accounts.service.create_account(engine, maker, fields, passwords).await;
             made.map_err(refused)?;
             print_note(&format!("made the account {login}; it signs in at /_/sign-in"));
             return Ok(());
