@@ -349,7 +349,7 @@ pub(crate) fn any_case_field(
 
 fn listing_role(name: &str) -> ArgumentRole {
     match names::snake_words(name).as_str() {
-        "page" | "page_number" | "page_no" | "page_num" | "page_id" | "current_page" => ArgumentRole::Page,
+        "page" | "page_number" | "page_no" | "page_num" | "current_page" => ArgumentRole::Page,
         "page_index" => ArgumentRole::PageFromZero,
         "size" | "page_size" | "per_page" | "items_per_page" => ArgumentRole::Size,
         "limit" | "take" | "max_results" => ArgumentRole::Limit,

@@ -39,6 +39,7 @@ impl<'a> NamedArguments<'a> {
         if named.may_ask_related() {
             named.accept_related_ids();
         }
+        named.accept_page_number();
         named
     }
 
@@ -106,6 +107,29 @@ impl<'a> NamedArguments<'a> {
                 && !self.roles.iter().any(|(_, role)| *role == ArgumentRole::Field(field))
             {
                 self.roles[position].1 = ArgumentRole::Field(field);
+            }
+        }
+    }
+
+    /// `books(pageId: Int!, pageSize: Int!)`: the number of a page, where nothing else is called a page.
+    fn accept_page_number(&mut self) {
+        let has_role = |asked: &[ArgumentRole]| self.roles.iter().any(|(_, role)| asked.contains(role));
+        let is_paged = has_role(&[ArgumentRole::Size, ArgumentRole::Limit])
+            && !has_role(&[ArgumentRole::Page, ArgumentRole::PageFromZero]);
+        let is_page = |words: &str| words == "page";
+        let mut fields = self.record.fields.iter().flat_map(Field::name_words);
+        if self.verb != OperationVerb::List
+            || !is_paged
+            || fields.any(|words| is_page(words))
+            || self.model.schema.types.keys().any(|name| is_page(&type_words(name)))
+        {
+            return;
+        }
+        for (argument, (_, role)) in self.arguments.iter().zip(&mut self.roles) {
+            let is_number = argument.ty.inner_name() == "Int" && !argument.ty.is_list();
+            if *role == ArgumentRole::Unknown && is_number && snake_words(&argument.name) == "page_id" {
+                *role =
+                    if argument.is_zero_by_default { ArgumentRole::PageFromZero } else { ArgumentRole::Page };
             }
         }
     }
