@@ -1,5 +1,7 @@
 //! A simple regular expression in words, for people who see it in a message.
 
+use std::sync::LazyLock;
+
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 /// An expression with more parts is no help in words.
@@ -26,6 +28,10 @@ pub(crate) fn pattern_words(pattern: &str) -> Option<String> {
     let words: Vec<String> = parts.into_iter().map(part_words).collect::<Option<_>>()?;
     Some(words.join(", then "))
 }
+
+/// `\d`: the digits of all scripts.
+static ALL_DIGITS: LazyLock<Option<HirKind>> =
+    LazyLock::new(|| regex_syntax::parse(r"\d").ok().map(Hir::into_kind));
 
 fn part_words(part: &Hir) -> Option<String> {
     match part.kind() {
@@ -74,9 +80,7 @@ fn class_noun(class: &Class) -> Option<&'static str> {
         [range] if *range == small => Some("small letter"),
         [first, second] if (*first, *second) == (capitals, small) => Some("letter"),
         [first, second] if (*first, *second) == (digits, capitals) => Some("digit or capital letter"),
-        // `\d` has the digits of all scripts.
-        [range, ..] if *range == digits && ranges.len() > 20 => Some("digit"),
-        _ => None,
+        _ => (*ALL_DIGITS == Some(HirKind::Class(class.clone()))).then_some("digit"),
     }
 }
 
@@ -91,6 +95,9 @@ mod tests {
             ("[0-9]{4,5}", Some("4 to 5 digits")),
             ("[A-Z]{3}-[0-9]+", Some("3 capital letters, then \u{201c}-\u{201d}, then one or more digits")),
             (r"^\d{2}$", Some("2 digits")),
+            (r"\d", Some("a digit")),
+            (r"\w+", None),
+            (r"[\d\p{L}]", None),
             ("[A-Za-z]?([a-z]*)", Some("perhaps a letter, then any number of small letters")),
             ("a|b+", None),
             ("(ab)+", None),
