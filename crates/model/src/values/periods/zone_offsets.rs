@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use jiff::tz::{Offset, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp, civil};
@@ -34,6 +34,15 @@ pub struct ZoneOffsets {
 /// Zones that were loaded. A process uses one or two.
 static LOADED: Mutex<Vec<Arc<ZoneOffsets>>> = Mutex::new(Vec::new());
 
+static UTC: LazyLock<Arc<ZoneOffsets>> = LazyLock::new(|| {
+    Arc::new(ZoneOffsets {
+        name: "UTC".to_owned(),
+        starts: Vec::new(),
+        offsets: vec![0],
+        abbreviations: vec!["UTC".to_owned()],
+    })
+});
+
 impl ZoneOffsets {
     /// The zone with this IANA name; the message says what is wrong with another.
     pub fn load(name: &str) -> Result<Arc<ZoneOffsets>, String> {
@@ -47,12 +56,7 @@ impl ZoneOffsets {
     }
 
     pub fn utc() -> Arc<ZoneOffsets> {
-        Arc::new(ZoneOffsets {
-            name: "UTC".to_owned(),
-            starts: Vec::new(),
-            offsets: vec![0],
-            abbreviations: vec!["UTC".to_owned()],
-        })
+        UTC.clone()
     }
 
     fn read(name: &str) -> Result<ZoneOffsets, String> {
@@ -112,6 +116,11 @@ impl ZoneOffsets {
     /// The day at a time, in the form of stored dates.
     pub fn day(&self, now: Timestamp) -> String {
         self.local_time(Offset::UTC.to_datetime(now)).strftime("%Y-%m-%d").to_string()
+    }
+
+    /// What clocks show at a time, in the form of stored times without a zone.
+    pub fn clock_time(&self, now: Timestamp) -> String {
+        date_times::format_date_time(self.local_time(Offset::UTC.to_datetime(now)))
     }
 
     /// The local time at a time in UTC.
