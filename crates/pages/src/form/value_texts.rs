@@ -34,13 +34,8 @@ fn typed_node(model: &Model, value_type: &ValueType, value: &Value, depth: usize
             ControlNode::from_text(json_text(value))
         }
         (ValueType::List(item), Value::List(items)) => list_node(model, item, items, depth),
-        (ValueType::Scalar(Scalar::DateTime), Value::String(text)) => {
-            ControlNode::from_text(local_datetime(model.time_zone(), text))
-        }
-        (ValueType::Scalar(Scalar::LocalDateTime), Value::String(text)) if text.len() == 19 => {
-            ControlNode::from_text(text.strip_suffix(":00").unwrap_or(text).to_owned())
-        }
-        (ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::List(_), value) => {
+        (ValueType::Scalar(scalar), value) => ControlNode::from_text(scalar_text(model, *scalar, value)),
+        (ValueType::Key(_) | ValueType::Enum(_) | ValueType::List(_), value) => {
             ControlNode::from_text(plain_text(value))
         }
     }
@@ -79,7 +74,7 @@ fn list_node(model: &Model, item: &ListItem, items: &[Value], depth: usize) -> C
             })
         }
         ValueType::Scalar(scalar) if *scalar != Scalar::Json => {
-            let lines: Vec<String> = items.iter().map(plain_text).collect();
+            let lines: Vec<String> = items.iter().map(|value| scalar_text(model, *scalar, value)).collect();
             let fits = |line: &String| !line.trim().is_empty() && !line.contains(['\n', '\r']);
             lines.iter().all(fits).then(|| ControlNode::from_text(lines.join("\n")))
         }
@@ -97,6 +92,17 @@ pub fn json_node(value: &Value) -> ControlNode {
     let mut node = ControlNode::default();
     node.children.insert(JSON_CONTROL.to_owned(), ControlNode::from_text(json_text(value)));
     node
+}
+
+/// A single value; times are those of the application's zone.
+fn scalar_text(model: &Model, scalar: Scalar, value: &Value) -> String {
+    match (scalar, value) {
+        (Scalar::DateTime, Value::String(text)) => local_datetime(model.time_zone(), text),
+        (Scalar::LocalDateTime, Value::String(text)) if text.len() == 19 => {
+            text.strip_suffix(":00").unwrap_or(text).to_owned()
+        }
+        (_, value) => plain_text(value),
+    }
 }
 
 fn plain_text(value: &Value) -> String {

@@ -1,7 +1,7 @@
 //! Text from a URL or a form as a value of the field's type.
 
 use trefoil_model::error::{PathSegment, Violation};
-use trefoil_model::{Field, JsonForm, ListItem, LocalTime, Model, Scalar, Value, ValueType};
+use trefoil_model::{Field, JsonForm, ListItem, LocalTime, Model, Scalar, Value, ValueType, ZoneOffsets};
 
 use crate::forms::form_tree::ControlNode;
 
@@ -59,7 +59,7 @@ impl<'m> ControlReader<'m> {
                 text if text.is_empty() && !field.required => Value::Null,
                 text => Value::String(text),
             },
-            Some(ValueType::Scalar(Scalar::DateTime)) => self.read_time(field, node.last_text()),
+            Some(ValueType::Scalar(Scalar::DateTime)) => self.read_time(&field.label(), node.last_text()),
             Some(value_type @ (ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_))) => {
                 single_value(value_type, node.last_text())
             }
@@ -88,22 +88,14 @@ impl<'m> ControlReader<'m> {
     }
 
     /// A time; one without an offset is in the zone of the application.
-    fn read_time(&mut self, field: &Field, text: &str) -> Value {
+    fn read_time(&mut self, subject: &str, text: &str) -> Value {
         let text = text.trim();
-        let found = if is_local(text) { self.model.time_zone().read_local(text) } else { None };
-        let label = field.label();
-        let message = match found {
+        let found = match local_time(self.model.time_zone(), text) {
             None => return single_value(&ValueType::Scalar(Scalar::DateTime), text),
             Some(LocalTime::Exact(time)) => return Value::String(time),
-            Some(LocalTime::Missing { from, to }) => {
-                format!("{label} does not exist: clocks are set forward from {from} to {to} on that day")
-            }
-            Some(LocalTime::Double { first, second }) => {
-                format!(
-                    "{label} is there twice, as clocks are set back on that day: write {first} or {second}"
-                )
-            }
+            Some(found) => found,
         };
+        let message = found.mistake(subject).unwrap_or_default();
         self.violations.push(Violation { path: self.path.clone(), code: "TIME", message });
         Value::Null
     }
@@ -155,10 +147,16 @@ impl<'m> ControlReader<'m> {
         let lines = node.texts.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty());
         let is_text = matches!(value_type.scalar(), Some(Scalar::String | Scalar::Id));
         let is_json = value_type.is_json() && value_type.embedded_name().is_none();
+        let is_time = value_type.scalar() == Some(Scalar::DateTime);
         let mut values = Vec::new();
         for line in lines {
             values.push(if is_text {
                 Value::from(line)
+            } else if is_time {
+                // Of several lines the message says which one it is about.
+                self.at_segment(PathSegment::Index(values.len()), |reader| {
+                    reader.read_time(line.trim(), line)
+                })
             } else if is_json {
                 self.at_segment(PathSegment::Index(values.len()), |reader| reader.read_json(field, line))
             } else {
@@ -190,6 +188,11 @@ fn day_and_clock(text: &str) -> Option<(&str, &str)> {
     Some((day, rest.strip_prefix(['T', 't', ' '])?))
 }
 
+/// What a text without an offset stands for in a zone; `None` if it has one, or is no time.
+pub(crate) fn local_time(zone: &ZoneOffsets, text: &str) -> Option<LocalTime> {
+    if is_local(text) { zone.read_local(text) } else { None }
+}
+
 /// True for a time without an offset.
 fn is_local(text: &str) -> bool {
     day_and_clock(text).is_some_and(|(_, clock)| {
@@ -198,7 +201,7 @@ fn is_local(text: &str) -> bool {
 }
 
 /// A time without an offset is in UTC where there is no form that says another zone; seconds are optional.
-fn utc_datetime(text: &str) -> String {
+pub(crate) fn utc_datetime(text: &str) -> String {
     let Some((day, clock)) = day_and_clock(text) else { return text.to_owned() };
     match (is_local(text), clock.len()) {
         // Seconds are optional here, too: 02:30+01:00

@@ -30,6 +30,21 @@ pub struct ShownTime {
     pub is_double: bool,
 }
 
+impl LocalTime {
+    /// Why this is no time that can be stored, as a sentence about `subject`; `None` if it is one.
+    pub fn mistake(&self, subject: &str) -> Option<String> {
+        match self {
+            LocalTime::Exact(_) => None,
+            LocalTime::Missing { from, to } => Some(format!(
+                "{subject} does not exist: clocks are set forward from {from} to {to} on that day"
+            )),
+            LocalTime::Double { first, second } => Some(format!(
+                "{subject} is there twice, as clocks are set back on that day: write {first} or {second}"
+            )),
+        }
+    }
+}
+
 impl ZoneOffsets {
     /// What a text such as `2026-10-25T02:30` stands for; `None` if it is no local time.
     pub fn read_local(&self, text: &str) -> Option<LocalTime> {
