@@ -4,7 +4,8 @@
 use trefoil_engine::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{
-    ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Scalar, Value, ZoneOffsets,
+    ComparisonOp, EmbeddedType, Field, FieldId, FilterOperator, LocalTime, Model, RecordType, Scalar, Value,
+    ZoneOffsets,
 };
 
 use crate::forms::typed_values;
@@ -22,7 +23,7 @@ pub fn operators_for(field: &Field) -> impl Iterator<Item = String> {
 #[derive(Clone, Copy)]
 pub struct FilterParser<'m> {
     model: &'m Model,
-    /// On a page the date of a day stands for a time at its start or end.
+    /// On a page times are those of the application's zone, and a date stands for the start or end of its day.
     is_page: bool,
     /// The number of relations, embedded values and parentheses around the current name.
     depth: usize,
@@ -183,12 +184,13 @@ impl<'m> FilterParser<'m> {
     ) -> Result<Condition, FilterMistake> {
         let item_scalar = field.kind.list_item().and_then(|item| item.value_type.scalar());
         let scalar = field.kind.scalar().or(item_scalar);
-        let typed = |text: &str| match (self.is_page, scalar, operator) {
-            (true, Some(Scalar::DateTime), FilterOperator::Compare(op)) => {
-                typed_values::typed_value(scalar, &day_boundary(self.model.time_zone(), op, text))
+        let typed = |text: &str| match (self.is_page, scalar) {
+            (true, Some(Scalar::DateTime)) => {
+                Value::String(page_time(self.model.time_zone(), operator, text))
             }
-            (true, Some(Scalar::LocalDateTime), FilterOperator::Compare(op)) => {
-                typed_values::typed_value(scalar, &day_boundary(&ZoneOffsets::utc(), op, text))
+            (true, Some(Scalar::LocalDateTime)) => {
+                let day = day_boundary(&ZoneOffsets::utc(), operator, text);
+                Value::String(day.unwrap_or_else(|| typed_values::utc_datetime(text)))
             }
             _ => typed_values::typed_value(scalar, text),
         };
@@ -399,15 +401,21 @@ fn unknown_operator(field: &Field, rest: &str) -> FilterMistake {
     })
 }
 
-/// The boundary of a day that filters a DateTime field: its end for `lte` and `gt`, otherwise its start, in the zone of
-/// the application.
-pub(crate) fn day_boundary(zone: &ZoneOffsets, op: ComparisonOp, text: &str) -> String {
+/// A time on a page as the API has it. One that is missing or double stays as it is: `time_mistake` says so.
+fn page_time(zone: &ZoneOffsets, operator: FilterOperator, text: &str) -> String {
+    let local = || match typed_values::local_time(zone, text)? {
+        LocalTime::Exact(time) => Some(time),
+        LocalTime::Missing { .. } | LocalTime::Double { .. } => None,
+    };
+    day_boundary(zone, operator, text).or_else(local).unwrap_or_else(|| text.to_owned())
+}
+
+/// The boundary of a day that is compared with times: its end for `lte` and `gt`, otherwise its start, in the zone of
+/// the application. `None` if the text is no day.
+fn day_boundary(zone: &ZoneOffsets, operator: FilterOperator, text: &str) -> Option<String> {
+    let FilterOperator::Compare(op) = operator else { return None };
     let is_day = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let is_end = matches!(op, ComparisonOp::Lte | ComparisonOp::Gt);
-    match zone.day_bound(text, is_end) {
-        _ if !is_day => text.to_owned(),
-        Some(bound) => bound,
-        // The 30th of February is refused as any other wrong time.
-        None => format!("{text}T00:00:00Z"),
-    }
+    // The 30th of February is refused as any other wrong time.
+    is_day.then(|| zone.day_bound(text, is_end).unwrap_or_else(|| format!("{text}T00:00:00Z")))
 }

@@ -3,12 +3,13 @@
 use trefoil_engine::plan::searched_texts;
 use trefoil_engine::{Condition, ListSlice, Listing, Operation, Outcome};
 use trefoil_http::form_pairs::percent_encode;
+use trefoil_model::error::Violation;
 use trefoil_model::{
     ComparisonOp, Field, FieldId, FieldKind, FilterOperator, RecordId, RecordType, RecordTypeId, Scalar,
     ScalarGroup, TextMatch, TextPart, Value,
 };
 use trefoil_resources::ServedResources;
-use trefoil_resources::list_query::{LIST_PARAMS, ListQuery};
+use trefoil_resources::list_query::{LIST_PARAMS, ListQuery, time_mistake};
 
 use crate::Pages;
 use crate::detail::display::ValueDisplay;
@@ -43,7 +44,11 @@ impl ListFilters<'_> {
             let listing = Listing { conditions: vec![condition.clone()], ..Listing::default() };
             let operation = Operation::List { record, listing, selection: Default::default() };
             let violations = resources.engine.violations(operation).into_iter();
-            violations.map(move |violation| (position, violation.message)).collect::<Vec<_>>()
+            let message = |violation: Violation| {
+                let about_clocks = time_mistake(resources.engine.model(), condition);
+                (position, about_clocks.unwrap_or(violation.message))
+            };
+            violations.map(message).collect::<Vec<_>>()
         });
         errors.collect()
     }

@@ -60,16 +60,15 @@ fn period_filters(
     text: &str,
 ) -> Option<FormPairs> {
     let bounds = PeriodBounds::from_text(period, text)?;
-    let bounds = match scalar {
-        Some(Scalar::Date) => bounds.dates(),
-        Some(Scalar::LocalDateTime) => bounds.times(&ZoneOffsets::utc())?,
-        Some(_) | None => bounds.times(zone)?,
-    };
+    let utc = ZoneOffsets::utc();
+    let zone = if scalar == Some(Scalar::LocalDateTime) { &utc } else { zone };
+    let bounds = if scalar == Some(Scalar::Date) { bounds.dates() } else { bounds.times(zone)? };
     let operators = [ComparisonOp::Gte, ComparisonOp::Lt];
     let filters = operators.into_iter().zip(bounds).map(|(op, bound)| {
-        // On pages a day stands for its beginning in UTC.
-        let bound = bound.strip_suffix("T00:00:00Z").unwrap_or(&bound).to_owned();
-        (parameter_name(name, FilterOperator::Compare(op)), bound)
+        // On pages a day stands for its beginning in the zone of the application.
+        let day = || Some(zone.show(&bound)?.local.get(..10)?.to_owned());
+        let day = day().filter(|day| zone.day_bound(day, false).as_ref() == Some(&bound));
+        (parameter_name(name, FilterOperator::Compare(op)), day.unwrap_or(bound))
     });
     Some(filters.collect())
 }
@@ -153,7 +152,7 @@ mod tests {
             assert_eq!(filters("UTC", key, Some(value)).as_deref(), Some(expected), "{key}");
         }
         let local = filters("Europe/Berlin", "day(at)", Some(Value::from("2026-03-29")));
-        assert_eq!(local.as_deref(), Some("at.gte=2026-03-28T23:00:00Z&at.lt=2026-03-29T22:00:00Z"));
+        assert_eq!(local.as_deref(), Some("at.gte=2026-03-29&at.lt=2026-03-30"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use trefoil_model::error::{Error, Violation};
 use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, Value};
 
 use crate::filter_params::FilterParser;
+use crate::forms::typed_values::local_time;
 use crate::list_query::query_params::{QueryReader, parse_integer};
 use crate::record_shape::IncludedRelation;
 
@@ -323,14 +324,29 @@ fn slice_problem(error: Error) -> Problem {
     }
 }
 
-/// A filter value of a page as the API expects it: a day stands for a time on pages only.
+/// A filter value of a page as the API expects it: days and local times stand for times on pages only.
 pub fn api_value(model: &Model, record: &RecordType, name: &str, text: &str) -> String {
     let parser = FilterParser::new(model, true);
     let condition = parser.parse(record, name, text).ok().filter(|_| !LIST_PARAMS.contains(&name));
     match condition.as_ref().and_then(single_comparison).map(|comparison| &comparison.operand) {
         Some(Value::String(value)) => value.clone(),
+        Some(Value::List(items)) => {
+            let items: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            items.map_or_else(|| text.to_owned(), |items| items.join(","))
+        }
         Some(_) | None => text.to_owned(),
     }
+}
+
+/// What is wrong with the filter of a page that asks for a time which clocks skip or show twice.
+pub fn time_mistake(model: &Model, condition: &Condition) -> Option<String> {
+    let operand = &single_comparison(condition)?.operand;
+    let texts = match operand {
+        Value::List(items) => items.iter().filter_map(Value::as_str).collect(),
+        operand => Vec::from_iter(operand.as_str()),
+    };
+    let mistake = |text: &str| local_time(model.time_zone(), text)?.mistake(text);
+    texts.into_iter().find_map(mistake)
 }
 
 /// The comparison of a condition that is no more than one, perhaps of a related record.
