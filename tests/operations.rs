@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use trefoil::Trefoil;
 use trefoil_config::{Config, DatabaseLocation};
 use trefoil_engine::arguments::warnings::argument_warnings;
 use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
 use trefoil_model::error::Error;
-use trefoil_model::{SourceFile, parse_schema};
+use trefoil_model::{SourceFile, ZoneOffsets, parse_schema};
 
 use crate::support::{Client, Server};
 
@@ -273,4 +276,34 @@ fn filled_times_are_those_of_the_request() {
     assert_eq!(changed["updatedAt"], changed["changed"]);
     let unchanged = client.graphql(&format!("mutation {{ updateNote(id: 1) {times} }}"));
     assert_eq!(unchanged["data"]["updateNote"], *changed, "nothing was changed");
+}
+
+/// In a zone that is far from UTC, and has no summer time.
+#[test]
+fn times_without_a_zone_are_filled_with_those_of_the_clocks() {
+    const SCHEMA: &str = "
+scalar LocalDateTime scalar Date
+type Visit { id: ID! title: String! createdAt: LocalDateTime! postedAt: LocalDateTime! addedOn: Date! changedAt: LocalDateTime @updatedAt }
+type Mutation { createVisit(title: String!): Visit! }
+type Query { visits: [Visit!]! }";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("graphql")).unwrap();
+    std::fs::write(folder.path().join("graphql/a.graphqls"), SCHEMA).unwrap();
+    let time_zone = ZoneOffsets::load("Pacific/Kiritimati").unwrap();
+    let config = Config { database: DatabaseLocation::Memory, time_zone, ..Config::default() };
+    let server = Server::start(Trefoil::folder(folder.path()), config);
+    let fields = "createdAt postedAt changedAt addedOn";
+    let answer =
+        Client::of(&server).graphql(&format!("mutation {{ createVisit(title: \"a\") {{ {fields} }} }}"));
+    let visit = &answer["data"]["createVisit"];
+    let clock = Timestamp::now().checked_add(SignedDuration::from_hours(14)).unwrap();
+    let clock = Offset::UTC.to_datetime(clock);
+    for field in ["createdAt", "postedAt", "changedAt"] {
+        let text = visit[field].as_str().unwrap_or_default();
+        assert!(text.len() >= 19 && !text.contains(['Z', '+']), "{answer}");
+        let since = clock.duration_since(text.parse::<DateTime>().unwrap());
+        assert!(since.abs() < SignedDuration::from_mins(2), "{field}: {text} at {clock}");
+    }
+    let day = visit["createdAt"].as_str().unwrap_or_default().get(..10);
+    assert_eq!(visit["addedOn"].as_str(), day, "{answer}");
 }

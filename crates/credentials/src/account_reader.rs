@@ -7,7 +7,7 @@ use trefoil_engine::{
     AccountFacts, ActorIdentity, ActorPath, ChildSelection, Condition, Engine, KeyAccount, ListSlice,
     Listing, LoginColumns, Operation, OwnedRow, PreparedSelection, Selection,
 };
-use trefoil_model::access::{AccountType, RuleTest, RuleValue};
+use trefoil_model::access::{AccountType, RuleTest};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, FieldId, RecordId, RecordTitle, RecordTypeId, StoredValue, Value};
 
@@ -108,7 +108,7 @@ impl AccountReader {
         claimed.iter().for_each(|field| tree.add(&[], *field));
         let mut is_lasting = true;
         account.usable.visit_values(&mut |value| {
-            is_lasting &= !matches!(value, RuleValue::Now | RuleValue::Today);
+            is_lasting &= !value.is_time();
         });
         Some(AccountReader {
             engine: engine.as_operator(),

@@ -26,6 +26,7 @@ pub struct AccessView {
     /// Actors of one class see the same and may do the same.
     pub class: u128,
     pub now: StoredValue,
+    pub local_now: StoredValue,
     pub today: StoredValue,
 }
 
@@ -147,7 +148,7 @@ impl ActorRules {
         let shape = xxhash_rust::xxh3::xxh3_128(format!("{shapes:?}").as_bytes());
         let mut values = Vec::new();
         types.iter().flat_map(TypeView::tests).chain(own).for_each(|test| rule_values(test, &mut values));
-        let depends_on_time = values.iter().any(|value| matches!(value, RuleValue::Now | RuleValue::Today));
+        let depends_on_time = values.into_iter().any(RuleValue::is_time);
         let class = class_of(&types, own);
         let is_never = |rule: &FoldedRule| rule.verdict() == AccessVerdict::No;
         let mut readings = types.iter().flat_map(|of_type| {
@@ -159,7 +160,7 @@ impl ActorRules {
 }
 
 impl AccessView {
-    /// `zone` is that of the application: it says which day it is.
+    /// `zone` is that of the application: it says which day it is, and what clocks show.
     pub(crate) fn new(
         identity: Option<Arc<ActorIdentity>>,
         rules: Arc<ActorRules>,
@@ -170,7 +171,8 @@ impl AccessView {
         // What depends on the time is nobody else's answer, and not for later either.
         let time = if rules.depends_on_time { now.as_nanosecond() as u128 } else { 0 };
         let class = rules.class ^ time;
-        AccessView { identity, rules, class, now: StoredValue::Text(format_timestamp(now)), today }
+        let local_now = StoredValue::Text(zone.clock_time(now));
+        AccessView { identity, rules, class, now: StoredValue::Text(format_timestamp(now)), local_now, today }
     }
 
     /// False if the view is the same at any time.
@@ -273,7 +275,7 @@ impl AccessView {
     /// Refuses unless a rule about the actor alone holds; what has no rule is refused.
     pub fn require_rule(&self, model: &Model, rule: Option<&AccessRule>) -> Result<()> {
         let facts = ActorFactsView { identity: self.identity.as_deref(), model };
-        let facts = KnownActor { facts, now: &self.now, today: &self.today };
+        let facts = KnownActor { facts, now: &self.now, local_now: &self.local_now, today: &self.today };
         match rule.map(|rule| rule.test.verdict(&facts)) {
             Some(AccessVerdict::Yes) => Ok(()),
             Some(AccessVerdict::No | AccessVerdict::Some) | None => {
@@ -299,12 +301,11 @@ impl AccessView {
 
 /// Whether rules or defaults of the schema name `now` or `today`.
 fn names_time(model: &Model, access: &AccessModel) -> bool {
-    let is_time = |value: &RuleValue| matches!(value, RuleValue::Now | RuleValue::Today);
     let mut is_named = false;
     let rules = access.type_rules().chain(access.actor_rules());
-    rules.for_each(|rule| rule.test.visit_values(&mut |value| is_named |= is_time(value)));
+    rules.for_each(|rule| rule.test.visit_values(&mut |value| is_named |= value.is_time()));
     let mut fields = model.records.iter().flat_map(|record| &record.fields);
-    is_named || fields.any(|field| field.default_from.as_ref().is_some_and(is_time))
+    is_named || fields.any(|field| field.default_from.as_ref().is_some_and(RuleValue::is_time))
 }
 
 fn class_of(types: &[TypeView], own: &[RuleTest]) -> u128 {
@@ -371,6 +372,7 @@ pub fn rule_values<'t>(test: &'t RuleTest, into: &mut Vec<&'t RuleValue>) {
         | RuleValue::Actor { .. }
         | RuleValue::Claim(_)
         | RuleValue::Now
+        | RuleValue::LocalNow
         | RuleValue::Today => into.push(value),
     };
     match test {

@@ -177,6 +177,7 @@ impl ActorFacts for ActorFactsView<'_> {
                 value.map_or(ActorFact::Absent, ActorFact::Known)
             }
             RuleValue::Now
+            | RuleValue::LocalNow
             | RuleValue::Today
             | RuleValue::Literal(_)
             | RuleValue::Field { .. }
@@ -201,6 +202,7 @@ impl ActorFacts for ActorFactsView<'_> {
                 claim.value_type.as_ref().map_or(TextComparison::Exact, TextComparison::for_type)
             }
             RuleValue::Now
+            | RuleValue::LocalNow
             | RuleValue::Today
             | RuleValue::Literal(_)
             | RuleValue::Field { .. }
@@ -213,6 +215,7 @@ impl ActorFacts for ActorFactsView<'_> {
 pub(super) struct KnownActor<'a> {
     pub facts: ActorFactsView<'a>,
     pub now: &'a StoredValue,
+    pub local_now: &'a StoredValue,
     pub today: &'a StoredValue,
 }
 
@@ -228,6 +231,7 @@ impl ActorFacts for KnownActor<'_> {
     fn value(&self, value: &RuleValue) -> ActorFact {
         match value {
             RuleValue::Now => ActorFact::Known(self.now.clone()),
+            RuleValue::LocalNow => ActorFact::Known(self.local_now.clone()),
             RuleValue::Today => ActorFact::Known(self.today.clone()),
             RuleValue::Actor { .. }
             | RuleValue::Claim(_)

@@ -27,6 +27,7 @@ impl AccessView {
                 found.map(|(_, value)| value.clone())
             }
             RuleValue::Now => Some(self.now.clone()),
+            RuleValue::LocalNow => Some(self.local_now.clone()),
             RuleValue::Today => Some(self.today.clone()),
             RuleValue::Literal(_) | RuleValue::Field { .. } | RuleValue::Old(_) => None,
         };

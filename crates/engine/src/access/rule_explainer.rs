@@ -118,9 +118,9 @@ impl<'e> RuleExplainer<'e> {
             let verdict = if is_open { AccessVerdict::Yes } else { AccessVerdict::No };
             return AccessExplanation { verdict, rules: Vec::new(), refusals };
         };
-        let AccessView { identity, now, today, .. } = &*self.view;
+        let AccessView { identity, now, local_now, today, .. } = &*self.view;
         let facts = ActorFactsView { identity: identity.as_deref(), model: self.model };
-        let actor = KnownActor { facts, now, today };
+        let actor = KnownActor { facts, now, local_now, today };
         let verdict = rule.test.verdict(&actor);
         let parts = rule.parts.iter().map(|part| explain_part(part, &actor)).collect();
         let location = rule.location.clone();

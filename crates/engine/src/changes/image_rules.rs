@@ -241,11 +241,9 @@ impl ImageRules<'_> {
     /// A value that the image or the request has.
     fn value<'v>(&'v self, value: &'v RuleValue, image: ImageColumns<'v>) -> Option<Cow<'v, StoredValue>> {
         match value {
-            RuleValue::Literal(value) => match self.literals {
-                LiteralUse::Compared => Some(Cow::Borrowed(value)),
-                LiteralUse::Unknown => None,
-            },
+            RuleValue::Literal(value) => Some(Cow::Borrowed(value)),
             RuleValue::Now => Some(Cow::Borrowed(&self.view.now)),
+            RuleValue::LocalNow => Some(Cow::Borrowed(&self.view.local_now)),
             RuleValue::Today => Some(Cow::Borrowed(&self.view.today)),
             RuleValue::Field { .. } => {
                 let field = own_field(self.owner(), value)?;
@@ -270,6 +268,7 @@ fn is_of_columns(owner: &RecordType, test: &RuleTest) -> bool {
         RuleValue::Literal(_) => true,
         RuleValue::Field { .. } => own_field(owner, value).is_some(),
         RuleValue::Now
+        | RuleValue::LocalNow
         | RuleValue::Today
         | RuleValue::Actor { .. }
         | RuleValue::Claim(_)
@@ -329,6 +328,7 @@ fn list_comparison(owner: &RecordType, list: &RuleValue, item: &RuleValue) -> Op
         | RuleValue::Actor { .. }
         | RuleValue::Claim(_)
         | RuleValue::Now
+        | RuleValue::LocalNow
         | RuleValue::Today
         | RuleValue::Old(_) => true,
     };

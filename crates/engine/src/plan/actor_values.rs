@@ -2,7 +2,6 @@
 
 use trefoil_model::access::RuleValue;
 use trefoil_model::error::Violation;
-use trefoil_model::values::date_times::format_timestamp;
 use trefoil_model::{Field, FieldId, StoredValue, Value, ValueSource};
 
 use crate::plan::plan_context::PlanContext;
@@ -24,7 +23,7 @@ impl WritePlanner<'_> {
         let PlanContext { model, limits, authority, time, .. } = self.planning;
         let stored = match (authority.view(), source) {
             (Some(view), _) => view.filled_value(model, field, source),
-            (None, RuleValue::Now) => Some(StoredValue::Text(format_timestamp(time.get()))),
+            (None, RuleValue::Now | RuleValue::LocalNow) => Some(StoredValue::Text(self.current_time(field))),
             (None, RuleValue::Today) => Some(StoredValue::Text(limits.time_zone.day(time.get()))),
             (None, _) => None,
         };
@@ -76,12 +75,15 @@ mod tests {
     use super::*;
     use crate::access::ActorPath;
     use crate::access::{AccessView, AccountFacts, Actor, ActorIdentity, ActorRules, Authority};
-    use crate::operation::{MissingFields, NestedWrite, Operation, RecordInput, RelatedInput};
+    use crate::operation::{
+        FillValue, FilledField, MissingFields, NestedWrite, Operation, RecordInput, RelatedInput,
+    };
     use crate::plan::{Plan, PlanAction, PlanLimits};
 
     const SCHEMA: &str = r#"
 scalar Date
 scalar DateTime
+scalar LocalDateTime
 type Team { id: ID! users: [User!]! }
 type User @account(login: "email") @allow(all: true) { id: ID! email: String! @unique team: Team notes: [Note!]! }
 type Note @allow(all: true) {
@@ -94,7 +96,11 @@ type Note @allow(all: true) {
   org: Int @default(from: "claim('org.id')") @range(min: 1)
   day: Date! @default(from: "today")
   at: DateTime! @default(from: "now")
+  clock: LocalDateTime! @default(from: "now")
+  made: LocalDateTime! @createdAt
 }
+type Visit @allow(all: true) { id: ID! postedAt: LocalDateTime! postedOn: Date! sentAt: String! }
+type Later @allow(read: "startsAt <= now || now in alarms || at < now", write: true) { id: ID! startsAt: LocalDateTime alarms: [LocalDateTime!] at: DateTime }
 type Mark @allow(all: true) { id: ID! text: String! by: User @createdBy }
 "#;
 
@@ -219,7 +225,9 @@ type Mark @allow(all: true) { id: ID! text: String! by: User @createdBy }
     fn accounts_and_defaults_are_filled_from_the_actor() {
         let model = model();
         let ada = Written::by(&model, Some(actor(&model, Some(7), Value::Int(5))));
-        let times = "day=2026-06-01 at=2026-05-31T23:30:00.000000Z";
+        // What has no zone has the time of the clocks in Berlin.
+        let times = "day=2026-06-01 at=2026-05-31T23:30:00.000000Z clock=2026-06-01T01:30:00.000000Z \
+                     made=2026-06-01T01:30:00.000000Z";
         assert_eq!(
             ada.create("Note", &[("text", text("a"))]).expect("planned"),
             format!("text=a author=7 editor=7 team=3 owner=7 org=5 {times}")
@@ -250,6 +258,43 @@ type Mark @allow(all: true) { id: ID! text: String! by: User @createdBy }
         let nobody = Written::by(&model, Some(Actor::default()));
         assert_eq!(refused(nobody.create("Note", &new)), "UNAUTHENTICATED");
         assert_eq!(nobody.create("Mark", &new).expect("planned"), "text=a by=null");
+    }
+
+    #[test]
+    fn times_that_are_filled_by_their_name_are_those_of_the_clocks() {
+        let model = model();
+        let record = model.find_record("Visit").expect("a type");
+        let filled = |name: &str, value| {
+            let field = model.record(record).find_field(name).expect("a field");
+            FilledField { field, value, on_update: false }
+        };
+        let filled_fields = vec![
+            filled("postedAt", FillValue::CurrentTime),
+            filled("postedOn", FillValue::CurrentDate),
+            filled("sentAt", FillValue::CurrentTime),
+        ];
+        let operator = Written::by(&model, None);
+        let (fields, selection) = (Vec::new(), Arc::default());
+        let created = operator.run(Operation::Create { record, id: None, fields, filled_fields, selection });
+        assert_eq!(
+            operator.shown("Visit", created.expect("planned")),
+            "postedAt=2026-06-01T01:30:00.000000Z postedOn=2026-06-01 sentAt=2026-05-31T23:30:00.000000Z"
+        );
+    }
+
+    #[test]
+    fn rules_compare_times_without_a_zone_with_the_clocks() {
+        let model = model();
+        let ada = Written::by(&model, Some(actor(&model, Some(7), Value::Null)));
+        let view = ada.authority.view().expect("a view");
+        assert_eq!(view.local_now, StoredValue::Text("2026-06-01T01:30:00.000000Z".to_owned()));
+        assert_eq!(view.now, StoredValue::Text("2026-05-31T23:30:00.000000Z".to_owned()));
+        let later = model.find_record("Later").expect("a type");
+        let rule = &model.access.as_ref().expect("rules").types[later.0].read.test;
+        let mut values = Vec::new();
+        rule.visit_values(&mut |value| values.push(value.clone()));
+        let times = values.iter().filter(|value| value.is_time());
+        assert_eq!(times.collect::<Vec<_>>(), [&RuleValue::LocalNow, &RuleValue::LocalNow, &RuleValue::Now]);
     }
 
     #[test]

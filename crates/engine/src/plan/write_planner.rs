@@ -4,8 +4,8 @@ use trefoil_model::access::AccessVerdict;
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::values::{coerce, date_times};
 use trefoil_model::{
-    Field, FieldId, KeyForm, KeySource, Model, RecordId, RecordType, RecordTypeId, StoredValue, Value,
-    ValueSource,
+    Field, FieldId, KeyForm, KeySource, Model, RecordId, RecordType, RecordTypeId, Scalar, StoredValue,
+    Value, ValueSource,
 };
 
 use crate::operation::{FillValue, FilledField, MissingFields};
@@ -263,11 +263,10 @@ impl<'a> WritePlanner<'a> {
             }
             let field = self.record.field(*id);
             let value = match value {
-                FillValue::CurrentTime => {
-                    Value::String(date_times::format_timestamp(self.planning.time.get()))
-                }
+                FillValue::CurrentTime => Value::String(self.current_time(field)),
                 FillValue::CurrentDate => {
-                    Value::String(self.planning.time.get().strftime("%Y-%m-%d").to_string())
+                    let PlanContext { limits, time, .. } = self.planning;
+                    Value::String(limits.time_zone.day(time.get()))
                 }
                 FillValue::False => Value::Bool(false),
                 FillValue::Zero => Value::Int(0),
@@ -293,13 +292,19 @@ impl<'a> WritePlanner<'a> {
         }
     }
 
+    /// The time of the request for a field, as it is stored: what clocks of the application show if the field has no zone.
+    pub(super) fn current_time(&self, field: &Field) -> String {
+        let PlanContext { limits, time, .. } = self.planning;
+        match field.kind.scalar() == Some(Scalar::LocalDateTime) {
+            true => limits.time_zone.clock_time(time.get()),
+            false => date_times::format_timestamp(time.get()),
+        }
+    }
+
     fn set_timestamps(&mut self, kinds: &[ValueSource]) {
         for (i, field) in self.record.fields.iter().enumerate() {
             if kinds.contains(&field.value_source) {
-                self.planned.values.push((
-                    FieldId(i),
-                    StoredValue::Text(date_times::format_timestamp(self.planning.time.get())),
-                ));
+                self.planned.values.push((FieldId(i), StoredValue::Text(self.current_time(field))));
             }
         }
     }

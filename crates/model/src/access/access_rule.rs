@@ -122,6 +122,8 @@ pub enum RuleValue {
     Claim(ClaimValue),
     /// The time of the request.
     Now,
+    /// What clocks in the application's time zone show then, for values that have no zone.
+    LocalNow,
     /// The day of the request in the application's time zone.
     Today,
     /// A field before an update.
@@ -154,6 +156,11 @@ pub struct ActorPath {
 }
 
 impl RuleValue {
+    /// True for what the clock says at the time of the request.
+    pub fn is_time(&self) -> bool {
+        matches!(self, RuleValue::Now | RuleValue::LocalNow | RuleValue::Today)
+    }
+
     /// The path of a value that the actor's account has.
     pub fn actor_path(&self) -> Option<ActorPath> {
         match self {
@@ -164,6 +171,7 @@ impl RuleValue {
             | RuleValue::Field { .. }
             | RuleValue::Claim(_)
             | RuleValue::Now
+            | RuleValue::LocalNow
             | RuleValue::Today
             | RuleValue::Old(_) => None,
         }
@@ -235,6 +243,7 @@ impl RuleTest {
             | RuleValue::Actor { .. }
             | RuleValue::Claim(_)
             | RuleValue::Now
+            | RuleValue::LocalNow
             | RuleValue::Today
             | RuleValue::Old(_) => value.clone(),
         };

@@ -123,6 +123,9 @@ fn read_default(names: RuleNames<'_>, field: &Field, text: &str) -> Result<RuleV
     let (value, kind) = resolve_actor_value(names, &syntax)?;
     match misfit(names, field, &value, &kind, text) {
         Some((message, help)) => Err(mistake(&syntax, message, help)),
+        None if value == RuleValue::Now && field.kind.scalar() == Some(Scalar::LocalDateTime) => {
+            Ok(RuleValue::LocalNow)
+        }
         None => Ok(value),
     }
 }
@@ -166,6 +169,7 @@ fn misfit(
         }
         (
             RuleValue::Now
+            | RuleValue::LocalNow
             | RuleValue::Today
             | RuleValue::Literal(_)
             | RuleValue::Field { .. }

@@ -66,7 +66,8 @@ impl RuleTest {
                 }
             }
             RuleTest::IsAbsent(value) => match folded_value(value, actor) {
-                Some(RuleValue::Literal(_) | RuleValue::Now | RuleValue::Today) => RuleTest::Constant(false),
+                Some(RuleValue::Literal(_)) => RuleTest::Constant(false),
+                Some(value) if value.is_time() => RuleTest::Constant(false),
                 Some(value) => RuleTest::IsAbsent(value),
                 None => RuleTest::Constant(true),
             },
@@ -120,6 +121,7 @@ fn one_of_known(value: &StoredValue, choices: Vec<RuleValue>, texts: TextCompari
         | RuleValue::Actor { .. }
         | RuleValue::Claim(_)
         | RuleValue::Now
+        | RuleValue::LocalNow
         | RuleValue::Today
         | RuleValue::Old(_) => false,
     };
@@ -163,6 +165,7 @@ fn folded_value(value: &RuleValue, actor: &impl ActorFacts) -> Option<RuleValue>
         RuleValue::Actor { .. }
         | RuleValue::Claim(_)
         | RuleValue::Now
+        | RuleValue::LocalNow
         | RuleValue::Today
         | RuleValue::Old(_) => match actor.value(value) {
             ActorFact::Known(StoredValue::Null) | ActorFact::Absent => None,

@@ -176,6 +176,8 @@ impl<'a> RuleResolver<'a> {
                 }
             };
         }
+        let (one_kind, other_kind) = (one.kind.clone(), other.kind.clone());
+        let [one, other] = [one.with_clock_of(&other_kind), other.with_clock_of(&one_kind)];
         if !one.kind.fits(&other.kind) {
             let message = format!("{} cannot be compared with {}", one.kind, other.kind);
             return Err(RuleError::new(span, "RULE_TYPE", message).label("of different types").into());
@@ -216,6 +218,7 @@ impl<'a> RuleResolver<'a> {
                 kind @ (ValueKind::Record { .. } | ValueKind::Value(_)) => kind,
             };
             let choices = choices.into_iter().map(|(typed, choice)| {
+                let typed = typed.with_clock_of(&kind);
                 if !typed.kind.fits(&kind) || matches!(typed.value, TypedOperand::Null) {
                     let message = format!("{} is compared with values of type {}", kind, typed.kind);
                     return Err(RuleError::new(choice.span.clone(), "RULE_TYPE", message).into());
@@ -234,6 +237,7 @@ impl<'a> RuleResolver<'a> {
             return Err(RuleError::new(list.span.clone(), "RULE_TYPE", message).label("no list").into());
         };
         let kind = ValueKind::Value(list_item.value_type.clone());
+        let typed = typed.with_clock_of(&kind);
         if !typed.kind.fits(&kind) {
             let message = format!("the list has items of type {kind}, not {}", typed.kind);
             return Err(RuleError::new(item.span.clone(), "RULE_TYPE", message).into());

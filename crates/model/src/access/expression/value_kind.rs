@@ -20,6 +20,19 @@ pub enum TypedOperand {
     Null,
 }
 
+impl TypedValue {
+    /// `now` beside a time without a zone is what clocks show in the zone of the application.
+    pub fn with_clock_of(self, other: &ValueKind) -> TypedValue {
+        let is_now = matches!(self.value, TypedOperand::Value(RuleValue::Now));
+        let local = ValueType::Scalar(Scalar::LocalDateTime);
+        if is_now && other.value_type() == Some(&local) {
+            let value = TypedOperand::Value(RuleValue::LocalNow);
+            return TypedValue { value, kind: ValueKind::Value(local) };
+        }
+        self
+    }
+}
+
 impl TypedOperand {
     /// The type of a literal that is compared with a value of unknown type.
     pub fn literal_kind(&self) -> Option<ValueKind> {
@@ -78,12 +91,8 @@ impl ValueKind {
                         Some(Scalar::String | Scalar::Id | Scalar::Email | Scalar::Url)
                     )
                 };
-                let clock = |value_type: &ValueType| value_type.scalar().is_some_and(Scalar::has_clock);
                 let is_same = one == other;
-                is_same
-                    || (whole(one) && whole(other))
-                    || (text(one) && text(other))
-                    || (clock(one) && clock(other))
+                is_same || (whole(one) && whole(other)) || (text(one) && text(other))
             }
             (ValueKind::Record { key, .. }, ValueKind::Value(value))
             | (ValueKind::Value(value), ValueKind::Record { key, .. }) => {

@@ -8,6 +8,7 @@ use jiff::tz::{Offset, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp, civil};
 
 use crate::naming::names::nearest_name;
+use crate::values::date_times;
 
 /// Summer time is known until then; later times have the last offset before.
 const RULES_UNTIL: civil::Date = civil::date(2500, 1, 1);

@@ -33,6 +33,7 @@ impl ActorFacts for OldFields<'_> {
             RuleValue::Actor { .. }
             | RuleValue::Claim(_)
             | RuleValue::Now
+            | RuleValue::LocalNow
             | RuleValue::Today
             | RuleValue::Literal(_)
             | RuleValue::Field { .. } => TextComparison::Exact,

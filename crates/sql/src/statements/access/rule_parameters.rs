@@ -50,6 +50,7 @@ pub fn test_values<'a>(test: &'a RuleTest, view: &'a AccessView) -> impl Iterato
     values.into_iter().map(|value| match value {
         RuleValue::Literal(value) => value,
         RuleValue::Now => &view.now,
+        RuleValue::LocalNow => &view.local_now,
         RuleValue::Today => &view.today,
         // Fields are columns; what is about the actor or the record before a change was folded before.
         RuleValue::Field { .. } | RuleValue::Actor { .. } | RuleValue::Claim(_) | RuleValue::Old(_) => {
