@@ -34,7 +34,7 @@ use crate::http1::connection_slot::ConnectionSlot;
 use crate::http1::guard::connection_state::{ConnectionState, RequestStart, ResponseBody};
 use crate::http1::guard::guarded_stream::GuardedStream;
 use crate::http1::streamed_body::{BodyEnding, StreamedBody};
-use crate::listen::tls::TlsTerminator;
+use crate::listen::tls::{CertificateWatch, TlsTerminator};
 
 /// How many connections at once get a 503 when the server is full; any more are closed without a response.
 const MAX_REJECTIONS: usize = 64;
@@ -56,12 +56,13 @@ struct ConnectionServer {
 /// Serves until draining begins, then until all connections have ended or the grace period is over.
 pub async fn serve_connections(
     listeners: Vec<TcpListener>,
-    tls: Option<TlsTerminator>,
+    tls: Option<(TlsTerminator, CertificateWatch)>,
     service: HttpService,
     config: &Arc<Config>,
     metrics: &Metrics,
     shutdown: Shutdown,
 ) {
+    let (tls, certificate_watch) = tls.unzip();
     let server = Arc::new(ConnectionServer {
         service,
         limits: Arc::new(config.limits.clone()),
@@ -72,8 +73,8 @@ pub async fn serve_connections(
         http: http1_builder(&config.limits),
         tls,
     });
-    if let Some(tls) = server.tls.clone() {
-        shutdown.spawn(tls.reload_on_change(shutdown.clone()));
+    if let Some(watch) = certificate_watch {
+        shutdown.spawn(watch.reload_on_change(shutdown.clone()));
     }
     for listener in listeners {
         shutdown.spawn(accept_loop(listener, server.clone()));

@@ -41,8 +41,13 @@ struct CertificateFiles {
 #[derive(Clone)]
 pub struct TlsTerminator {
     acceptor: TlsAcceptor,
-    certificate: Arc<CurrentCertificate>,
+}
+
+/// Takes the files of a certificate anew when they change.
+pub struct CertificateWatch {
     files: CertificateFiles,
+    certificate: Arc<CurrentCertificate>,
+    watch: FileWatcher,
 }
 
 #[derive(Debug)]
@@ -56,10 +61,12 @@ impl ResolvesServerCert for CurrentCertificate {
 
 impl TlsTerminator {
     /// Reads the files of the settings; `None` if they name none. The error is one line.
-    pub fn from_config(config: &Config) -> Result<Option<TlsTerminator>, String> {
+    pub fn from_config(config: &Config) -> Result<Option<(TlsTerminator, CertificateWatch)>, String> {
         // One without the other is refused with the settings.
         let (Some(certificate), Some(key)) = (&config.tls_cert, &config.tls_key) else { return Ok(None) };
         let files = CertificateFiles { certificate: certificate.clone(), key: key.clone() };
+        // The first snapshot is taken before the files are read, so that no change is missed.
+        let watch = FileWatcher::of_files([files.certificate.clone(), files.key.clone()]);
         let provider = Arc::new(default_provider());
         let certificate = Arc::new(CurrentCertificate(ArcSwap::from_pointee(files.load(&provider)?)));
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -68,15 +75,27 @@ impl TlsTerminator {
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         // A client that comes back saves the signature of a whole handshake.
         tls.ticketer = Ticketer::new().map_err(|error| format!("TLS: {error}"))?;
-        Ok(Some(TlsTerminator { acceptor: TlsAcceptor::from(Arc::new(tls)), certificate, files }))
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        Ok(Some((TlsTerminator { acceptor }, CertificateWatch { files, certificate, watch })))
     }
 
+    /// The handshake. A client that speaks plain HTTP is told so.
+    pub async fn accept(&self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let mut first = [0];
+        if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE_RECORD {
+            let _ = tokio::time::timeout(REJECTION_TIMEOUT, reject_plain(&mut stream)).await;
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the client does not speak TLS"));
+        }
+        self.acceptor.accept(stream).await
+    }
+}
+
+impl CertificateWatch {
     /// Takes the files anew whenever they change; those that cannot be used leave the old ones in place.
-    pub async fn reload_on_change(self, shutdown: Shutdown) {
-        let mut watch = FileWatcher::of_files([self.files.certificate.clone(), self.files.key.clone()]);
+    pub async fn reload_on_change(mut self, shutdown: Shutdown) {
         loop {
             tokio::select! {
-                () = watch.wait_for_change() => {}
+                () = self.watch.wait_for_change() => {}
                 () = shutdown.wait_for_drain() => return,
             }
             let files = self.files.clone();
@@ -89,16 +108,6 @@ impl TlsTerminator {
                 Err(error) => tracing::error!("{error}; still serving the previous certificate"),
             }
         }
-    }
-
-    /// The handshake. A client that speaks plain HTTP is told so.
-    pub async fn accept(&self, mut stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let mut first = [0];
-        if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE_RECORD {
-            let _ = tokio::time::timeout(REJECTION_TIMEOUT, reject_plain(&mut stream)).await;
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the client does not speak TLS"));
-        }
-        self.acceptor.accept(stream).await
     }
 }
 
