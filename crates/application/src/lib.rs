@@ -35,7 +35,7 @@ use crate::manifest_reader::MANIFEST_FILE;
 
 pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoint};
 pub use crate::manifest::Manifest;
-pub use crate::manifest_rule::ManifestRule;
+pub use crate::manifest_rule::{GivenRule, ManifestRule};
 pub use crate::openid_providers::DeclaredProvider;
 pub use crate::resource_settings::{DefaultFormat, ResourceSettings, TextList};
 pub use crate::see_settings::SeeSettings;
@@ -53,8 +53,8 @@ pub struct App {
     pub other_files: Vec<SourceFile>,
     pub manifest: Arc<Manifest>,
     pub seed: Seed,
-    /// Where settings are known: flags and variables go before the file.
-    pub see_settings: Option<SeeSettings>,
+    /// What flags and variables give: they go before the file.
+    pub see_settings: SeeSettings,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl App {
             other_files: Vec::new(),
             manifest: Arc::default(),
             seed: Seed::default(),
-            see_settings: None,
+            see_settings: SeeSettings::default(),
         }
     }
 
@@ -126,7 +126,7 @@ impl App {
 
     /// Adds the rules of `trefoil.toml` to those of the schema; the mistakes in them.
     pub fn add_rules(&self, model: &mut Model) -> Vec<Diagnostic> {
-        manifest_rules::add_rules(&self.manifest, self.manifest_text(), self.see_settings.as_ref(), model)
+        manifest_rules::add_rules(&self.manifest, self.manifest_text(), &self.see_settings, model)
     }
 
     fn manifest_text(&self) -> &str {
@@ -175,7 +175,7 @@ impl App {
         }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
         let manifest = Arc::new(manifest);
-        let see_settings = None;
+        let see_settings = SeeSettings::default();
         (App { name, origin, schema, views, other_files, manifest, seed, see_settings }, mistakes)
     }
 }

@@ -14,6 +14,14 @@ pub struct ManifestRule {
     pub(crate) span: Range<usize>,
 }
 
+/// A rule about the actor that stands in no file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenRule {
+    pub text: String,
+    /// `--auth-see-metrics`
+    pub place: String,
+}
+
 pub(crate) fn read_rule(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<ManifestRule> {
     let value = table.get(key)?;
     let text = match (value.as_ref().as_bool(), value.as_ref().as_str()) {

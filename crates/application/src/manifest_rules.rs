@@ -8,19 +8,15 @@ use trefoil_model::{Diagnostic, Model, SourceLocation};
 
 use crate::manifest::Manifest;
 use crate::manifest_reader::MANIFEST_FILE;
-use crate::manifest_rule::ManifestRule;
+use crate::manifest_rule::{GivenRule, ManifestRule};
 use crate::see_settings::SeeSettings;
 
-/// Where a rule is that a flag or a variable gives.
-const SEE_METRICS: &str = "--auth-see-metrics";
-const SEE_AUDIT: &str = "--auth-see-audit";
-
 /// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest, `see` has the
-/// rules of settings if the settings are known.
+/// rules that go before those of the manifest.
 pub(crate) fn add_rules(
     manifest: &Manifest,
     text: &str,
-    see: Option<&SeeSettings>,
+    see: &SeeSettings,
     model: &mut Model,
 ) -> Vec<Diagnostic> {
     let mut reader = RuleReader { text, model, mistakes: Vec::new() };
@@ -37,10 +33,8 @@ pub(crate) fn add_rules(
             access.texts.insert(position, rule);
         }
     }
-    let metrics = see.map(|see| see.metrics.as_str());
-    let see_metrics = reader.read_setting_or_file(SEE_METRICS, metrics, manifest.see_metrics.as_ref());
-    let audit = see.map(|see| see.audit.as_str());
-    let see_audit = reader.read_setting_or_file(SEE_AUDIT, audit, manifest.see_audit.as_ref());
+    let see_metrics = reader.read_given_or_written(see.metrics.as_ref(), manifest.see_metrics.as_ref());
+    let see_audit = reader.read_given_or_written(see.audit.as_ref(), manifest.see_audit.as_ref());
     if let Some(access) = &mut reader.model.access {
         (access.see_metrics, access.see_audit) = (see_metrics, see_audit);
     }
@@ -56,36 +50,34 @@ struct RuleReader<'a> {
 }
 
 impl RuleReader<'_> {
-    /// The rule of a setting; of the manifest if that is where the setting comes from.
-    fn read_setting_or_file(
+    /// The rule of a setting; of the manifest if nothing goes before that.
+    fn read_given_or_written(
         &mut self,
-        flag: &str,
-        setting: Option<&str>,
+        given: Option<&GivenRule>,
         written: Option<&ManifestRule>,
     ) -> Option<AccessRule> {
-        let of_file = written.filter(|rule| setting.is_none_or(|setting| setting == rule.text.trim()));
-        match (of_file, setting) {
-            (Some(rule), _) if rule.text.trim() != "false" => self.read(rule),
-            (None, Some(setting)) if setting != "false" => self.read_setting(flag, setting),
-            (_, _) => None,
+        match (given, written) {
+            (Some(given), _) if given.text != "false" => self.read_given(given),
+            (None, Some(written)) if written.text.trim() != "false" => self.read(written),
+            (Some(_), _) | (None, _) => None,
         }
     }
 
-    /// The rule of a setting that the manifest does not have.
-    fn read_setting(&mut self, flag: &str, text: &str) -> Option<AccessRule> {
+    /// A rule that the manifest does not have.
+    fn read_given(&mut self, GivenRule { text, place }: &GivenRule) -> Option<AccessRule> {
         let (code, message, help) = match self.model.access {
             None => {
                 ("MANIFEST", NO_EFFECT.to_owned(), Some("write rules in the schema with `@allow`".to_owned()))
             }
             Some(_) => match self.model.read_actor_rule(text) {
                 Ok(test) => {
-                    let location = SourceLocation { file: flag.to_owned(), line: 1, column: 1 };
+                    let location = SourceLocation { file: place.clone(), line: 1, column: 1 };
                     return Some(AccessRule { test, location, parts: Vec::new() });
                 }
                 Err(RuleError { code, message, help, .. }) => (code, message, help),
             },
         };
-        let mut mistake = Diagnostic::in_file(flag, code, message);
+        let mut mistake = Diagnostic::in_file(place, code, message);
         mistake.help = help;
         self.mistakes.push(mistake);
         None
@@ -148,7 +140,7 @@ mod tests {
         let (manifest, mistakes) = Manifest::parse(toml);
         assert_eq!(mistakes, []);
         let mut model = model(schema);
-        let found = add_rules(&manifest, toml, None, &mut model);
+        let found = add_rules(&manifest, toml, &SeeSettings::default(), &mut model);
         let shown = |mistake: &Diagnostic| {
             format!("{mistake} [{}]", toml.get(mistake.span.clone()).unwrap_or_default())
         };
@@ -203,6 +195,12 @@ mod tests {
         assert!(mistakes[0].message.contains("true, false or an expression in quotes"), "{mistakes:?}");
     }
 
+    fn given(metrics: Option<&str>) -> SeeSettings {
+        let place = "--auth-see-metrics".to_owned();
+        let metrics = metrics.map(|text| GivenRule { text: text.to_owned(), place });
+        SeeSettings { metrics, audit: None }
+    }
+
     #[test]
     fn metrics_follow_the_setting() {
         let toml = "[auth]\nsee-metrics = \"role(EDITOR)\"\n";
@@ -210,15 +208,15 @@ mod tests {
         assert_eq!(mistakes, []);
         let rule = |setting: Option<&str>| {
             let mut model = model(SCHEMA);
-            let see = |metrics: &str| SeeSettings { metrics: metrics.to_owned(), audit: "false".to_owned() };
-            let mistakes = add_rules(&manifest, toml, setting.map(see).as_ref(), &mut model);
+            let mistakes = add_rules(&manifest, toml, &given(setting), &mut model);
             let shown: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();
             let rule = model.access.unwrap().see_metrics;
             (rule.map(|rule| format!("{}:{}", rule.location.file, rule.location.line)), shown)
         };
         let of_file = (Some("trefoil.toml:2".to_owned()), Vec::new());
         assert_eq!(rule(None), of_file);
-        assert_eq!(rule(Some("role(EDITOR)")), of_file);
+        // Also where it says the same as the file.
+        assert_eq!(rule(Some("role(EDITOR)")), (Some("--auth-see-metrics:1".to_owned()), Vec::new()));
         assert_eq!(rule(Some("role(ADMIN)")), (Some("--auth-see-metrics:1".to_owned()), Vec::new()));
         assert_eq!(rule(Some("false")), (None, Vec::new()));
         let (found, mistakes) = rule(Some("role(ADMN)"));
@@ -229,7 +227,7 @@ mod tests {
         assert!(open[0].starts_with("trefoil.toml:2:15: this rule protects nothing"), "{open:?}");
         let mut open = model("type A { id: ID! }");
         let none = SeeSettings::of(&Config::default());
-        assert_eq!(add_rules(&Manifest::default(), "", Some(&none), &mut open), []);
-        assert_eq!(add_rules(&Manifest::default(), "", Some("true"), &mut open).len(), 1);
+        assert_eq!(add_rules(&Manifest::default(), "", &none, &mut open), []);
+        assert_eq!(add_rules(&Manifest::default(), "", &given(Some("true")), &mut open).len(), 1);
     }
 }

@@ -1,16 +1,24 @@
-//! [`SeeSettings`]: the settings that are rules, as flags, variables and the file come to.
+//! [`SeeSettings`]: the settings that are rules, where they are given outside of `trefoil.toml`.
 
 use trefoil_config::Config;
 
-/// The rules of the settings `auth-see-metrics` and `auth-see-audit`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use crate::manifest_rule::GivenRule;
+
+/// The rules of the settings `auth-see-metrics` and `auth-see-audit`; `None` for what the file says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SeeSettings {
-    pub metrics: String,
-    pub audit: String,
+    pub metrics: Option<GivenRule>,
+    pub audit: Option<GivenRule>,
 }
 
 impl SeeSettings {
     pub fn of(config: &Config) -> SeeSettings {
-        SeeSettings { metrics: config.see_metrics.clone(), audit: config.see_audit.clone() }
+        let given = |text: &str, place: &Option<String>| {
+            Some(GivenRule { text: text.to_owned(), place: place.clone()? })
+        };
+        SeeSettings {
+            metrics: given(&config.see_metrics, &config.see_metrics_place),
+            audit: given(&config.see_audit, &config.see_audit_place),
+        }
     }
 }

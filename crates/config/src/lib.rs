@@ -74,8 +74,12 @@ pub struct Config {
     pub rate_limit: Option<RateLimit>,
     /// Who may read `/metrics` from other machines, if the schema has rules.
     pub see_metrics: String,
+    /// The flag or variable that gave that rule, for messages about it. `None` if `trefoil.toml` has it or may have it.
+    pub see_metrics_place: Option<String>,
     /// Who may read the audit: a rule.
     pub see_audit: String,
+    /// The same of that rule.
+    pub see_audit_place: Option<String>,
     /// How people sign in, if a type of the schema has accounts.
     pub accounts: AccountSettings,
     pub limits: ServerLimits,
@@ -287,7 +291,9 @@ impl Default for Config {
             graphiql: true,
             rate_limit: None,
             see_metrics: "false".into(),
+            see_metrics_place: Some("auth-see-metrics".into()),
             see_audit: "false".into(),
+            see_audit_place: Some("auth-see-audit".into()),
             accounts: AccountSettings::default(),
             limits: ServerLimits::default(),
             tls_cert: None,

@@ -77,6 +77,8 @@ impl SettingLayers<'_> {
         for (setting, text) in &self.flags {
             mistakes.extend(resolved.apply(setting, text, SettingOrigin::Flag));
         }
+        resolved.config.see_metrics_place = resolved.given_place("auth-see-metrics");
+        resolved.config.see_audit_place = resolved.given_place("auth-see-audit");
         if mistakes.is_empty() {
             mistakes.extend(contradicting_settings(&resolved.config));
         }
@@ -149,6 +151,18 @@ fn contradicting_settings(config: &Config) -> Vec<String> {
 }
 
 impl ResolvedConfig {
+    /// The flag or the variable that a setting has its value from.
+    fn given_place(&self, name: &str) -> Option<String> {
+        let (setting, origin) =
+            SETTINGS.iter().zip(&self.origins).find(|(setting, _)| setting.name == name)?;
+        match origin {
+            SettingOrigin::Default | SettingOrigin::File { .. } => None,
+            SettingOrigin::DatabaseUrl | SettingOrigin::Variable | SettingOrigin::Flag => {
+                Some(origin.describe(setting))
+            }
+        }
+    }
+
     fn apply(&mut self, setting: &Setting, text: &str, origin: SettingOrigin) -> Option<String> {
         let index = SETTINGS
             .iter()
@@ -230,6 +244,19 @@ mod tests {
         check(resolve_test_layers(&file, &variable, &[]).unwrap(), 2, SettingOrigin::Variable);
         check(resolve_test_layers(&file, &[], &[]).unwrap(), 1, SettingOrigin::File { line: 1 });
         check(resolve_test_layers(&[], &[], &[]).unwrap(), 8080, SettingOrigin::Default);
+    }
+
+    #[test]
+    fn the_rule_for_metrics_knows_who_gave_it() {
+        let place = |file: &[(&str, &str)], variables: &[(&str, &str)], flags: &[(&str, &str)]| {
+            resolve_test_layers(file, variables, flags).unwrap().config.see_metrics_place
+        };
+        let rule = ("auth-see-metrics", "true");
+        assert_eq!(place(&[], &[], &[]), None);
+        assert_eq!(place(&[rule], &[], &[]), None);
+        let variable = [("TREFOIL_AUTH_SEE_METRICS", "true")];
+        assert_eq!(place(&[rule], &variable, &[]).as_deref(), Some("TREFOIL_AUTH_SEE_METRICS"));
+        assert_eq!(place(&[rule], &variable, &[rule]).as_deref(), Some("--auth-see-metrics"));
     }
 
     #[test]

@@ -103,7 +103,7 @@ struct ReloadContext {
 
 /// Starts a server and returns once it listens.
 pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> Result<Running, StartError> {
-    app.see_settings = Some(SeeSettings::of(&config));
+    app.see_settings = SeeSettings::of(&config);
     let config = Arc::new(config);
     // The first snapshot is taken before anything is read, so that no change is missed.
     let watch = match &app.origin {
@@ -404,7 +404,7 @@ async fn read_application(
 ) -> Result<(App, LoadedApplication), StartError> {
     let read = move || {
         let mut app = App::load(&folder).map_err(StartError::Application)?;
-        app.see_settings = Some(see);
+        app.see_settings = see;
         let application = load_application(&app, &registry)
             .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
         Ok((app, application))
