@@ -73,7 +73,7 @@ impl ClientInfo {
         }
         // A proxy sets one of the two and may pass on the client's own version of the other,
         // so if they disagree neither is trusted.
-        match (from_forwarded(headers, trusted), from_x_forwarded(headers, trusted)) {
+        match (from_forwarded(headers, trusted, secure), from_x_forwarded(headers, trusted, secure)) {
             (Some(one), Some(other)) if one.address != other.address => direct,
             (Some(client), _) | (None, Some(client)) => ClientInfo {
                 address: client.address.or(peer),
@@ -140,13 +140,14 @@ fn is_trusted(networks: &[IpNetwork], address: IpAddr) -> bool {
 }
 
 /// RFC 7239: each proxy appends an element, so the last one that does not describe a trusted proxy is the client's.
-fn from_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<ClientInfo> {
+/// `secure` holds where no proxy says how the client came.
+fn from_forwarded(headers: &HeaderMap, trusted: &[IpNetwork], secure: bool) -> Option<ClientInfo> {
     let elements: Vec<&str> = header_items(headers, FORWARDED.as_str());
     let mut found = None;
     for element in elements.into_iter().rev() {
         let field = |name| forwarded_parameter(element, name);
         let address = field("for").and_then(parse_address);
-        let secure = field("proto").is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
+        let secure = field("proto").map_or(secure, is_https);
         let host = field("host").and_then(valid_host);
         found = Some(ClientInfo { address, secure, host, ..ClientInfo::default() });
         if !address.is_some_and(|address| is_trusted(trusted, address)) {
@@ -156,7 +157,7 @@ fn from_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<ClientIn
     found
 }
 
-fn from_x_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<ClientInfo> {
+fn from_x_forwarded(headers: &HeaderMap, trusted: &[IpNetwork], secure: bool) -> Option<ClientInfo> {
     let hops = header_items(headers, "x-forwarded-for");
     let (proto, host) =
         (header_items(headers, "x-forwarded-proto"), header_items(headers, "x-forwarded-host"));
@@ -170,9 +171,13 @@ fn from_x_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<Client
             break;
         }
     }
-    let secure = proto.last().is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
+    let secure = proto.last().copied().map_or(secure, is_https);
     let host = host.last().copied().and_then(valid_host);
     Some(ClientInfo { address: client, secure, host, ..ClientInfo::default() })
+}
+
+fn is_https(proto: &str) -> bool {
+    proto.eq_ignore_ascii_case("https")
 }
 
 fn header_items<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
@@ -247,6 +252,32 @@ mod tests {
         for (peer, lines, address, origin) in table {
             let expected = ((*address).to_owned(), (*origin).to_owned());
             assert_eq!(client_and_origin(peer, lines), expected, "{peer} {lines:?}");
+        }
+    }
+
+    #[test]
+    fn encryption_is_that_of_the_connection_unless_a_proxy_says_otherwise() {
+        let trusted = [IpNetwork { address: "10.0.0.0".parse().expect("address"), prefix: 8 }];
+        let xff = ("x-forwarded-for", "1.1.1.1");
+        for (lines, secure) in [
+            (&[][..], true),
+            (&[xff], true),
+            (&[xff, ("x-forwarded-proto", "http")], false),
+            (&[("x-forwarded-host", "shop.example")], true),
+            (&[("forwarded", "for=1.1.1.1")], true),
+            (&[("forwarded", "for=1.1.1.1;proto=http")], false),
+            (&[("forwarded", "for=1.1.1.1;proto=https")], true),
+        ] {
+            let lines = lines
+                .iter()
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            let headers: HeaderMap = lines.collect();
+            let peer = Some("10.0.0.1".parse().expect("address"));
+            assert_eq!(
+                ClientInfo::from_request(peer, true, &headers, &trusted).secure,
+                secure,
+                "{headers:?}"
+            );
         }
     }
 
