@@ -115,7 +115,7 @@ const USE_ERRORS: [&str; 9] = [
 ];
 
 /// Removes the uses that do not fit their declaration in the schema, such as a text for an enum, with a warning: other
-/// servers take them, and here they have no effect anyway. False if there are none.
+/// servers take them, and here they have no effect anyway. Those of GraphQL itself have one. False if there are none.
 pub(crate) fn remove_misused(schema: &mut Schema, errors: &DiagnosticList, log: &mut DiagnosticLog) -> bool {
     let is_of_use = |kind: Option<&str>| kind.is_some_and(|kind| USE_ERRORS.contains(&kind));
     let mistakes: Vec<(SourceSpan, String)> = errors
@@ -125,11 +125,10 @@ pub(crate) fn remove_misused(schema: &mut Schema, errors: &DiagnosticList, log: 
         .collect();
     let mut misused: Vec<SourceSpan> = Vec::new();
     for (directive, _) in directive_uses(schema) {
-        let Some(span) =
-            directive.location().filter(|_| directives::find_directive(&directive.name).is_none())
-        else {
-            continue;
-        };
+        let defined = schema.directive_definitions.get(&directive.name);
+        let is_known = directives::find_directive(&directive.name).is_some()
+            || defined.is_some_and(|definition| definition.is_built_in());
+        let Some(span) = directive.location().filter(|_| !is_known) else { continue };
         let Some((place, reason)) = mistakes.iter().find(|(place, _)| is_within(*place, span)) else {
             continue;
         };
