@@ -30,14 +30,17 @@ pub(crate) fn read_titles(
 }
 
 /// Names of fields that are titles, best first.
-const TITLE_NAMES: [&str; 5] = ["title", "name", "label", "subject", "item"];
+const TITLE_NAMES: [&str; 3] = ["name", "title", "label"];
+
+/// Names of fields that say what a record is about, where nothing says what it is called.
+const TOPIC_NAMES: [&str; 2] = ["subject", "item"];
 
 /// Words for the names of a person.
 const GIVEN_NAMES: [&str; 3] = ["first_name", "given_name", "forename"];
 const FAMILY_NAMES: [&str; 4] = ["last_name", "family_name", "surname", "second_name"];
 
 /// The title of a type that says none: a text with one of [`TITLE_NAMES`], the names of a person, the first required
-/// text that no other record has, or else the first required text.
+/// text that no other record has, one with one of [`TOPIC_NAMES`], or else the first required text.
 fn guessed_title(fields: &[Field]) -> RecordTitle {
     let find = |is_wanted: &dyn Fn(&Field) -> bool| {
         fields.iter().position(|field| is_text(field) && is_wanted(field)).map(FieldId)
@@ -45,13 +48,15 @@ fn guessed_title(fields: &[Field]) -> RecordTitle {
     let called = |names: &[&str]| {
         names.iter().find_map(|name| find(&|field| names::snake_words(&field.name) == *name))
     };
-    let named = TITLE_NAMES.iter().find_map(|name| find(&|field| field.name == *name));
+    let first_of = |names: &[&str]| names.iter().find_map(|name| find(&|field| field.name == *name));
+    let named = first_of(&TITLE_NAMES);
     let person = || called(&GIVEN_NAMES).zip(called(&FAMILY_NAMES)).map(|(given, family)| [given, family]);
     if let (None, Some(names)) = (named, person()) {
         return RecordTitle::of_fields(names);
     }
     let unique = || find(&|field| field.required && field.unique);
-    RecordTitle::of_fields(named.or_else(unique).or_else(|| find(&|field| field.required)))
+    let topic = || first_of(&TOPIC_NAMES);
+    RecordTitle::of_fields(named.or_else(unique).or_else(topic).or_else(|| find(&|field| field.required)))
 }
 
 fn is_text(field: &Field) -> bool {
@@ -195,4 +200,34 @@ fn template_pieces(template: &str) -> Vec<Range<usize>> {
     }
     pieces.extend(open.map(|at| at..at + 1));
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{SourceFile, parse_schema};
+
+    fn title(fields: &str) -> String {
+        let text = format!("type Thing {{ id: ID! {fields} }} type Query {{ things: [Thing!]! }}");
+        let model = parse_schema(&[SourceFile { name: "t.graphqls".into(), text }], &[]).expect("a schema").0;
+        let thing = model.record(model.find_record("Thing").expect("the type"));
+        let names = thing.title.fields().map(|field| thing.field(field).name.as_str());
+        names.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn titles_are_guessed_in_this_order() {
+        for (fields, expected) in [
+            ("title: String label: String name: String", "name"),
+            ("label: String! title: String", "title"),
+            ("firstName: String lastName: String label: String", "label"),
+            ("lastName: String firstName: String code: String! @unique", "firstName lastName"),
+            ("item: String! subject: String! code: String! @unique", "code"),
+            ("code: String @unique note: String! item: String", "item"),
+            ("item: String subject: String", "subject"),
+            ("size: Int note: String text: String! more: String!", "text"),
+            ("size: Int! note: String", ""),
+        ] {
+            assert_eq!(title(fields), expected, "{fields}");
+        }
+    }
 }
