@@ -41,6 +41,7 @@ impl ResourceLabels {
             resource,
             record: id,
             title: record.title.clone(),
+            // Words that do not fit are mistakes of the schema: see `order_mistakes`.
             sort_keys: { record.display.sort.iter() }
                 .filter_map(|word| parse_sort_key(model, record, "sort", word).ok())
                 .collect(),

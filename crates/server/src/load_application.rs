@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_application::App;
+use trefoil_engine::arguments::display_order::order_mistakes;
 use trefoil_engine::arguments::warnings::argument_warnings;
 use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
 use trefoil_model::access::AccessRule;
@@ -41,6 +42,7 @@ fn load_with_ids(
         model.drop_global_ids();
     }
     let mut mistakes = app.schema_mismatches(&model);
+    mistakes.extend(order_mistakes(&model));
     mistakes.extend(app.add_rules(&mut model));
     if !mistakes.is_empty() {
         return Err(mistakes);

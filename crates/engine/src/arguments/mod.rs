@@ -1,6 +1,7 @@
 //! The arguments of built-in operations: the role of each by its name, and how they become an operation.
 
-// By name: what an argument is for, and which ones have no effect.
+// By name: what an argument is for, which ones have no effect, and what a type is sorted by.
+pub mod display_order;
 pub mod roles;
 pub mod warnings;
 

@@ -18,7 +18,29 @@ pub struct SchemaWarning {
     pub help: String,
 }
 
+/// A word of `@display(sort:)` that lists cannot be sorted by.
+#[derive(Debug)]
+pub struct SortMistake {
+    pub type_name: String,
+    pub word: String,
+    pub message: String,
+}
+
 impl Model {
+    pub fn locate_sort_mistakes(&self, mistakes: Vec<SortMistake>) -> Vec<Diagnostic> {
+        let mut log = DiagnosticLog::new(self.schema.sources.clone());
+        for SortMistake { type_name, word, message } in mistakes {
+            let ty = self.schema.get_object(&type_name);
+            let written = ty.and_then(|ty| ty.directives.get("display")?.specified_argument_by_name("sort"));
+            let items = written.map_or_else(Vec::new, |written| {
+                written.as_list().map_or_else(|| vec![written], |items| items.iter().collect())
+            });
+            let item = items.into_iter().find(|item| item.as_str() == Some(&word));
+            log.error(item.and_then(|item| item.location()), "DISPLAY", message).label("no order");
+        }
+        log.diagnostics
+    }
+
     /// The name of a root type, whatever `schema { … }` calls it.
     pub fn root_type_name(&self, root: RootType) -> &str {
         let types = root_fields::root_types(&self.schema);

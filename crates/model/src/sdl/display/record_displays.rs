@@ -30,9 +30,7 @@ pub(crate) fn read_displays(
         reader.check_display_place(directive, DisplayPlace::Type);
         let display = reader.read_record_display(directive);
         let columns = reader.text_list_argument(directive, "columns");
-        let sort = reader.text_list_argument(directive, "sort");
         check_columns(&partial_model.records[i], &columns, log);
-        check_order(partial_model, i, &sort, log);
         partial_model.records[i].display = display;
     }
     for found in partial_model.enums.values_mut() {
@@ -87,42 +85,7 @@ fn report_unknown(record: &RecordType, name: &str, span: Option<SourceSpan>, log
     log.error(span, "DISPLAY", message).label("unknown field").help = near;
 }
 
-/// Each word leads through references and embedded values to something that can be compared.
-fn check_order(
-    partial_model: &PartialModel,
-    record: usize,
-    words: &WrittenTexts<'_>,
-    log: &mut DiagnosticLog,
-) {
-    for (word, value) in words {
-        let (mut owner, mut field): (Option<&RecordType>, Option<&Field>) =
-            (partial_model.records.get(record), None);
-        let mut members: Option<&[Field]> = None;
-        for name in word.trim_start_matches('-').split('.') {
-            let known: &[Field] = members.or(owner.map(|owner| owner.fields.as_slice())).unwrap_or_default();
-            field = known.iter().find(|field| field.name == name || field.input_name == name);
-            let Some(found) = field else {
-                let place = owner.map_or("the embedded value", |owner| owner.name.as_str());
-                let near = nearest_name(name, known.iter().map(|field| field.name.as_str()));
-                let help = near.map(|near| format!("did you mean `{near}`?"));
-                let message = format!("`{place}` has no field `{name}`");
-                log.error(value.location(), "DISPLAY", message).label("unknown field").help = help;
-                break;
-            };
-            let target = found.kind.reference().map(|reference| reference.target.0);
-            owner = target.and_then(|target| partial_model.records.get(target));
-            let embedded = found.kind.value_type().and_then(|value_type| value_type.embedded_name());
-            members =
-                embedded.and_then(|name| partial_model.embedded.get(name)).map(|ty| ty.fields.as_slice());
-        }
-        if field.is_some_and(|field| !field.kind.is_comparable()) {
-            log.error(value.location(), "DISPLAY", format!("lists cannot be sorted by `{word}`"))
-                .label("not a single value");
-        }
-    }
-}
-
-/// The words of `@display` as descriptions of what has none, for GraphiQL and introspection.
+/// The words of `@display` in descriptions, for GraphiQL and introspection.
 pub(crate) fn describe_displayed(
     schema: Valid<Schema>,
     records: &[RecordType],
