@@ -305,6 +305,9 @@ pub struct ControlView {
     /// `narrow`, `short` or none for the whole width.
     pub width: Option<&'static str>,
     pub optional: bool,
+    /// What the schema says where nothing is typed and something must be.
+    #[serde(skip)]
+    pub blank_message: Option<String>,
     /// As typed, even if it does not parse. A date or time that the browser's control cannot show in full (a
     /// fraction of more than three digits) needs `ControlKind::Text`, or the browser would drop it.
     pub value: String,

@@ -272,6 +272,8 @@ fn base_control(field: &Field, name: &str) -> ControlView {
         },
         // Links are never null, and choosing no record is valid.
         optional: !field.required || field.kind.is_link(),
+        blank_message: { field.messages.iter() }
+            .find_map(|(code, message)| (*code == "NOT_BLANK").then(|| message.clone())),
         ..ControlView::default()
     }
 }

@@ -23,9 +23,7 @@ fn blank_message(control: &ControlView, violation: &Violation) -> Option<String>
     if control.optional || !is_blank || !TEXT_CODES.contains(&violation.code) {
         return None;
     }
-    let is_own =
-        violation.code == "NOT_BLANK" && violation.message != format!("{} must not be blank", control.label);
-    Some(if is_own { violation.message.clone() } else { format!("{} is required", control.label) })
+    Some(control.blank_message.clone().unwrap_or_else(|| format!("{} is required", control.label)))
 }
 
 /// Attaches to the nearest enclosing control: a line of a list has none of its own.
@@ -118,7 +116,10 @@ mod tests {
         let digits = violation("PATTERN", "Zip must be 5 digits");
         assert_eq!(shown(&zip, &[blank.clone(), digits.clone()]), ["Zip is required"]);
         assert_eq!(shown(&zip, &[digits.clone(), blank]), ["Zip is required"]);
-        assert_eq!(shown(&zip, &[violation("NOT_BLANK", "Where?"), digits.clone()]), ["Where?"]);
+        let own = ControlView { blank_message: Some("Where?".to_owned()), ..zip.clone() };
+        assert_eq!(shown(&own, &[digits.clone(), violation("NOT_BLANK", "Where?")]), ["Where?"]);
+        // Whatever words the rule has.
+        assert_eq!(shown(&zip, &[violation("NOT_BLANK", "Zip darf nicht leer sein")]), ["Zip is required"]);
         let typed = ControlView { value: "x".to_owned(), ..zip.clone() };
         assert_eq!(shown(&typed, std::slice::from_ref(&digits)), ["Zip must be 5 digits"]);
         let optional = ControlView { optional: true, ..zip };
