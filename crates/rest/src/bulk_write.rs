@@ -56,11 +56,7 @@ async fn matching_conditions(request: &ResourceRequest<'_>) -> Result<Vec<Condit
     match (listing.conditions.iter().all(Condition::says_nothing), all_records) {
         (true, false) => refuse("this would reach all records: add a condition, or `all=true`"),
         (false, true) => refuse("`all=true` is for a request without conditions"),
-        (true, true) | (false, false) => {
-            let (engine, record) = (&request.resources.engine, request.collection.record);
-            engine.check_conditions(record, &listing.conditions).map_err(query_problem)?;
-            Ok(listing.conditions)
-        }
+        (true, true) | (false, false) => Ok(listing.conditions),
     }
 }
 
@@ -71,22 +67,39 @@ async fn count_response(
 ) -> Result<Response, Problem> {
     let key = request.idempotency_key(bytes)?;
     let rows = RowWriter::new(&request.collection.stored_shape, RowEncoding::Array);
-    let (count, replayed) =
-        match request.run_atomically(vec![operation], rows, key).await.map_err(write_problem)? {
-            JobResult::Replayed(stored) => (WrittenRecord::from_replay(KeyForm::Number, &stored)?.id, true),
-            JobResult::Completed(sink) => {
-                let (_, mut outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
-                let outcome =
-                    outcomes.pop().map(|(_, outcome)| outcome).transpose().map_err(write_problem)?;
-                let Some(Outcome::ChangedMany { count }) = outcome else {
-                    return Err(Error::internal(format!("unexpected outcome of a write: {outcome:?}")).into());
-                };
-                (RecordId::Number(count.cast_signed()), false)
-            }
-        };
+    let result = match request.run_atomically(vec![operation], rows, key).await {
+        Ok(result) => result,
+        Err(error) => return Err(matching_problem(request, error).await),
+    };
+    let (count, replayed) = match result {
+        JobResult::Replayed(stored) => (WrittenRecord::from_replay(KeyForm::Number, &stored)?.id, true),
+        JobResult::Completed(sink) => {
+            let (_, mut outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
+            let outcome = match outcomes.pop().map(|(_, outcome)| outcome).transpose() {
+                Ok(outcome) => outcome,
+                Err(error) => return Err(matching_problem(request, error).await),
+            };
+            let Some(Outcome::ChangedMany { count }) = outcome else {
+                return Err(Error::internal(format!("unexpected outcome of a write: {outcome:?}")).into());
+            };
+            (RecordId::Number(count.cast_signed()), false)
+        }
+    };
     let RecordId::Number(count) = count else { return Err(Error::internal("a count that is none").into()) };
     let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type())];
     Ok(mark_replayed((headers, json!({ "count": count }).to_string()).into_response(), replayed))
+}
+
+/// What is wrong with the conditions is said of the query, everything else of the body.
+async fn matching_problem(request: &ResourceRequest<'_>, error: Error) -> Problem {
+    let record = request.collection.record;
+    match request.parse_query(record, ParamSet::Conditions).await {
+        Ok(query) => match request.resources.engine.check_conditions(record, &query.listing.conditions) {
+            Ok(()) => write_problem(error),
+            Err(of_conditions) => query_problem(of_conditions),
+        },
+        Err(of_query) => of_query,
+    }
 }
 
 /// Updates the record that has the same values in the fields `by`, else creates one.
