@@ -47,8 +47,8 @@ impl PlannedListing {
         self.limit.is_some() || self.offset > 0
     }
 
-    /// A number that the rows up to the end of the page are at most, where they are found by related records: the
-    /// statement has it as a constant. There are few, so that few statements differ by them.
+    /// A number that the rows up to the end of the page are at most, where they are found by related records: for a
+    /// store whose statements have it as a constant. There are few, so that few statements differ by them.
     pub fn row_bound(&self) -> Option<i64> {
         if !self.predicates.iter().any(Predicate::needs_related) {
             return None;
@@ -71,7 +71,6 @@ impl PlannedListing {
             shape.push_flag(*descending);
         }
         shape.push_flag(self.has_limit_or_offset());
-        shape.push_number(self.row_bound().unwrap_or(0).unsigned_abs() as usize);
         shape.push_flag(self.with_cursors);
         shape.push_flag(self.max_search_rows.is_some());
         shape.push_number(match self.count {

@@ -16,6 +16,7 @@ use crate::statements::access::check_statement::CheckCache;
 use crate::statements::access::free_writes::cannot_refuse;
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::dialect::Dialect;
+use crate::statements::related::related_rows::constant_row_bound;
 use crate::statements::select::{SelectBuilder, SelectLevel};
 use crate::statements::write::{self, LinkStatements, SequenceStatements};
 use crate::statements::write_many::{MatchStatements, found_records};
@@ -317,7 +318,7 @@ impl ProgramCache {
     }
 
     pub fn get_or_compile(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
-        let shape = plan_shape(&plan.action);
+        let shape = plan_shape(self.dialect, &plan.action);
         let rules = plan.access_view().map(|view| view.rules.shape);
         let key = ProgramKey { rules, shape: shape.as_bytes() };
         if let Some(program) = self.cached.read().get(model, &key) {
@@ -348,7 +349,7 @@ impl CachedPrograms {
 }
 
 /// Equal for two plans of a model exactly if [`compile_plan`] returns the same program for both.
-fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
+fn plan_shape(dialect: Dialect, action: &PlanAction) -> Cow<'_, StatementShape> {
     let shape = match action {
         // The program depends on the selection alone. Its shape names the record type.
         PlanAction::Get { selection, .. } | PlanAction::ReadImage { selection, .. } => {
@@ -362,6 +363,9 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
         PlanAction::List { listing, selection, .. } => {
             let mut shape = StatementShape::of_kind(1, &selection.statement_shape);
             listing.push_shape(&mut shape);
+            if let Some(bound) = constant_row_bound(dialect, listing) {
+                shape.push_number(bound.unsigned_abs() as usize);
+            }
             shape
         }
         PlanAction::Create { id, values, links, selection, .. } => {
@@ -386,7 +390,7 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
         PlanAction::CreateMany(plans) => {
             let mut shape = StatementShape::of_kind(5, &StatementShape::default());
             for plan in [false, true].map(|has_id| first_plan(plans, has_id)) {
-                let part = plan.map(|plan| plan_shape(&plan.action)).unwrap_or_default();
+                let part = plan.map(|plan| plan_shape(dialect, &plan.action)).unwrap_or_default();
                 shape.push_bytes(part.as_bytes());
             }
             shape
@@ -409,7 +413,7 @@ fn plan_shape(action: &PlanAction) -> Cow<'_, StatementShape> {
             let mut shape = StatementShape::of_kind(8, &selection.statement_shape);
             shape.push_number(record.0);
             listing.push_shape(&mut shape);
-            shape.push_bytes(plan_shape(&create.action).as_bytes());
+            shape.push_bytes(plan_shape(dialect, &create.action).as_bytes());
             shape.push_fields(values.iter().map(|(field, _)| *field));
             shape.push_fields(links.iter().map(|(field, _)| *field));
             shape

@@ -82,7 +82,7 @@ impl KeyLists {
         };
         let LimitMarks { limit, offset } = marks;
         // A plan for any limit expects a tenth of all rows, and is never kept: it is told how few they are.
-        let bound = row_bound.filter(|_| self.is_found_alike && self.dialect == Dialect::Postgres);
+        let bound = row_bound.filter(|_| self.is_found_alike);
         let part_limit = bound.map_or_else(|| marks.clause(), |bound| format!(" LIMIT {bound}"));
         let [listed, walked] = match self.dialect {
             // A limit of zero reads nothing; a term would be tested for each row.

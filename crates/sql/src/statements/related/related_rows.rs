@@ -67,8 +67,18 @@ impl SelectBuilder<'_> {
         let mut listed = new_filter();
         listed.look_up_related(place);
         listed.add_listing(listing);
-        listed.key_lists().choose(&rows(&listed), &rows(&filter), &marks, listing.row_bound())
+        listed.key_lists().choose(
+            &rows(&listed),
+            &rows(&filter),
+            &marks,
+            constant_row_bound(self.dialect, listing),
+        )
     }
+}
+
+/// The number of rows that the statement for a page has as a constant: see `KeyLists::choose`.
+pub(in crate::statements) fn constant_row_bound(dialect: Dialect, listing: &PlannedListing) -> Option<i64> {
+    listing.row_bound().filter(|_| dialect == Dialect::Postgres)
 }
 
 /// True if a page of a search may be found in the order of the list.
