@@ -31,6 +31,7 @@ mod change_wrapper;
 mod list_wrapper;
 mod payload;
 mod record_title;
+mod searched_texts;
 mod shown_names;
 
 // Values: parsing, validation, and their text in JSON and CSV.
@@ -68,6 +69,7 @@ pub use crate::record_title::{RecordTitle, TitlePart};
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
 pub use crate::sdl::parse::parse_schema;
 pub use crate::sdl::resource_paths::ReservedPath;
+pub use crate::searched_texts::SearchedText;
 pub use crate::source_file::{SourceFile, SourceLocation};
 pub use crate::values::json_number::JsonNumber;
 pub use crate::values::periods::{LocalTime, PeriodBounds, ShownTime, TimePeriod, ZoneOffsets};
@@ -97,9 +99,6 @@ pub struct Model {
     pub access: Option<AccessModel>,
     pub(crate) time_zone: OnceLock<Arc<ZoneOffsets>>,
 }
-
-/// Embedded values inside embedded values are searched this deep.
-pub const MAX_SEARCHED_DEPTH: usize = 3;
 
 /// A type whose values are records with a key.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
-use trefoil_model::{Field, FieldId, MAX_SEARCHED_DEPTH, Model, RecordType};
+use trefoil_model::{Model, RecordType, SearchedText};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::operation::{ReferencePath, ValuePath};
@@ -86,37 +86,13 @@ fn pattern_classes(pattern: &str) -> Vec<Vec<char>> {
     classes
 }
 
-/// The texts that a search looks into: the text fields of a record, those inside its embedded values, and the titles of
-/// the records that it refers to.
+/// The texts that a search looks into.
 pub fn searched_texts(model: &Model, record: &RecordType) -> Vec<ReferencePath> {
-    let mut paths = Vec::new();
-    for (position, field) in record.fields.iter().enumerate().filter(|(_, field)| field.is_stored()) {
-        let id = FieldId(position);
-        let target = field.kind.reference().map(|reference| model.record(reference.target));
-        match target {
-            Some(target) => {
-                let titles = target.title.fields().filter(|title| target.field(*title).kind.is_text());
-                paths.extend(titles.map(|title| ReferencePath { references: vec![id], value: title.into() }));
-            }
-            None => push_texts(model, field, id.into(), &mut paths),
-        }
-    }
-    paths
-}
-
-/// Adds the value of a field if it is a text, or the texts inside it.
-fn push_texts(model: &Model, field: &Field, value: ValuePath, into: &mut Vec<ReferencePath>) {
-    if field.kind.is_text() {
-        into.push(ReferencePath { references: Vec::new(), value });
-        return;
-    }
-    let embedded = field.kind.value_type().and_then(|ty| model.embedded.get(ty.embedded_name()?));
-    let Some(embedded) = embedded.filter(|_| value.members.len() < MAX_SEARCHED_DEPTH) else { return };
-    for (position, inner) in embedded.fields.iter().enumerate() {
-        let mut value = value.clone();
-        value.members.push(FieldId(position));
-        push_texts(model, inner, value, into);
-    }
+    let path = |text: SearchedText| ReferencePath {
+        references: text.reference.into_iter().collect(),
+        value: ValuePath { field: text.field, members: text.members },
+    };
+    model.searched_texts(record).into_iter().map(path).collect()
 }
 
 /// A pattern for the text in any case, by the simple folding of Unicode for all letters.

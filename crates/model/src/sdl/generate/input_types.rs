@@ -117,13 +117,6 @@ impl FieldTypes<'_> {
         false
     }
 
-    /// True if the values are texts, or have texts inside them, so many levels deep.
-    pub fn holds_text(&self, field: &Field, depth: usize) -> bool {
-        let embedded = field.kind.value_type().and_then(|ty| self.model.embedded.get(ty.embedded_name()?));
-        let mut inner = embedded.filter(|_| depth > 0).into_iter().flat_map(|embedded| &embedded.fields);
-        field.kind.is_text() || inner.any(|field| self.holds_text(field, depth - 1))
-    }
-
     /// The nullable type of a field in `BookCreate`.
     fn written_type(&self, owner: &str, field: &Field) -> String {
         match field.kind.relation() {

@@ -9,7 +9,8 @@ use crate::sdl::generate::input_types::{FieldTypes, create_name, update_name, wr
 use crate::sdl::generate::result_types::{change_name, connection_name};
 use crate::sdl::generate::where_types::where_name;
 use crate::sdl::record_types::PartialModel;
-use crate::{Field, KeySource, MAX_SEARCHED_DEPTH, RecordType, RootType};
+use crate::searched_texts::searched_texts;
+use crate::{KeySource, RecordType, RootType};
 
 /// A root field that the schema may lack.
 pub(super) struct GeneratedOperation {
@@ -161,17 +162,11 @@ impl OperationList<'_> {
         (arguments, types)
     }
 
-    /// `q`, if there are texts to search in: those of the record, of its embedded values, and the titles of references.
+    /// `q`, if there are texts to search in.
     fn search_argument(&self) -> Option<(&'static str, &'static str)> {
         let model = self.types.model;
-        let has_title = |field: &Field| {
-            let target = field.kind.reference().and_then(|reference| model.records.get(reference.target.0));
-            target.is_some_and(|target| target.title.fields().any(|title| target.field(title).kind.is_text()))
-        };
-        let is_searched = |field: &&Field| {
-            field.is_stored() && (self.types.holds_text(field, MAX_SEARCHED_DEPTH) || has_title(field))
-        };
-        self.record.fields.iter().find(is_searched).map(|_| ("q", "String"))
+        let texts = searched_texts(&model.records, &model.embedded, self.record);
+        (!texts.is_empty()).then_some(("q", "String"))
     }
 
     /// `where`, if there is something to filter by. `mark` is `!` where it is required.
