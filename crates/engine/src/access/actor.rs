@@ -149,7 +149,7 @@ impl KeyAccount {
 }
 
 /// What rules ask of an actor, but for the time of the request.
-pub(super) struct ActorFactsView<'a> {
+pub(crate) struct ActorFactsView<'a> {
     pub identity: Option<&'a ActorIdentity>,
     pub model: &'a Model,
 }

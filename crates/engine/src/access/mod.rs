@@ -22,6 +22,7 @@ pub use crate::access::account_store::{
     AccountChange, AccountStore, KnownNetwork, LinkRecord, LoginColumns, ProviderIdentity, SessionRecord,
     StoredPassword,
 };
+pub(crate) use crate::access::actor::ActorFactsView;
 pub use crate::access::actor::{AccountFacts, Actor, ActorIdentity, KeyAccount};
 pub use crate::access::allowed_records::AllowedRecords;
 pub use crate::access::asked_writes::AskedWrites;

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use trefoil_model::access::{AccessVerdict, RuleTest, RuleValue};
+use trefoil_model::access::{AccessVerdict, ActorFact, ActorFacts, RuleTest, RuleValue, TextComparison};
 use trefoil_model::naming::names::{VERSION_COLUMN, key_column};
 use trefoil_model::{
     CellValue, ComparisonOp, Field, FieldId, Model, RecordType, RecordTypeId, Scalar, StoredValue, ValueType,
 };
 
-use crate::access::AccessView;
+use crate::access::{AccessView, ActorFactsView};
 use crate::changes::change_filter::ChangeFilter;
 use crate::changes::image_predicate::CellComparison;
 use crate::changes::record_image::{RecordImage, image_cell};
@@ -22,31 +22,63 @@ pub struct EventAccess {
     model: Arc<Model>,
     view: Arc<AccessView>,
     record: RecordTypeId,
-    /// Of the rules, without the values that they compare records with.
-    shape: u128,
+    /// A hash of the rule that is left when no value of the actor is known.
+    common_rule: u128,
 }
 
-/// What the rules of the first actor say of an image, whatever values they compare it with. Those of nearly all others differ
-/// in nothing else, and need not be looked at.
+/// What the rule of the first actor says of an image, whatever values of theirs it compares it with. Those of nearly all
+/// others differ in nothing else, and need not be looked at.
 #[derive(Debug, Default)]
 pub struct CommonVerdict(OnceLock<(u128, Option<bool>)>);
 
 impl EventAccess {
+    fn new(model: &Arc<Model>, view: &Arc<AccessView>, record: RecordTypeId) -> EventAccess {
+        let test = common_test(model, view, record);
+        let common_rule = xxhash_rust::xxh3::xxh3_128(format!("{test:?}").as_bytes());
+        EventAccess { model: model.clone(), view: view.clone(), record, common_rule }
+    }
+
     /// Whether the actor may see the event with this image.
     pub fn allows(&self, image: &RecordImage, common: &CommonVerdict) -> bool {
-        let rules = ImageRules {
-            model: &self.model,
-            view: &self.view,
-            record: self.record,
-            literals: LiteralUse::Unknown,
-        };
-        let (shape, verdict) = common.0.get_or_init(|| (self.shape, rules.is_readable(image)));
+        let rules = ImageRules { model: &self.model, view: &self.view, record: self.record };
+        let (rule, verdict) = common.0.get_or_init(|| {
+            let test = common_test(&self.model, &self.view, self.record);
+            (self.common_rule, test.and_then(|test| rules.holds(&test, image)))
+        });
         match verdict {
-            Some(verdict) if *shape == self.shape => *verdict,
-            Some(_) | None => {
-                ImageRules { literals: LiteralUse::Compared, ..rules }.is_readable(image) == Some(true)
-            }
+            Some(verdict) if *rule == self.common_rule => *verdict,
+            Some(_) | None => rules.is_readable(image) == Some(true),
         }
+    }
+}
+
+/// Whether an actor may read a record, with all that is known of them but their values.
+fn common_test(model: &Model, view: &AccessView, record: RecordTypeId) -> Option<RuleTest> {
+    let read = &model.access.as_ref()?.types[record.0].read;
+    Some(read.test.folded(&UnnamedActor(ActorFactsView { identity: view.identity.as_deref(), model })))
+}
+
+/// An actor with the roles and without the values of another: they are unknown, unless they are absent.
+struct UnnamedActor<'a>(ActorFactsView<'a>);
+
+impl ActorFacts for UnnamedActor<'_> {
+    fn is_signed_in(&self) -> bool {
+        self.0.is_signed_in()
+    }
+
+    fn has_role(&self, role: &str) -> bool {
+        self.0.has_role(role)
+    }
+
+    fn value(&self, value: &RuleValue) -> ActorFact {
+        match self.0.value(value) {
+            ActorFact::Known(StoredValue::Null) | ActorFact::Absent => ActorFact::Absent,
+            ActorFact::Known(_) | ActorFact::Unknown => ActorFact::Unknown,
+        }
+    }
+
+    fn text_comparison(&self, value: &RuleValue) -> TextComparison {
+        self.0.text_comparison(value)
     }
 }
 
@@ -56,7 +88,7 @@ impl Engine {
     pub fn event_access(&self, filter: &ChangeFilter, selection: &Selection) -> Option<EventAccess> {
         let (model, record) = (self.model(), filter.record);
         let view = self.access_view()?;
-        let rules = ImageRules { model, view, record, literals: LiteralUse::Compared };
+        let rules = ImageRules { model, view, record };
         let is_id = |child: &ChildSelection| {
             let Some(reference) = model.record(record).field(child.field).kind.reference() else {
                 return false;
@@ -70,8 +102,7 @@ impl Engine {
             && view.of_type(record).read.verdict() != AccessVerdict::No
             && rules.decides_alone()
             && rules.shows_all_columns();
-        let shape = view.rules.shape;
-        is_shared.then(|| EventAccess { model: model.clone(), view: view.clone(), record, shape })
+        is_shared.then(|| EventAccess::new(model, view, record))
     }
 }
 
@@ -81,15 +112,6 @@ pub(super) struct ImageRules<'a> {
     pub model: &'a Model,
     pub view: &'a AccessView,
     pub record: RecordTypeId,
-    pub literals: LiteralUse,
-}
-
-/// What the values are, besides the image's own, that rules compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LiteralUse {
-    Compared,
-    /// Those of one actor count for nothing: what depends on them is not known.
-    Unknown,
 }
 
 /// What an actor sees of an image.
@@ -338,4 +360,77 @@ fn list_comparison(owner: &RecordType, list: &RuleValue, item: &RuleValue) -> Op
 /// A comparison with something absent is false.
 fn compares(comparison: CellComparison, op: ComparisonOp, left: CellValue<'_>, right: CellValue<'_>) -> bool {
     left != CellValue::Null && right != CellValue::Null && comparison.compare(op, left, right)
+}
+
+#[cfg(test)]
+mod tests {
+    use trefoil_model::{SourceFile, Value, ZoneOffsets, parse_schema};
+
+    use super::*;
+    use crate::access::{AccountFacts, ActorIdentity, ActorRules};
+
+    const SCHEMA: &str = r#"
+enum Status { OPEN DRAFT }
+type User @account(login: "email") @allow(all: true) { id: ID! email: String! @unique }
+type Note @allow(read: "status == OPEN && (owner == me || shared) || role(EDITOR) && status == DRAFT", write: true) {
+  id: ID!  status: Status!  shared: Boolean!  owner: User
+}
+"#;
+
+    fn access(model: &Arc<Model>, account: i64, roles: &[&str]) -> EventAccess {
+        let account = AccountFacts {
+            id: account.into(),
+            label: String::new(),
+            model_hash: model.hash,
+            values: model
+                .access
+                .as_ref()
+                .expect("rules")
+                .actor_paths()
+                .into_iter()
+                .map(|path| (path, StoredValue::Int(account)))
+                .collect(),
+        };
+        let identity = Arc::new(ActorIdentity {
+            name: "a".into(),
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            account: Some(account),
+            claims: Value::Null,
+            expires: None,
+        });
+        let rules = model.access.as_ref().expect("rules");
+        let rules = Arc::new(ActorRules::new(model, rules, Some(&identity)));
+        let view = AccessView::new(Some(identity), rules, jiff::Timestamp::UNIX_EPOCH, &ZoneOffsets::utc());
+        EventAccess::new(model, &Arc::new(view), model.find_record("Note").expect("a type"))
+    }
+
+    #[test]
+    fn values_of_the_schema_decide_for_all_actors() {
+        let file = SourceFile { name: "a.graphqls".into(), text: SCHEMA.into() };
+        let model = Arc::new(parse_schema(&[file], &[]).expect("a valid schema").0);
+        let [ada, eve] = [7, 8].map(|id| access(&model, id, &[]));
+        let editor = access(&model, 8, &["EDITOR"]);
+        for (status, shared, owner, common, seen) in [
+            ("OPEN", true, 7, Some(true), [true, true, true]),
+            ("OPEN", false, 7, None, [true, false, false]),
+            ("OPEN", false, 8, None, [false, true, true]),
+            ("DRAFT", true, 7, Some(false), [false, false, true]),
+        ] {
+            let record = model.record(model.find_record("Note").expect("a type"));
+            let column = |name: &str| record.field(record.find_field(name).expect("a field")).column.clone();
+            let image: RecordImage = Arc::new(vec![
+                (column("status"), StoredValue::Text(status.into())),
+                (column("shared"), StoredValue::Int(shared.into())),
+                (column("owner"), StoredValue::Int(owner)),
+            ]);
+            let verdict = CommonVerdict::default();
+            let allowed = [&ada, &eve, &editor].map(|actor| actor.allows(&image, &verdict));
+            assert_eq!(allowed, seen, "{status} {shared} {owner}");
+            assert_eq!(
+                verdict.0.get().map(|(_, verdict)| *verdict),
+                Some(common),
+                "{status} {shared} {owner}"
+            );
+        }
+    }
 }

@@ -8,7 +8,7 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, Field, FieldId, RecordType, RecordTypeId, Scalar, StoredValue, ValueType};
 
 use crate::changes::image_list::{ImageList, seen_columns};
-use crate::changes::image_rules::{ImageRules, LiteralUse, ShownImage};
+use crate::changes::image_rules::{ImageRules, ShownImage};
 use crate::changes::{CHANGED_COLUMNS, ChangeBatch, ChangeKind, RecordChange, RecordImage, image_cell};
 use crate::engine::{Engine, EngineRequest};
 use crate::operation::{Operation, Outcome};
@@ -32,7 +32,7 @@ impl Engine {
         }
         let engine = self.at_present();
         let Some(view) = engine.access_view() else { return Ok(Vec::new()) };
-        let rules = ImageRules { model: self.model(), view, record, literals: LiteralUse::Compared };
+        let rules = ImageRules { model: self.model(), view, record };
         let changes: Vec<&RecordChange> = changes.collect();
         let (mut seen, mut unknown) = (Vec::with_capacity(changes.len()), Vec::new());
         for (position, change) in changes.iter().enumerate() {
