@@ -90,6 +90,9 @@ fn record_schema(model: &Model, record: &RecordType) -> Json {
     let shown = stored_fields(record).filter(|field| !field.may_be_hidden);
     let required = shown.map(|field| field.input_name.as_str()).collect();
     let mut schema = object_schema(readable_properties(model, record), required);
+    if let Some(label) = &record.display.label {
+        schema["title"] = label.as_str().into();
+    }
     if let Some(description) = &record.description {
         schema["description"] = description.as_str().into();
     }
@@ -221,7 +224,17 @@ fn embedded_schema(embedded: &EmbeddedType, context: ValueContext) -> Json {
 }
 
 fn enum_schema(enum_type: &EnumType) -> Json {
-    let schema = json!({ "type": "string", "enum": enum_type.values });
+    let mut schema = json!({ "type": "string", "enum": enum_type.values });
+    if enum_type.displays.iter().any(|display| display.label.is_some()) {
+        let choices = enum_type.values.iter().zip(&enum_type.displays).map(|(value, display)| {
+            let mut choice = json!({ "const": value });
+            if let Some(label) = &display.label {
+                choice["title"] = label.as_str().into();
+            }
+            choice
+        });
+        schema["oneOf"] = choices.collect();
+    }
     match &enum_type.description {
         Some(description) => with_description(schema, description),
         None => schema,

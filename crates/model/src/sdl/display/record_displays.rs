@@ -102,11 +102,11 @@ pub(crate) fn describe_displayed(
     for record in records {
         let Some(ExtendedType::Object(ty)) = schema.types.get_mut(record.name.as_str()) else { continue };
         let ty = ty.make_mut();
-        describe(&mut ty.description, record.display.label.as_deref());
+        describe(&mut ty.description, record.display.label.as_deref(), None);
         for field in &record.fields {
             if let Some(declared) = ty.fields.get_mut(field.name.as_str()).filter(|_| has_words(field)) {
-                let words = field.display.hint.as_deref().or(field.display.label.as_deref());
-                describe(&mut declared.make_mut().description, words);
+                let (label, hint) = (field.display.label.as_deref(), field.display.hint.as_deref());
+                describe(&mut declared.make_mut().description, label, hint);
             }
         }
     }
@@ -115,15 +115,16 @@ pub(crate) fn describe_displayed(
         let labels = found.values.iter().zip(&found.displays).filter(|(_, display)| display.label.is_some());
         for (name, display) in labels {
             if let Some(value) = ty.make_mut().values.get_mut(name.as_str()) {
-                describe(&mut value.make_mut().description, display.label.as_deref());
+                describe(&mut value.make_mut().description, display.label.as_deref(), None);
             }
         }
     }
     Valid::assume_valid(schema)
 }
 
-fn describe(description: &mut Option<Node<str>>, words: Option<&str>) {
-    if description.is_none() {
-        *description = words.map(Node::new_str);
-    }
+/// The label, and below it the description, or else the hint.
+fn describe(description: &mut Option<Node<str>>, label: Option<&str>, hint: Option<&str>) {
+    let words = [label, description.as_deref().or(hint)];
+    let words: Vec<&str> = words.into_iter().flatten().collect();
+    *description = (!words.is_empty()).then(|| Node::new_str(&words.join("\n\n")));
 }
