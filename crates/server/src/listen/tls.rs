@@ -152,3 +152,41 @@ impl CertificateFiles {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn write_certificate(folder: &Path) {
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args(["-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.crt"])
+            .current_dir(folder)
+            .output()
+            .expect("openssl runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+
+    #[tokio::test]
+    async fn a_change_before_the_watch_begins_is_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        write_certificate(folder.path());
+        let file = |name: &str| Some(folder.path().join(name));
+        let config =
+            Config { tls_cert: file("server.crt"), tls_key: file("server.key"), ..Config::default() };
+        let (_, watch) = TlsTerminator::from_config(&config).expect("a certificate").expect("files");
+        let certificate = watch.certificate.clone();
+        let first = certificate.0.load_full();
+        write_certificate(folder.path());
+        let shutdown = Shutdown::new();
+        let task = tokio::spawn(watch.reload_on_change(shutdown));
+        let begin = std::time::Instant::now();
+        while certificate.0.load().cert == first.cert {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the renewed certificate is not served");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        task.abort();
+    }
+}
