@@ -44,6 +44,7 @@ const OPERATORS: &[(&str, usize, &str)] = &[
         1,
         "whether a record that a repeated batch asks for is out of sight or gone, which changes nothing",
     ),
+    ("crates/sql/src/statements/compile.rs", 1, "the test of the file itself, of statements without rules"),
     ("crates/server/src/command_store.rs", 1, "commands on the machine: export and import"),
     (
         "crates/server/src/lifecycle.rs",

@@ -428,3 +428,44 @@ fn plan_shape(dialect: Dialect, action: &PlanAction) -> Cow<'_, StatementShape> 
     };
     Cow::Owned(shape)
 }
+
+#[cfg(test)]
+mod tests {
+    use trefoil_engine::{Authority, Condition, ListSlice, Listing, Operation, PlanLimits, RequestTime};
+    use trefoil_model::{SourceFile, Value, parse_schema};
+
+    use super::*;
+
+    /// The number of programs for pages of all sizes, of the books of an author's name.
+    fn program_count(dialect: Dialect) -> usize {
+        const SCHEMA: &str = "type Author { id: ID! name: String! } type Book { id: ID! author: Author }";
+        let files = [SourceFile { name: "a.graphqls".into(), text: SCHEMA.into() }];
+        let model = Arc::new(parse_schema(&files, &[]).expect("a schema").0);
+        let [author, book] = ["Author", "Book"].map(|name| model.find_record(name).expect("a type"));
+        let name = model.record(author).find_field("name").expect("a field");
+        let reference = model.record(book).find_field("author").expect("a field");
+        let cache = ProgramCache::new(dialect);
+        let mut programs: Vec<Arc<Program>> = Vec::new();
+        for size in [1, 10, 50, 200, 900] {
+            let condition =
+                Condition::some_related(reference, vec![Condition::equals(name, Value::from("Ann"))]);
+            let slice = ListSlice::Page { page: 1, size };
+            let listing = Listing { conditions: vec![condition], slice, ..Listing::default() };
+            let operation = Operation::List { record: book, listing, selection: Arc::default() };
+            let (limits, time) = (PlanLimits::default(), RequestTime::default());
+            let plan =
+                Plan::prove(&model, &limits, &Authority::operator(), operation, &time).expect("planned");
+            let program = cache.get_or_compile(&model, &plan).expect("compiled");
+            if !programs.iter().any(|known| Arc::ptr_eq(known, &program)) {
+                programs.push(program);
+            }
+        }
+        programs.len()
+    }
+
+    #[test]
+    fn only_statements_with_a_constant_bound_differ_by_it() {
+        assert_eq!(program_count(Dialect::Sqlite), 1);
+        assert_eq!(program_count(Dialect::Postgres), 5);
+    }
+}
