@@ -151,11 +151,9 @@ async fn find_person(
     returned: &ReturnedSignIn,
 ) -> Result<ProvenPerson, ProviderRefusal> {
     match (answer.error.as_deref(), answer.code.as_deref()) {
-        (Some("access_denied"), _) => return Err(ProviderRefusal::Denied),
-        (Some(error), _) => {
-            return Err(ProviderRefusal::Rejected(format!("it answered {}", plain_code(error))));
-        }
-        (None, None) => return Err(ProviderRefusal::Rejected("its answer has no code".to_owned())),
+        (Some("access_denied"), _) => Err(ProviderRefusal::Denied),
+        (Some(error), _) => Err(ProviderRefusal::Rejected(format!("it answered {}", plain_code(error)))),
+        (None, None) => Err(ProviderRefusal::Rejected("its answer has no code".to_owned())),
         (None, Some(code)) => {
             let mut person = provider.find_person(code, &redirect_uri(call, number), returned).await?;
             keep_open_fields(call, &mut person);
