@@ -147,7 +147,7 @@ fn told(entry: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
         Value::Array(fields) => fields.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
-        other => other.to_string(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Object(_)) => other.to_string(),
     };
     let subject =
         if entry["key"].is_null() { format!("{}/{}", text("type"), text("id")) } else { text("key") };

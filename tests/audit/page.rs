@@ -87,6 +87,7 @@ fn entries_are_found_by_actor_type_and_time_and_page_by_page() {
         assert_eq!(ids(&page(&since.replace("since", "until"))), [1]);
         assert_eq!(site.entries(&["--since", time, "--type", "Tag"]).len(), 40);
         assert_eq!(site.entries(&["--since", "1h", "--type", "User"]).len(), 2);
+        assert!(page("/_/audit?type=Code").contains("Nothing that fits."));
         let wrong = get(&server, "/_/audit?since=yesterday", &[HTML, ("Authorization", &key)]);
         assert_eq!((wrong.status, wrong.text().contains("From is not a time")), (400, true));
         let table = site.must(&["audit", "app", "--type", "User"]);

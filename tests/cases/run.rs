@@ -21,7 +21,7 @@ pub enum CaseStore {
 
 /// Who serves a case: this process, or one of its own where more is done than asking.
 enum CaseServer {
-    Here(Server),
+    Here(Box<Server>),
     Apart(Box<Apart>),
 }
 
@@ -87,7 +87,7 @@ fn serve(case: &CaseFile, folder: &Path, store: &CaseStore) -> CaseServer {
         return CaseServer::Apart(Box::new(Apart::start(folder, store, &case.settings)));
     }
     let served = if case.schema.is_empty() { Trefoil::sample() } else { Trefoil::folder(app) };
-    CaseServer::Here(Server::start(served, config(case, store)))
+    CaseServer::Here(Box::new(Server::start(served, config(case, store))))
 }
 
 /// The settings of a case as if they were flags.

@@ -215,7 +215,7 @@ mod tests {
         );
         assert_mistake(
             "[auth]\nurl = 1",
-            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt, oidc, see-metrics, session-idle, session-lifetime, link-lifetime, password-length, password-memory, password-rounds, insecure",
+            "trefoil.toml:2:1: unknown key `url` in [auth]; expected one of jwt, oidc, see-metrics, see-audit, audit, audit-for, session-idle, session-lifetime, link-lifetime, password-length, password-memory, password-rounds, insecure",
         );
         for name in ["see-metrics", "auth-see-metrics"] {
             let expected =

@@ -20,7 +20,7 @@ use crate::subscribe::{Subscription, SubscriptionStep};
 
 /// The result of starting an operation.
 pub enum StartResult {
-    Subscribed(Subscription, OpenSubscription),
+    Subscribed(Box<Subscription>, OpenSubscription),
     /// The response to a query or a mutation, and what the log is told of its errors.
     Response(Vec<u8>, ErrorNotes),
     Rejected(Vec<ResponseError>),
@@ -178,6 +178,7 @@ impl SocketOperation {
                     StartResult::CredentialEnded => return Poll::Ready(OutgoingMessage::CredentialEnded),
                     StartResult::Subscribed(subscription, stream_guard) => {
                         let message_prefix = protocol::next_prefix(&self.id).into();
+                        let subscription = *subscription;
                         let active = ActiveSubscription { message_prefix, subscription, stream_guard };
                         self.state = OperationState::Subscribed(Box::new(active));
                     }

@@ -465,7 +465,7 @@ async fn start_or_execute(
         match service.subscribe(request, context, last_event_id.as_deref()).await {
             Ok(subscription) => {
                 return StartResult::Subscribed(
-                    subscription,
+                    Box::new(subscription),
                     service.stream_context.metrics.subscription_opened("websocket"),
                 );
             }
