@@ -130,3 +130,25 @@ fn passwords_are_guessed_slowly() {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
 }
+
+/// Who is signed in is counted for themselves, wherever they are; guesses of tokens and strangers by their address.
+#[test]
+fn the_rate_limit_counts_actors() {
+    let [site, _] = Site::both();
+    site.put("app/trefoil.toml", &format!("rate-limit = \"40/60s\"\n{MANIFEST}"));
+    let server = site.serve_people();
+    let [ada, bob] = ["ada@example.org", "bob@example.org"].map(|login| sign_in(&server, login));
+    let asked = |headers: &[(&str, &str)]| get(&server, "/_/me", headers);
+    let until_refused = |headers: &[(&str, &str)]| {
+        let refused = (0..60).find(|_| asked(headers).status == 429);
+        assert!(refused.is_some(), "{headers:?} is never refused");
+    };
+    until_refused(&[("Cookie", &ada)]);
+    let others = asked(&[("Cookie", &bob)]);
+    assert_eq!((others.status, others.header("ratelimit").is_some()), (200, true));
+    assert_eq!(asked(&[]).status, 200);
+    until_refused(&[("Authorization", "Bearer tfs_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")]);
+    assert_eq!(asked(&[]).status, 429);
+    // From the same address, and good all the same.
+    assert_eq!(asked(&[("Cookie", &bob)]).status, 200);
+}

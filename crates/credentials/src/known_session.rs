@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn sessions_end_in_time_and_when_they_are_not_used() {
-        let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).unwrap();
+        let at = |second: i64| Timestamp::from_second(1_700_000_000 + second).unwrap();
         let account = KeyAccount { type_name: "User".to_owned(), id: RecordId::Number(7) };
         let record = SessionRecord {
             account,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DefaultKeyedStateStore;
@@ -78,6 +80,50 @@ impl ClientMeter {
 pub struct RateAllowance {
     policy: HeaderValue,
     state: HeaderValue,
+}
+
+/// What the rate limit says of one request.
+pub struct RequestCount {
+    allowance: Option<RateAllowance>,
+    refused: Option<Problem>,
+}
+
+impl RequestCount {
+    /// Counts a request for its actor or its address; without a limiter all may pass.
+    pub fn of(
+        limiter: Option<&Arc<ClientRateLimiter>>,
+        request: &mut Request,
+        client: &ClientInfo,
+    ) -> RequestCount {
+        let client = limiter.and_then(|limiter| Some((limiter, RateClient::of(client)?)));
+        if let Some((limiter, client)) = client {
+            request.extensions_mut().insert(ClientMeter::new(limiter, client));
+        }
+        RequestCount::taken(client)
+    }
+
+    /// Counts one for its address, whatever credential it shows.
+    pub fn of_address(limiter: Option<&Arc<ClientRateLimiter>>, client: &ClientInfo) -> RequestCount {
+        RequestCount::taken(limiter.zip(client.address.map(RateClient::Address)))
+    }
+
+    fn taken(client: Option<(&Arc<ClientRateLimiter>, RateClient)>) -> RequestCount {
+        let (allowance, verdict) = client.map(|(limiter, client)| limiter.take_request(client)).unzip();
+        RequestCount { allowance, refused: verdict.and_then(Result::err) }
+    }
+
+    /// The answer to a request that is one too many.
+    pub fn refusal(&self) -> Option<Response> {
+        self.refused.clone().map(IntoResponse::into_response)
+    }
+
+    /// The answer with headers that tell what is left.
+    pub fn told_in(self, mut response: Response) -> Response {
+        if let Some(allowance) = self.allowance {
+            allowance.write_headers(response.headers_mut());
+        }
+        response
+    }
 }
 
 impl ClientRateLimiter {

@@ -12,9 +12,9 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, STRICT_TRANSPORT_SECURITY,
+    ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, STRICT_TRANSPORT_SECURITY,
 };
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method};
 use http_body::Body as _;
 use parking_lot::Mutex;
 use tower::{Layer, ServiceExt, service_fn};
@@ -38,9 +38,10 @@ use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
 use crate::monitoring::refusals::RequestRefusals;
 use crate::protected_mode::ProtectedMode;
-use crate::rate_limit::{ClientMeter, ClientRateLimiter, RateAllowance, RateClient};
+use crate::rate_limit::{ClientRateLimiter, RequestCount};
 use crate::request_limits::{self, ConnectionInfo};
 use crate::response_headers::{self, RequestId};
+use crate::routing::options_answer::answer_options;
 use crate::shutdown::Shutdown;
 use crate::{compression, cross_origin, etags};
 
@@ -187,7 +188,7 @@ impl HttpService {
         let mut access_log =
             AccessLog::new(&request, connection.received_at, route, &id, &client, &state.metrics);
         let actor = Mutex::default();
-        let route = RequestRoute { dispatch, actor: &actor };
+        let route = RequestRoute { dispatch, actor: &actor, is_counted: false };
         let response = state.apply_cors(request, client, connection, route).await;
         access_log.actor = actor.into_inner();
         if access_log.actor.is_some() {
@@ -223,27 +224,12 @@ struct RequestRoute<'f> {
     dispatch: Dispatch<'f>,
     /// Is told who asked, for the log.
     actor: &'f Mutex<Option<Arc<ActorIdentity>>>,
+    /// It was counted for the rate limit, by its address.
+    is_counted: bool,
 }
 
 fn has_no_body(response: &Response) -> bool {
     response.body().size_hint().exact() == Some(0) && !response.headers().contains_key(CONTENT_TYPE)
-}
-
-/// Adds OPTIONS to the `Allow` header of the router's 405 responses, and answers OPTIONS requests with that list.
-fn answer_options(mut response: Response, asks_for_methods: bool) -> Response {
-    let is_own = response.extensions().get::<Problem>().is_none();
-    if response.status() != StatusCode::METHOD_NOT_ALLOWED || !is_own {
-        return response;
-    }
-    let listed = response.headers().get(ALLOW).and_then(|allow| allow.to_str().ok()).unwrap_or_default();
-    let others = listed.split(',').map(str::trim).filter(|method| !["", "OPTIONS"].contains(method));
-    let allow = others.chain(["OPTIONS"]).collect::<Vec<_>>().join(", ");
-    let allow = HeaderValue::from_str(&allow).expect("methods are visible ASCII");
-    if asks_for_methods {
-        return (StatusCode::NO_CONTENT, [(ALLOW, allow)]).into_response();
-    }
-    response.headers_mut().insert(ALLOW, allow);
-    response
 }
 
 impl ServiceState {
@@ -301,7 +287,7 @@ impl ServiceState {
         mut request: Request,
         client: ClientInfo,
         mut connection: ConnectionInfo,
-        route: RequestRoute<'_>,
+        mut route: RequestRoute<'_>,
     ) -> Response {
         if let Some(problem) = connection.refusal.take() {
             return problem.into_response();
@@ -314,19 +300,19 @@ impl ServiceState {
         if self.shutdown.is_draining() && !is_probe {
             return Problem::unavailable("shutting down", Duration::from_secs(1)).into_response();
         }
-        let taken = if is_probe { None } else { self.check_rate_limit(&mut request, &client) };
-        let (allowance, verdict) = taken.unzip();
-        let mut response = match verdict.unwrap_or(Ok(())) {
-            Ok(()) => {
+        // Who shows a credential is counted by it, once it is known to be good.
+        route.is_counted =
+            is_probe || self.rate_limiter.is_none() || self.needs_no_credential(&request, &route.dispatch);
+        let limiter = self.rate_limiter.as_ref().filter(|_| route.is_counted && !is_probe);
+        let count = RequestCount::of(limiter, &mut request, &client);
+        let response = match count.refusal() {
+            None => {
                 let run = |request| self.run_for_client(request, client, &route);
                 request_limits::run_limited(&self.config.limits, &connection, request, run).await
             }
-            Err(problem) => problem.into_response(),
+            Some(response) => response,
         };
-        if let Some(allowance) = allowance {
-            allowance.write_headers(response.headers_mut());
-        }
-        response
+        count.told_in(response)
     }
 
     /// Whether nobody asks who makes the request: it does not say, or all may have what it asks for.
@@ -357,7 +343,7 @@ impl ServiceState {
             let (method, headers) = (request.method(), request.headers());
             watch = match self.authenticator.presume(method, headers, &mut client).await {
                 Ok(watch) => watch,
-                Err(problem) => return problem.into_response(),
+                Err(problem) => return self.refuse_credential(problem, &client, route),
             };
             // Boxed, unlike what is ready to be answered: it needs much more memory.
             if let Some(check) = client.check.clone() {
@@ -404,21 +390,35 @@ impl ServiceState {
             self.authenticator.authenticate(&head.method, &head.headers, &mut head.extensions, &mut client);
         let watch = match authenticated.await {
             Ok(watch) => watch,
-            Err(problem) => return problem.into_response(),
+            Err(problem) => return self.refuse_credential(problem, &client, route),
         };
         self.run_identified(Request::from_parts(head, body), client, route, watch).await
     }
 
+    /// Its address is counted: guesses are limited, too.
+    fn refuse_credential(&self, problem: Problem, client: &ClientInfo, route: &RequestRoute<'_>) -> Response {
+        let limiter = self.rate_limiter.as_ref().filter(|_| !route.is_counted);
+        let count = RequestCount::of_address(limiter, client);
+        let response = count.refusal().unwrap_or_else(|| problem.into_response());
+        count.told_in(response)
+    }
+
     async fn run_identified(
         &self,
-        request: Request,
+        mut request: Request,
         client: ClientInfo,
         route: &RequestRoute<'_>,
         watch: Option<CredentialWatch>,
     ) -> Response {
         let actor = client.identity.clone();
         let (has_stale_cookie, is_secure) = (client.has_stale_cookie, client.secure);
-        let mut response = self.run_handler(request, client, &route.dispatch).await;
+        let limiter = self.rate_limiter.as_ref().filter(|_| !route.is_counted);
+        let count = RequestCount::of(limiter, &mut request, &client);
+        let mut response = match count.refusal() {
+            None => self.run_handler(request, client, &route.dispatch).await,
+            Some(response) => response,
+        };
+        response = count.told_in(response);
         if has_stale_cookie {
             remove_stale(response.headers_mut(), is_secure);
         }
@@ -486,15 +486,5 @@ impl ServiceState {
         };
         RequestRefusals::of_problem(&problem).attach(&mut response);
         response
-    }
-
-    fn check_rate_limit(
-        &self,
-        request: &mut Request,
-        client: &ClientInfo,
-    ) -> Option<(RateAllowance, Result<(), Problem>)> {
-        let (rate, client) = (self.rate_limiter.as_ref()?, RateClient::of(client)?);
-        request.extensions_mut().insert(ClientMeter::new(rate, client));
-        Some(rate.take_request(client))
     }
 }
