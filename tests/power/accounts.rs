@@ -1,7 +1,6 @@
 //! Power cuts while people sign in, change passwords and use links: what was acknowledged holds, and nothing is half done.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;

@@ -343,7 +343,12 @@ pub fn time_mistake(model: &Model, condition: &Condition) -> Option<String> {
     let operand = &single_comparison(condition)?.operand;
     let texts = match operand {
         Value::List(items) => items.iter().filter_map(Value::as_str).collect(),
-        operand => Vec::from_iter(operand.as_str()),
+        operand @ (Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Object(_)) => Vec::from_iter(operand.as_str()),
     };
     let mistake = |text: &str| local_time(model.time_zone(), text)?.mistake(text);
     texts.into_iter().find_map(mistake)
