@@ -220,7 +220,7 @@ impl ResourceState {
         let form = self.form_to_return(&head, &client, &body);
         let response = Box::pin(self.respond_uncached(resources, resource, &head, body)).await;
         let response = match form {
-            Some(form) => self.return_form(resources, &head, (form, response)),
+            Some(form) => self.return_form(resources, &head, &client, (form, response)),
             None => response,
         };
         let response = self.check_overtaken(&head.method, response);

@@ -44,11 +44,13 @@ impl ResourceState {
         &self,
         resources: &ServedResources,
         head: &Parts,
+        client: &ClientInfo,
         (form, response): (FormPairs, Response),
     ) -> Response {
         let status = response.status();
-        // Browsers may have removed the cookie of the session: whoever is not signed in may have been.
-        if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND) {
+        let is_lost =
+            status == StatusCode::UNAUTHORIZED || client.has_stale_cookie && status == StatusCode::NOT_FOUND;
+        if !is_lost {
             return response;
         }
         let pages = self.pages.of_actor(resources);
