@@ -33,6 +33,7 @@ mod model;
 mod nodes;
 mod openapi;
 mod operations;
+mod own_pages;
 mod pages;
 mod postgres;
 mod power;

@@ -27,6 +27,7 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/security.md", &["console"]),
     ("docs/storage.md", &["console"]),
     ("docs/subscriptions-clients.md", &["js"]),
+    ("docs/theming.md", &["css", "html", "toml"]),
     ("docs/tutorial.md", &["console", "graphqls", "text"]),
 ];
 

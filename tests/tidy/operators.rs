@@ -40,7 +40,7 @@ const OPERATORS: &[(&str, usize, &str)] = &[
     ("crates/engine/src/plan/actor_values.rs", 1, "the test of the file itself, with and without rules"),
     ("crates/engine/src/plan/mod.rs", 2, "imports and other bulk writes of commands"),
     (
-        "crates/server/src/batch_routes.rs",
+        "crates/server/src/routes/batch_routes.rs",
         1,
         "whether a record that a repeated batch asks for is out of sight or gone, which changes nothing",
     ),

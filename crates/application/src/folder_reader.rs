@@ -121,7 +121,7 @@ fn has_extension(name: &str, extension: &str) -> bool {
 }
 
 /// The files in a folder, sorted. Hidden files are skipped: they belong to editors.
-fn sorted_file_names(folder: &Path) -> io::Result<Vec<String>> {
+pub fn sorted_file_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

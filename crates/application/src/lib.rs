@@ -22,6 +22,9 @@ mod token_issuers;
 // `seed/*.json`.
 pub mod seed;
 
+// `static/`, `[theme]`.
+mod site;
+
 // Quoting for commands in messages.
 pub mod shell_quoting;
 
@@ -40,6 +43,7 @@ pub use crate::openid_providers::DeclaredProvider;
 pub use crate::resource_settings::{DefaultFormat, ResourceSettings, TextList};
 pub use crate::see_settings::SeeSettings;
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
+pub use crate::site::{SiteTheme, StaticFile, ThemeColor};
 
 /// An application as read from its files; the schema is not parsed yet.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ pub struct App {
     pub schema: Vec<SourceFile>,
     /// `views/*.html`: templates that replace built-in ones, or pages of the application's own.
     pub views: Vec<SourceFile>,
+    /// `static/`: what pages use beside them.
+    pub static_files: Vec<StaticFile>,
     /// The text of `trefoil.toml` and the seed, for diagnostics that point into them.
     pub other_files: Vec<SourceFile>,
     pub manifest: Arc<Manifest>,
@@ -73,6 +79,7 @@ impl App {
             origin: AppOrigin::Sample,
             schema: vec![file],
             views: Vec::new(),
+            static_files: Vec::new(),
             other_files: Vec::new(),
             manifest: Arc::default(),
             seed: Seed::default(),
@@ -94,7 +101,11 @@ impl App {
     /// The application in a folder as far as it can be read, and every mistake found so far.
     pub fn load_with_diagnostics(path: &Path) -> (App, Vec<Diagnostic>) {
         let (files, mistakes) = folder_reader::read_app_folder(path);
-        App::assemble(AppOrigin::Folder(path.to_owned()), files, mistakes)
+        let (app, mut mistakes) = App::assemble(AppOrigin::Folder(path.to_owned()), files, mistakes);
+        let (static_files, unreadable) = site::read_static_folder(path);
+        mistakes.extend(unreadable);
+        mistakes.extend(app.manifest.theme.missing_logo(app.manifest_text(), &static_files));
+        (App { static_files, ..app }, mistakes)
     }
 
     /// Whether the application has a view of this name.
@@ -122,6 +133,11 @@ impl App {
         let providers = &self.manifest.openid_providers;
         mistakes.extend(openid_providers::provider_mismatches(providers, text, model));
         mistakes
+    }
+
+    /// What of `trefoil.toml` may be served, but not as intended.
+    pub fn manifest_warnings(&self) -> Vec<Diagnostic> {
+        self.manifest.theme.contrast_warnings(self.manifest_text())
     }
 
     /// Adds the rules of `trefoil.toml` to those of the schema; the mistakes in them.
@@ -176,7 +192,10 @@ impl App {
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
         let manifest = Arc::new(manifest);
         let see_settings = SeeSettings::default();
-        (App { name, origin, schema, views, other_files, manifest, seed, see_settings }, mistakes)
+        let static_files = Vec::new();
+        let app =
+            App { name, origin, schema, views, static_files, other_files, manifest, seed, see_settings };
+        (app, mistakes)
     }
 }
 

@@ -11,6 +11,8 @@ use crate::manifest_reader::{ManifestReader, TomlValue};
 use crate::manifest_rule::{ManifestRule, read_rule};
 use crate::openid_providers::{self, DeclaredProvider};
 use crate::resource_settings::{self, DefaultFormat, ResourceSettings};
+use crate::site::SiteTheme;
+use crate::site::site_theme::read_theme;
 use crate::token_issuers;
 
 /// The contents of `trefoil.toml`.
@@ -25,6 +27,8 @@ pub struct Manifest {
     pub text_endpoints: Vec<TextEndpoint>,
     pub plain_lists: Vec<PlainList>,
     pub resources: Vec<ResourceSettings>,
+    /// Logo and colours of pages.
+    pub theme: SiteTheme,
     /// Whose tokens are trusted.
     pub token_issuers: Vec<TokenIssuer>,
     /// Whom people sign in with.
@@ -35,8 +39,8 @@ pub struct Manifest {
     pub see_audit: Option<ManifestRule>,
 }
 
-const TOP_LEVEL_KEYS: [&str; 8] =
-    ["name", "global-ids", "default-format", "limits", "text", "list", "resource", "auth"];
+const TOP_LEVEL_KEYS: [&str; 9] =
+    ["name", "global-ids", "default-format", "limits", "text", "list", "resource", "theme", "auth"];
 
 impl Manifest {
     /// The manifest as far as it can be read, and every mistake in it.
@@ -71,6 +75,7 @@ impl Manifest {
             text_endpoints: endpoints::read_text_endpoints(&mut reader, &root),
             plain_lists: endpoints::read_plain_lists(&mut reader, &root),
             resources: resource_settings::read_resource_settings(&mut reader, &root),
+            theme: read_theme(&mut reader, &root),
             token_issuers: auth
                 .map(|auth| token_issuers::read_token_issuers(&mut reader, auth))
                 .unwrap_or_default(),

@@ -25,8 +25,8 @@ pub struct StaticAsset {
     pub gzip: &'static [u8],
 }
 
-/// The folders of the files that the server brings along, the same for everybody.
-const ASSET_FOLDERS: [&str; 3] = ["/_/assets/", "/_/docs/", "/_/pages/"];
+/// The folders of files that are the same for everybody: the server brings them along, the last is the application's.
+const ASSET_FOLDERS: [&str; 4] = ["/_/assets/", "/_/docs/", "/_/pages/", "/_/static/"];
 
 /// Whether a path is in one of these folders.
 pub fn is_asset_path(path: &str) -> bool {

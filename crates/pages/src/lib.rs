@@ -44,9 +44,8 @@ mod delete;
 // Plain lists, with a form that adds a value.
 mod plain_list;
 
-// Pages that the application declares.
-mod custom_pages;
-mod declared_pages;
+// What the application brings: views, pages, files and colours of its own.
+mod site;
 
 // The same request in GraphQL, REST and HTML, shown below a page.
 mod examples;
@@ -66,12 +65,9 @@ pub mod errors;
 // Style sheet, script and icon.
 mod assets;
 
-// Diagnostics about an application's own views.
-mod check_views;
-
 #[cfg(test)]
 mod tests;
 
 pub use crate::assets::asset_routes;
-pub use crate::check_views::check_views;
 pub use crate::pages::Pages;
+pub use crate::site::check_views::check_views;

@@ -15,12 +15,13 @@ use trefoil_model::{FieldId, Model, RecordId, RecordTypeId};
 use trefoil_resources::ServedResources;
 
 use crate::assets::ASSETS;
-use crate::declared_pages;
 use crate::detail::layout::DetailLayout;
 use crate::labels::ResourceLabels;
 use crate::list::fragments::FragmentCache;
 use crate::list::navigation::navigation;
 use crate::record_reading::{self, RecordReading};
+use crate::site::declared_pages;
+use crate::site::static_folder::StaticFolder;
 use crate::summary::choices::GroupChoices;
 use crate::template_data::{PageLink, SiteActor, SiteView};
 use crate::templates::ViewTemplates;
@@ -79,6 +80,7 @@ pub struct PageParts {
     /// What a summary offers, by [`RecordTypeId`]; `None` if there is nothing to group by.
     pub(crate) group_choices: Vec<Option<GroupChoices>>,
     pub(crate) fragments: Arc<FragmentCache>,
+    pub(crate) static_folder: Arc<StaticFolder>,
     /// The pages of the classes of actors that asked last, see [`Pages::of_actor`].
     of_classes: Mutex<VecDeque<(u128, Arc<PageParts>)>>,
 }
@@ -142,14 +144,20 @@ impl Pages {
     pub fn new(app: &App, resources: &ServedResources, config: &Config) -> Pages {
         let model = resources.engine.model();
         let parts = TypeParts::new(model, None);
+        let static_folder = Arc::new(StaticFolder::new(app));
         let mut site_view = site_view(app, model, &parts.labels, config);
+        site_view.styles = static_folder.styles();
+        let logo = app.manifest.theme.logo().and_then(|logo| static_folder.address(logo));
+        site_view.logo = logo.map(str::to_owned);
         let has_accounts = model.access.as_ref().is_some_and(|access| access.account.is_some());
         site_view.sign_in = has_accounts.then(|| SIGN_IN_PATH.to_owned());
         let fragments = Arc::new(FragmentCache::new(config.limits.page_parts));
+        let views = compile_views(app, &static_folder).map(Arc::new);
         Pages::of_parts(Arc::new(PageParts {
+            static_folder,
             custom_views: declared_pages::custom_view_names(app),
             other_links: declared_pages::other_links(&app.manifest),
-            ..PageParts::new(app.name.clone(), compile_views(app).map(Arc::new), site_view, parts, fragments)
+            ..PageParts::new(app.name.clone(), views, site_view, parts, fragments)
         }))
     }
 
@@ -223,6 +231,7 @@ impl PageParts {
             other_links: Vec::new(),
             group_choices,
             fragments,
+            static_folder: Arc::default(),
             of_classes: Mutex::default(),
         }
     }
@@ -239,6 +248,7 @@ impl PageParts {
         let (views, fragments) = (self.views.clone(), self.fragments.clone());
         let mut pages = PageParts::new(self.name.clone(), views, site_view, parts, fragments);
         pages.custom_views.clone_from(&self.custom_views);
+        pages.static_folder = self.static_folder.clone();
         pages.other_links =
             self.other_links.iter().filter(|link| resources.is_offered(&link.href)).cloned().collect();
         pages
@@ -270,6 +280,8 @@ fn site_view(app: &App, model: &Model, labels: &[ResourceLabels], config: &Confi
         nav,
         menus,
         css: ASSETS.fill_placeholders("{{css}}"),
+        styles: Vec::new(),
+        logo: None,
         js: ASSETS.fill_placeholders("{{js}}"),
         icon: ASSETS.fill_placeholders("{{icon}}"),
         graphiql: config.graphiql,
@@ -280,11 +292,12 @@ fn site_view(app: &App, model: &Model, labels: &[ResourceLabels], config: &Confi
 }
 
 /// The application's own views over the built-in ones. Broken views are logged once.
-fn compile_views(app: &App) -> Option<ViewTemplates> {
+fn compile_views(app: &App, static_folder: &Arc<StaticFolder>) -> Option<ViewTemplates> {
     if app.views.is_empty() {
         return None;
     }
-    let views = ViewTemplates::with_files(app.views.iter().map(declared_pages::template_source));
+    let sources = app.views.iter().map(declared_pages::template_source);
+    let views = ViewTemplates::with_files(sources, static_folder.clone());
     for broken in views.broken() {
         tracing::warn!("{broken}");
     }

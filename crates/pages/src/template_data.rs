@@ -16,6 +16,10 @@ pub struct SiteView {
     pub css: String,
     pub js: String,
     pub icon: String,
+    /// URLs of the application's own style sheets, after the built-in one.
+    pub styles: Vec<String>,
+    /// URL of the logo, if the application has one.
+    pub logo: Option<String>,
     /// True if GraphiQL is enabled.
     pub graphiql: bool,
     /// The account that is signed in.

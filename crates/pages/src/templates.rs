@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
 use serde::Serialize;
+
+use trefoil_model::naming::names::name_suggestion;
+
+use crate::site::static_folder::StaticFolder;
 
 macro_rules! built_in {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("templates/", $name)))),*] };
@@ -81,7 +85,8 @@ impl fmt::Display for TemplateError {
     }
 }
 
-static BUILT_IN_TEMPLATES: LazyLock<ViewTemplates> = LazyLock::new(|| ViewTemplates::with_files([]));
+static BUILT_IN_TEMPLATES: LazyLock<ViewTemplates> =
+    LazyLock::new(|| ViewTemplates::with_files([], Arc::default()));
 
 impl ViewTemplates {
     /// The built-in templates alone. They also show the errors that the application's own views cause.
@@ -91,9 +96,12 @@ impl ViewTemplates {
 
     /// The application's files, name and text, over the built-in ones. A file that does not compile breaks only the
     /// pages that use it.
-    pub fn with_files(files: impl IntoIterator<Item = (String, String)>) -> ViewTemplates {
+    pub fn with_files(
+        files: impl IntoIterator<Item = (String, String)>,
+        static_folder: Arc<StaticFolder>,
+    ) -> ViewTemplates {
         let mut views = ViewTemplates {
-            environment: environment(),
+            environment: environment(static_folder),
             broken: BTreeMap::new(),
             custom_names: Vec::new(),
             frame_templates: None,
@@ -183,7 +191,7 @@ fn error_reason(error: &Error) -> String {
     }
 }
 
-fn environment() -> Environment<'static> {
+fn environment(static_folder: Arc<StaticFolder>) -> Environment<'static> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.expect("the usual delimiters"));
@@ -194,7 +202,16 @@ fn environment() -> Environment<'static> {
     environment.add_function("broken_view", || -> Result<Value, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, "this view could not be compiled"))
     });
+    environment.add_function("static", move |name: &str| -> Result<String, Error> {
+        let address = static_folder.address(name).map(str::to_owned);
+        address.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, missing_file(&static_folder, name)))
+    });
     environment
+}
+
+/// "there is no file `static/lgoo.svg`; did you mean `logo.svg`?"
+pub fn missing_file(static_folder: &StaticFolder, name: &str) -> String {
+    format!("there is no file `static/{name}`{}", name_suggestion(name, static_folder.names()))
 }
 
 /// Like the built-in formatter, except that slashes are not escaped, null prints nothing, `{% autoescape false %}` has no
@@ -241,7 +258,8 @@ mod tests {
     use crate::tests::samples;
 
     fn views_with(files: &[(&str, &str)]) -> ViewTemplates {
-        ViewTemplates::with_files(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())))
+        let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        ViewTemplates::with_files(files, Arc::default())
     }
 
     fn page(views: &ViewTemplates, sample: &str) -> Result<String, TemplateError> {

@@ -70,6 +70,7 @@ impl FileWatcher {
         FileWatcher::new([
             WatchedPath::Folder(folder.join("graphql")),
             WatchedPath::Folder(folder.join("views")),
+            WatchedPath::Folder(folder.join("static")),
             WatchedPath::File(folder.join("trefoil.toml")),
         ])
     }

@@ -25,11 +25,7 @@ mod authentication;
 
 #[cfg(test)]
 mod access_tests;
-mod batch_routes;
-mod home_text;
-mod record_routes;
-mod resource_router;
-mod returned_forms;
+mod routes;
 
 // Beside serving: reloads, signals, the log, and stores for commands.
 pub mod command_store;

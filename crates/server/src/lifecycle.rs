@@ -28,7 +28,7 @@ use crate::file_watch::FileWatcher;
 use crate::http1::connection;
 use crate::listen::tls::TlsTerminator;
 use crate::load_application::{LoadedApplication, load_application};
-use crate::resource_router::{ResourceRouter, ResourceState};
+use crate::routes::{ResourceRouter, ResourceState};
 use crate::signals::TerminationSignals;
 use crate::unreadable_tables::UnreadableTables;
 use crate::{StartError, banner, listen, load_seed};

@@ -59,6 +59,7 @@ fn load_with_ids(
     let mut found = argument_warnings(&model, &bindings);
     found.extend(binding::page_warnings(&model, &bindings, registry));
     warnings.extend(model.locate_warnings(found));
+    warnings.extend(app.manifest_warnings());
     Ok(LoadedApplication { model: Arc::new(model), bindings, warnings })
 }
 

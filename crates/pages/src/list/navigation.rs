@@ -3,8 +3,8 @@
 use trefoil_application::App;
 use trefoil_model::Model;
 
-use crate::declared_pages;
 use crate::labels::{ResourceLabels, grouped, path_heading};
+use crate::site::declared_pages;
 use crate::template_data::{NavMenu, PageLink};
 
 /// More entries do not fit beside each other.

@@ -58,6 +58,8 @@ fn site() -> SiteView {
         css: "/_/pages/app.css".to_owned(),
         js: "/_/pages/live.js".to_owned(),
         icon: "/_/pages/icon.svg".to_owned(),
+        styles: vec!["/_/static/theme.css".to_owned()],
+        logo: Some("/_/static/logo.svg".to_owned()),
         graphiql: true,
         actor: Some(SiteActor { name: "Ada Lovelace".to_owned(), href: "/_/account".to_owned() }),
         sign_in: None,

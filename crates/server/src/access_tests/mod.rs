@@ -25,7 +25,7 @@ use trefoil_sql::migrate::MigrationMode;
 
 use crate::lifecycle::{build_engine, migrate_store, open_store};
 use crate::load_application::load_application;
-use crate::resource_router::{ResourceRouter, ResourceState};
+use crate::routes::{ResourceRouter, ResourceState};
 
 const SCHEMA: &str = r#"
 type Query { posts: [Post!]!  post(id: ID!): Post  notes: [Note!]!  postCount: Int! }

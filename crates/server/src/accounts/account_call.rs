@@ -22,7 +22,7 @@ use trefoil_pages::Pages;
 use trefoil_resources::{ServedResources, body_text};
 
 use crate::accounts::account_desk::AccountDesk;
-use crate::resource_router::ResourceState;
+use crate::routes::ResourceState;
 
 /// One request about an account.
 pub struct AccountCall {

@@ -11,7 +11,7 @@ use trefoil_engine::Engine;
 use trefoil_http::shutdown::Shutdown;
 use trefoil_model::error::Result;
 
-use crate::resource_router::ResourceRouter;
+use crate::routes::ResourceRouter;
 
 /// How often.
 const INTERVAL: Duration = Duration::from_secs(60);

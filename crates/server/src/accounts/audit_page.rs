@@ -17,7 +17,7 @@ use trefoil_pages::account::audit_page::{AuditFilterTexts, AuditPage, AuditRow};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::record_path;
 
-use crate::resource_router::ResourceRouter;
+use crate::routes::ResourceRouter;
 
 /// Entries on a page.
 const PAGE_SIZE: usize = 50;

@@ -27,7 +27,7 @@ use trefoil_http::routing::RouteTable;
 use trefoil_resources::body_text;
 
 use crate::accounts::account_call::AccountCall;
-use crate::resource_router::ResourceRouter;
+use crate::routes::ResourceRouter;
 
 /// The longest body, in bytes, except that of a new account.
 const MAX_BODY_BYTES: usize = 8 << 10;

@@ -18,7 +18,7 @@ use trefoil_resources::write::mark_replayed;
 use trefoil_rest::batch::{BATCH_PATH, BatchRequest, BatchResult, ResultBudget, at_index, results_json};
 use trefoil_rest::plain_lists;
 
-use crate::resource_router::{MatchedResource, ResourceState};
+use super::resource_router::{MatchedResource, ResourceState};
 
 impl ResourceState {
     pub(crate) async fn handle_batch(&self, head: &Parts, body: &Bytes, client: &ClientInfo) -> Response {

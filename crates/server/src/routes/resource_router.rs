@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use axum::body::Bytes;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::Method;
 use http::header::{ACCEPT, HOST};
@@ -17,23 +17,20 @@ use trefoil_config::Config;
 use trefoil_engine::{Engine, SchemaGate};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, not_found};
-use trefoil_http::errors::render::{ErrorContext, FormatPolicy};
+use trefoil_http::errors::render::FormatPolicy;
 use trefoil_http::monitoring::metrics::MetricsCheck;
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{FormatChoice, ResponseFormat};
 use trefoil_http::response_cache::{CacheKey, ResponseCache};
-use trefoil_http::routing::{RouteTable, ServedRoute};
+use trefoil_http::routing::ServedRoute;
 use trefoil_http::service::{ErrorPageRenderer, HandlerResponse, RequestHandler, RouteInfo, RouteLookup};
-use trefoil_model::naming::names;
 use trefoil_resources::collection::{Collection, SubPath};
 use trefoil_resources::plain_list::{PlainListResource, allowed_methods};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::{ServedResources, body_text};
-use trefoil_rest::batch::BATCH_PATH;
 use trefoil_rest::{TextPath, plain_lists};
 
 use crate::accounts::account_desk::AccountDesk;
-use crate::home_text;
 
 /// The resources of one application, ready to serve. Replaced as a whole on reload.
 pub struct ResourceState {
@@ -43,7 +40,7 @@ pub struct ResourceState {
     /// `None` if the schema has no accounts.
     pub(crate) accounts: Option<Arc<AccountDesk>>,
     /// The paths in the order of manifest and schema, for the start page and suggestions.
-    addresses: Vec<(String, &'static str)>,
+    pub(super) addresses: Vec<(String, &'static str)>,
     /// The maximum number of requests in a batch.
     pub(crate) max_batch: usize,
 }
@@ -57,9 +54,6 @@ struct RouterState {
     /// Every request enters it before it loads the current state.
     gate: SchemaGate,
 }
-
-/// Paths of the server itself that are suggested for misspelled ones.
-const RESERVED: [&str; 3] = ["/graphql", "/docs", "/openapi.json"];
 
 /// The resource at a path.
 pub(crate) enum MatchedResource<'s> {
@@ -146,49 +140,6 @@ impl ResourceState {
             }
         };
         Some(RouteInfo { route: route.into(), format_policy, is_public })
-    }
-
-    fn error_page(&self, problem: &Problem, context: &ErrorContext, request_id: &str) -> String {
-        let path = context.uri.path();
-        let found = self.match_path(path);
-        let resources = &*self.catalog.for_actor(|| context.client().actor());
-        let pages = self.pages.of_actor(resources);
-        let nearest = if found.is_none() { self.nearest_address(resources, path) } else { None };
-        let collection = match found {
-            Some(MatchedResource::Records(collection, _)) => {
-                Some(collection).filter(|collection| resources.is_offered(&collection.path))
-            }
-            Some(MatchedResource::Text(_) | MatchedResource::List(_) | MatchedResource::ListValue(..))
-            | None => None,
-        };
-        let examples = pages.error_examples(resources, problem, context);
-        // With two slashes at its start the address would lead to another site.
-        let address = context.uri.path_and_query().filter(|address| !address.as_str().starts_with("//"));
-        let retry_address = address.filter(|_| context.method.is_safe()).map(ToString::to_string);
-        pages.error_page(problem, collection, nearest.as_deref(), retry_address, examples, request_id)
-    }
-
-    /// A known address similar to an unknown path.
-    fn nearest_address(&self, resources: &ServedResources, path: &str) -> Option<String> {
-        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        let plain = format!("/{}", segments.join("/")).to_lowercase();
-        let is_known = |path: &String| match self.match_path(path) {
-            Some(MatchedResource::Records(collection, _)) => resources.is_offered(&collection.path),
-            Some(MatchedResource::List(list) | MatchedResource::ListValue(list, _)) => {
-                resources.is_offered(&list.path)
-            }
-            Some(MatchedResource::Text(_)) => resources.is_offered(path),
-            None => false,
-        };
-        let known = self.addresses.iter().map(|(path, _)| path.as_str());
-        let known = known.filter(|path| resources.is_offered(path));
-        let nearest =
-            |path: &str| names::nearest_name(path, known.clone().chain(RESERVED)).map(str::to_owned);
-        let below = || {
-            let (first, rest) = segments.split_first().filter(|(_, rest)| !rest.is_empty())?;
-            Some(format!("{}/{}", nearest(&format!("/{first}"))?, rest.join("/"))).filter(is_known)
-        };
-        Some(plain.clone()).filter(is_known).or_else(|| nearest(&plain)).or_else(below)
     }
 
     /// The response of a text endpoint, if it is ready without waiting for a body or anything else.
@@ -345,7 +296,7 @@ impl ResourceRouter {
         self.0.current.store(Arc::new(state));
     }
 
-    async fn respond(&self, request: Request, client: ClientInfo) -> Response {
+    pub(super) async fn respond(&self, request: Request, client: ClientInfo) -> Response {
         let (head, body) = request.into_parts();
         let body = if body.is_end_stream() {
             None
@@ -372,18 +323,6 @@ impl ResourceRouter {
     async fn has_path(&self, path: &str) -> bool {
         let _lease = self.0.gate.enter().await;
         self.0.current.load().match_path(path).is_some()
-    }
-
-    /// A fallback instead of routes for the resources, because those can change while the server runs.
-    pub fn fixed_routes(&self) -> RouteTable {
-        RouteTable::default()
-            .get("/", serve_home)
-            .get("/openapi.json", serve_openapi)
-            .post(BATCH_PATH, serve_batch)
-            .fallback(serve_fallback)
-            .with_state(self.clone())
-            .merge(trefoil_rest::docs_routes())
-            .merge(trefoil_pages::asset_routes())
     }
 
     /// With rules, the metrics are for this machine and for whom the setting allows.
@@ -443,51 +382,4 @@ impl ResourceRouter {
                 .unwrap_or_else(|_| trefoil_pages::errors::last_resort(problem, request_id))
         })
     }
-}
-
-/// The start page: HTML for browsers, text for others.
-async fn serve_home(State(router): State<ResourceRouter>, request: Request) -> Response {
-    let client = ClientInfo::of(request.extensions());
-    let (head, body) = request.into_parts();
-    body_text::drain_body(body).await;
-    let _lease = router.0.gate.enter().await;
-    let state = router.0.current.load_full();
-    let resources = &*state.catalog.for_actor(|| client.actor());
-    if AcceptHeader::from_headers(&head.headers).prefers_html() {
-        return state
-            .pages
-            .of_actor(resources)
-            .home_page(resources, &head)
-            .await
-            .unwrap_or_else(IntoResponse::into_response);
-    }
-    let addresses = state.addresses.iter().filter(|(path, _)| resources.is_offered(path));
-    let shows_metrics = client.is_local(&head.headers) || resources.engine.check_metrics().is_ok();
-    home_text::home_text(&head.headers, state.pages.name(), shows_metrics, addresses)
-}
-
-async fn serve_openapi(State(router): State<ResourceRouter>, request: Request) -> Response {
-    let (head, _) = request.into_parts();
-    let client = ClientInfo::of(&head.extensions);
-    let _lease = router.0.gate.enter().await;
-    let state = router.0.current.load();
-    let resources = state.catalog.for_actor(|| client.actor());
-    state.rest.openapi_response(&resources, state.pages.custom_views(), &head.headers)
-}
-
-async fn serve_batch(State(router): State<ResourceRouter>, mut request: Request) -> Response {
-    let client: ClientInfo = request.extensions_mut().remove().unwrap_or_default();
-    let (head, body) = request.into_parts();
-    let body = match body_text::read_body(body).await {
-        Ok(body) => body,
-        Err(problem) => return problem.into_response(),
-    };
-    let _lease = router.0.gate.enter().await;
-    let state = router.0.current.load_full();
-    Box::pin(state.handle_batch(&head, &body, &client)).await
-}
-
-async fn serve_fallback(State(router): State<ResourceRouter>, mut request: Request) -> Response {
-    let client = request.extensions_mut().remove().unwrap_or_default();
-    router.respond(request, client).await
 }

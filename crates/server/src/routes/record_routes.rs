@@ -18,7 +18,7 @@ use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_rest::as_json_problem;
 
-use crate::resource_router::ResourceState;
+use super::resource_router::ResourceState;
 
 impl ResourceState {
     /// The response to a request for records.

@@ -12,7 +12,7 @@ use trefoil_http::monitoring::refusals::RequestRefusals;
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_resources::{ServedResources, body_text};
 
-use crate::resource_router::ResourceState;
+use super::resource_router::ResourceState;
 
 impl ResourceState {
     /// A form that nobody is signed in for, as far as it may be needed again.

@@ -1,23 +1,47 @@
 //! Diagnostics about the views of an application: broken, unused and missing ones.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use trefoil_application::{App, EndpointReply};
 use trefoil_model::SourceFile;
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::naming::names;
 
-use crate::declared_pages;
-use crate::templates::{BUILT_IN_VIEWS, TemplateError, ViewTemplates};
+use crate::site::declared_pages;
+use crate::site::static_folder::StaticFolder;
+use crate::templates::{BUILT_IN_VIEWS, TemplateError, ViewTemplates, missing_file};
 
 const CODE: &str = "VIEW";
 
 /// All diagnostics. A view that does not compile is an error; an unused or missing one is a warning.
 pub fn check_views(app: &App) -> Vec<Diagnostic> {
-    let views = ViewTemplates::with_files(app.views.iter().map(declared_pages::template_source));
+    let static_folder = Arc::new(StaticFolder::new(app));
+    let sources = app.views.iter().map(declared_pages::template_source);
+    let views = ViewTemplates::with_files(sources, static_folder.clone());
     let broken = views.broken().map(|broken| template_diagnostic(app, broken));
     let unused = app.views.iter().filter_map(|view| unused_view(app, view));
-    broken.chain(unused).chain(missing_views(app)).collect()
+    let files = app.views.iter().flat_map(|view| missing_files(&static_folder, view));
+    broken.chain(unused).chain(files).chain(missing_views(app)).collect()
+}
+
+/// A mistake for each `static("name")` in a view that names no file. Names that are computed are checked when they are used.
+fn missing_files(static_folder: &StaticFolder, view: &SourceFile) -> Vec<Diagnostic> {
+    let mut mistakes = Vec::new();
+    for (position, call) in view.text.match_indices("static(") {
+        let start = position + call.len();
+        let rest = &view.text[start..];
+        let Some(quote) = rest.chars().next().filter(|quote| ['"', '\''].contains(quote)) else { continue };
+        let Some(name) = rest[1..].split(quote).next().filter(|name| name.len() + 1 < rest.len()) else {
+            continue;
+        };
+        if static_folder.address(name).is_none() {
+            let mistake = Diagnostic::in_file(view.name.clone(), CODE, missing_file(static_folder, name));
+            let span = start..start + name.len() + 2;
+            mistakes.push(mistake.with_span(&view.name, &view.text, span));
+        }
+    }
+    mistakes
 }
 
 fn template_diagnostic(app: &App, broken: &TemplateError) -> Diagnostic {

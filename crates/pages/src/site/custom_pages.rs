@@ -1,4 +1,4 @@
-//! Pages that an application declares in `trefoil.toml`: its own view at its own path.
+//! What an application serves of its own: views at paths that `trefoil.toml` declares, and static files.
 
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
@@ -7,10 +7,15 @@ use http::{HeaderMap, Method, StatusCode};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 
 use crate::Pages;
-use crate::declared_pages::view_title;
+use crate::site::declared_pages::view_title;
 use crate::template_data::PageHead;
 
 impl Pages {
+    /// A file of the application's folder `static/`.
+    pub fn static_file(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+        self.static_folder.respond(name, headers)
+    }
+
     /// Renders the application's view `name`. Built-in views need data that only their own pages have.
     pub fn custom_page(&self, request: &Parts, name: &str) -> Response {
         if !self.custom_views.iter().any(|view| view == name) {
