@@ -122,19 +122,20 @@ impl SiteTheme {
         name: &'static str,
         least: f64,
     ) -> Option<Diagnostic> {
-        let (surface, color) = (self.color("surface", screen), self.color(name, screen));
+        if self.colors.is_empty() {
+            return None;
+        }
+        let (page, surface) = (self.color("page", screen), self.color("surface", screen));
         // Notes and pills have some of the accent behind them.
-        let backgrounds = [
-            ("page", self.color("page", screen)),
-            ("surface", surface),
-            ("surface", surface.mixed(self.color("accent", screen), 0.13)),
-        ];
+        let backgrounds = |accent: RgbColor| {
+            [("page", page), ("surface", surface), ("surface", surface.mixed(accent, 0.13))]
+        };
+        let (color, accent) = (self.color(name, screen), self.color("accent", screen));
         let is_low = |background: &RgbColor| color.contrast(*background) < least;
-        let (behind, background) =
-            backgrounds.iter().filter(|_| !self.colors.is_empty()).find(|(_, it)| is_low(it))?;
+        let (behind, background) = backgrounds(accent).into_iter().find(|(_, it)| is_low(it))?;
         let at_fault = [name, behind, "accent"];
         let own = at_fault.iter().find_map(|name| self.colors.iter().find(|color| color.name == *name))?;
-        let contrast = color.contrast(*background);
+        let contrast = color.contrast(background);
         let shown = SCREENS[screen];
         let message = format!(
             "on {shown} screens `{name}` ({}) has a contrast of {contrast:.1} to `{behind}`, and {least} is the least that most people can read",
@@ -143,8 +144,10 @@ impl SiteTheme {
         let warning = Diagnostic::new(Severity::Warning, "THEME", message);
         let mut warning = warning.with_span(MANIFEST_FILE, text, own.span.clone());
         let far = RgbColor::parse(if screen == 0 { "#000000" } else { "#ffffff" })?;
-        let passes =
-            |color: &RgbColor| backgrounds.iter().all(|(_, behind)| color.contrast(*behind) >= least);
+        let passes = |color: &RgbColor| {
+            let accent = if name == "accent" { *color } else { accent };
+            backgrounds(accent).iter().all(|(_, behind)| color.contrast(*behind) >= least)
+        };
         let nearest = (1..=100).map(|percent| color.mixed(far, f64::from(percent) / 100.0)).find(passes);
         if let Some(nearest) = nearest {
             let mut values = SCREENS.map(|_| String::new());
