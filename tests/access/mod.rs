@@ -23,6 +23,7 @@ mod metrics;
 mod never_allowed;
 mod over_http;
 mod pages;
+mod protected;
 mod repeated_writes;
 mod replays;
 mod rule_tree;

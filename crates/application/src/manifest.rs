@@ -37,6 +37,8 @@ pub struct Manifest {
     pub see_metrics: Option<ManifestRule>,
     /// The same of `see-audit`.
     pub see_audit: Option<ManifestRule>,
+    /// There is a table `[auth]`: what no rule allows is refused, whatever the schema says.
+    pub has_auth: bool,
 }
 
 const TOP_LEVEL_KEYS: [&str; 9] =
@@ -84,6 +86,7 @@ impl Manifest {
                 .unwrap_or_default(),
             see_metrics,
             see_audit,
+            has_auth: auth.is_some(),
         };
         endpoints::report_path_clashes(&mut reader, &manifest.text_endpoints, &manifest.plain_lists);
         (manifest, reader.into_diagnostics())

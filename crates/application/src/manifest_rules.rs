@@ -66,9 +66,11 @@ impl RuleReader<'_> {
     /// A rule that the manifest does not have.
     fn read_given(&mut self, GivenRule { text, place }: &GivenRule) -> Option<AccessRule> {
         let (code, message, help) = match self.model.access {
-            None => {
-                ("MANIFEST", NO_EFFECT.to_owned(), Some("write rules in the schema with `@allow`".to_owned()))
-            }
+            None => (
+                "MANIFEST",
+                NO_EFFECT.to_owned(),
+                Some("write rules in the schema with `@allow`, or `[auth]` in trefoil.toml".to_owned()),
+            ),
             Some(_) => match self.model.read_actor_rule(text) {
                 Ok(test) => {
                     let location = SourceLocation { file: place.clone(), line: 1, column: 1 };
@@ -86,9 +88,9 @@ impl RuleReader<'_> {
     fn read(&mut self, rule: &ManifestRule) -> Option<AccessRule> {
         if self.model.access.is_none() {
             let mistake = self.mistake("MANIFEST", NO_EFFECT.to_owned(), rule.span.clone());
-            mistake
-                .label("without effect")
-                .help("write rules in the schema with `@allow`, or remove this one");
+            mistake.label("without effect").help(
+                "write rules in the schema with `@allow`, or `[auth]` in trefoil.toml, or remove this one",
+            );
             return None;
         }
         match self.model.read_actor_rule(&rule.text) {

@@ -281,15 +281,7 @@ pub(crate) fn issuer_mismatches(issuers: &[TokenIssuer], model: &Model) -> Vec<D
         mistake.help = Some(help);
         mistakes.push(mistake);
     };
-    let Some(access) = &model.access else {
-        if !issuers.is_empty() {
-            report(
-                "`[[auth.jwt]]` has no effect: the schema has no @allow and no @account".to_owned(),
-                "say in the schema who may do what, or remove [auth]".to_owned(),
-            );
-        }
-        return mistakes;
-    };
+    let Some(access) = &model.access else { return mistakes };
     for issuer in issuers {
         for (message, help) in unknown_roles(issuer.role_map.as_deref().unwrap_or_default(), &access.roles) {
             report(message, help);

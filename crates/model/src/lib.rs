@@ -67,7 +67,7 @@ pub use crate::list_wrapper::{PageField, PagePart};
 pub use crate::payload::PayloadPart;
 pub use crate::record_title::{RecordTitle, TitlePart};
 pub use crate::scalar::{JsonForm, Scalar, ScalarGroup, StorageClass};
-pub use crate::sdl::parse::parse_schema;
+pub use crate::sdl::parse::{parse_protected_schema, parse_schema};
 pub use crate::sdl::resource_paths::ReservedPath;
 pub use crate::searched_texts::SearchedText;
 pub use crate::source_file::{SourceFile, SourceLocation};

@@ -9,7 +9,7 @@ use trefoil_engine::{ResolverBinding, ResolverRegistry, binding};
 use trefoil_model::access::AccessRule;
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::sdl::schema_warning::SchemaWarning;
-use trefoil_model::{Model, ReservedPath, RootType, parse_schema};
+use trefoil_model::{Model, ReservedPath, RootType, parse_protected_schema, parse_schema};
 
 use crate::start_error::StartError;
 
@@ -37,13 +37,16 @@ fn load_with_ids(
     registry: &ResolverRegistry,
     global_ids: bool,
 ) -> Result<LoadedApplication, Vec<Diagnostic>> {
-    let (mut model, mut warnings) = parse_schema(&app.schema, &reserved_paths(app))?;
+    let parse = if app.manifest.has_auth { parse_protected_schema } else { parse_schema };
+    let (mut model, mut warnings) = parse(&app.schema, &reserved_paths(app))?;
     if !global_ids {
         model.drop_global_ids();
     }
+    // Rules of the manifest may name roles that the schema does not.
+    let wrong_rules = app.add_rules(&mut model);
     let mut mistakes = app.schema_mismatches(&model);
     mistakes.extend(order_mistakes(&model));
-    mistakes.extend(app.add_rules(&mut model));
+    mistakes.extend(wrong_rules);
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
@@ -131,8 +134,9 @@ impl LoadedApplication {
         if self.model.access.is_some() {
             return Ok(());
         }
-        let reason = "the schema has no @allow and no @account any more, so everybody who reaches this server could read \
-                      and change everything: put the rules back, or start the server with --open to allow this";
+        let reason = "the schema has no @allow and no @account any more, and trefoil.toml no [auth], so everybody who \
+                      reaches this server could read and change everything: put the rules back, or start the server with \
+                      --open to allow this";
         Err(StartError::Schema(reason.to_owned()))
     }
 

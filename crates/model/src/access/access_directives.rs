@@ -30,11 +30,12 @@ const LINK_ARGUMENTS: [&str; 3] = ["create", "update", "write"];
 /// The argument of `@allow` on an operation.
 const CALL_ARGUMENTS: [&str; 1] = ["call"];
 
-/// The rules of a schema; `None` if it has none, so that everything is allowed.
+/// The rules of a schema; `None` if it has none and nothing else protects the application, so that everything is allowed.
 pub(crate) fn read_access(
     schema: &Schema,
     partial_model: &PartialModel,
     root_fields: &[RootField],
+    is_protected: bool,
     log: &mut DiagnosticLog,
 ) -> Option<AccessModel> {
     let records = &partial_model.records;
@@ -47,7 +48,7 @@ pub(crate) fn read_access(
             || ty.fields.values().any(|field| is_used(&field.directives))
     });
     let calls: Vec<(usize, &Node<Directive>)> = call_directives(schema, root_fields).collect();
-    if !on_schema && !on_types && calls.is_empty() {
+    if !is_protected && !on_schema && !on_types && calls.is_empty() {
         return None;
     }
     let (sources, calls_read) = (RuleSources::default(), Vec::new());
@@ -130,11 +131,30 @@ impl<'a> AccessReader<'a> {
                         .help("put the rule on the reference at the other end");
                     continue;
                 }
+                if field.kind.is_unstored() {
+                    self.report_unstored(record, field, directive);
+                    continue;
+                }
                 let known: &[&str] = if field.kind.is_link() { &LINK_ARGUMENTS } else { &FIELD_ARGUMENTS };
                 let arguments = self.read_allow(directive, known);
                 self.sources.fields.insert((id, FieldId(position)), arguments);
             }
         }
+    }
+
+    /// What is not stored is read from other fields, or answered by a resolver.
+    fn report_unstored(&mut self, record: &RecordType, field: &Field, directive: &Node<Directive>) {
+        let message =
+            format!("`@allow` is not allowed on `{}.{}`, which is not stored", record.name, field.name);
+        let help = match record.find_shown_reference(&field.name) {
+            Some(shown) => format!("put the rule on the reference `{}`", record.field(shown).name),
+            None => "put the rule on the fields that it is made of, or ask `call.actor` in its resolver"
+                .to_owned(),
+        };
+        self.log
+            .error(directive.location(), "DIRECTIVE_PLACE", message)
+            .label("would protect nothing")
+            .help(help);
     }
 
     fn read_calls(&mut self, directives: Vec<(usize, &'a Node<Directive>)>) {

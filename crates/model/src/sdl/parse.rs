@@ -26,8 +26,24 @@ pub fn parse_schema(
     files: &[SourceFile],
     reserved: &[ReservedPath],
 ) -> Result<(Model, Vec<Diagnostic>), Vec<Diagnostic>> {
+    parse_with(files, reserved, false)
+}
+
+/// Reads the schema of a protected application: without any rule, everything is refused.
+pub fn parse_protected_schema(
+    files: &[SourceFile],
+    reserved: &[ReservedPath],
+) -> Result<(Model, Vec<Diagnostic>), Vec<Diagnostic>> {
+    parse_with(files, reserved, true)
+}
+
+fn parse_with(
+    files: &[SourceFile],
+    reserved: &[ReservedPath],
+    is_protected: bool,
+) -> Result<(Model, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut parsed = parse_files(files);
-    let mut read = read_documents(&parsed, reserved);
+    let mut read = read_documents(&parsed, reserved, is_protected);
     let mut generated = String::new();
     if parsed.errors.is_empty()
         && let Some(request) =
@@ -39,7 +55,7 @@ pub fn parse_schema(
         if !generated.is_empty() {
             parsed.add_file(&generated, generate::GENERATED_FILE);
             parsed.collect_sources();
-            read = read_documents(&parsed, reserved);
+            read = read_documents(&parsed, reserved, is_protected);
         }
         read.log.diagnostics.extend(log.diagnostics);
     }
@@ -99,7 +115,7 @@ struct ReadSchema {
     log: DiagnosticLog,
 }
 
-fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema {
+fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath], is_protected: bool) -> ReadSchema {
     let mut log = DiagnosticLog::new(parsed.sources.clone());
     for (text, errors) in &parsed.errors {
         syntax_errors::report_syntax_errors(&mut log, text, errors);
@@ -115,7 +131,7 @@ fn read_documents(parsed: &ParsedFiles, reserved: &[ReservedPath]) -> ReadSchema
     record_titles::read_titles(&mut partial_model, &schema, &redeclared, &mut log);
     record_displays::read_displays(&mut partial_model, &schema, &redeclared, &mut log);
     default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
-    let mut access = access::read_access(&schema, &partial_model, &root_fields, &mut log);
+    let mut access = access::read_access(&schema, &partial_model, &root_fields, is_protected, &mut log);
     access::read_actor_fields(&schema, &mut partial_model, &redeclared, access.as_mut(), &mut log);
     ReadSchema { schema, partial_model, root_fields, access, redeclared, log }
 }

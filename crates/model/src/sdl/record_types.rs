@@ -13,7 +13,9 @@ use crate::change_wrapper::changed_type;
 use crate::list_wrapper::{is_page_with_id, related_record};
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
-use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive};
+use crate::sdl::directives::{
+    ACCESS_DIRECTIVES, DirectiveReader, FieldDirectives, is_builtin_directive, outside_records,
+};
 use crate::sdl::record_keys::{DeclaredKey, declared_keys, hidden_key, is_embedded};
 use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields::{self, UnstoredReason};
@@ -106,6 +108,7 @@ pub(crate) fn read_record_types(
         reader.read_record_type(ty);
     }
     reader.read_embedded_types();
+    outside_records::report_outside_records(schema, &reader.roots, redeclared, reader.log);
     unstored_fields::warn_unknown_scalars(reader.log, schema, &reader.unknown_scalars);
     for ty in types {
         if reader.record_ids.contains_key(ty.name.as_str()) {
@@ -152,8 +155,8 @@ impl<'a> RecordTypeReader<'a> {
             .help("write `id: ID!` to make it a record type");
     }
 
-    /// Reports directives for records on a type that is not one. On its fields they are harmless, so these are
-    /// warnings.
+    /// Reports directives for records on a type that is not one. On its fields those that restrict no access are harmless,
+    /// so these are warnings.
     fn report_misplaced_directives(&mut self, ty: &ObjectType) {
         let message =
             |name: &str| format!("`@{name}` has no effect here: `{}` is not a record type", ty.name);
@@ -165,15 +168,18 @@ impl<'a> RecordTypeReader<'a> {
                 self.log.error(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
             diagnostic.label("not on a record type").help(&help);
         }
-        if self.partial_model.embedded.contains_key(ty.name.as_str()) {
-            return;
-        }
+        let is_embedded = self.partial_model.embedded.contains_key(ty.name.as_str());
         let on_fields = ty.fields.values().flat_map(|field| field.directives.iter());
         for directive in on_fields.filter(|directive| {
             directive.name != "resolver" && is_builtin_directive(self.redeclared, directive)
         }) {
-            let diagnostic =
-                self.log.warning(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
+            let (place, message) = (directive.location(), message(&directive.name));
+            let diagnostic = match ACCESS_DIRECTIVES.contains(&directive.name.as_str()) {
+                true => self.log.error(place, "DIRECTIVE_PLACE", message),
+                // Reported where the field was read.
+                false if is_embedded => continue,
+                false => self.log.warning(place, "DIRECTIVE_PLACE", message),
+            };
             diagnostic.label("not on a record type").help(&help);
         }
     }

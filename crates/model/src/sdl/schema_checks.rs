@@ -16,9 +16,6 @@ use crate::sdl::resource_paths::{self, ReservedPath};
 use crate::sdl::syntax_errors;
 use crate::{Field, FieldId, FieldKind, RecordType, SourceFile, ValueSource};
 
-/// Directives that are never left to another meaning: records would be open that someone meant to protect.
-const ACCESS_DIRECTIVES: [&str; 3] = ["allow", "account", "rule"];
-
 pub(crate) fn check_schema(
     partial_model: &mut PartialModel,
     schema: &Schema,
@@ -98,7 +95,7 @@ pub(crate) fn redeclared_directives(
     for definition in directives::BUILTIN_DIRECTIVES {
         let Some(declared) = schema.directive_definitions.get(definition.name) else { continue };
         if is_user_written(declared.location(), builtin_file) && !is_compatible(declared, definition) {
-            if ACCESS_DIRECTIVES.contains(&definition.name) {
+            if directives::ACCESS_DIRECTIVES.contains(&definition.name) {
                 let message =
                     format!("`@{}` restricts access and cannot be declared otherwise", definition.name);
                 log.error(declared.name.location(), "DIRECTIVE_DECLARED", message)
@@ -125,7 +122,12 @@ pub(crate) fn redeclared_directives(
 fn is_compatible(declared: &DirectiveDefinition, builtin: &BuiltinDirective) -> bool {
     let builtin = builtin.definition();
     let mut required = builtin.arguments.iter().filter(|argument| argument.is_required());
-    declared.arguments.iter().all(|argument| builtin.argument_by_name(&argument.name).is_some())
+    // In other places, and where only one counts, a rule would be read by nobody.
+    let is_read = !directives::ACCESS_DIRECTIVES.contains(&declared.name.as_str())
+        || declared.locations.iter().all(|place| builtin.locations.contains(place))
+            && (builtin.repeatable || !declared.repeatable);
+    is_read
+        && declared.arguments.iter().all(|argument| builtin.argument_by_name(&argument.name).is_some())
         && required.all(|argument| declared.argument_by_name(&argument.name).is_some())
 }
 

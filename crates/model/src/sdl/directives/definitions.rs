@@ -203,6 +203,9 @@ impl BuiltinDirective {
     }
 }
 
+/// Directives that are never left without effect: records would be open that someone meant to protect.
+pub(crate) const ACCESS_DIRECTIVES: [&str; 3] = ["allow", "account", "rule"];
+
 pub fn find_directive(name: &str) -> Option<&'static BuiltinDirective> {
     BUILTIN_DIRECTIVES.iter().find(|definition| definition.name == name)
 }

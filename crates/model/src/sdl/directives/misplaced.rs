@@ -25,8 +25,8 @@ impl RecordTypeReader<'_> {
         for directive in &directives.directives {
             let name = directive.name.as_str();
             let place = format!("`{}.{}`", ty.name, def.name);
-            if name == "allow" && kind.is_id() {
-                // Reported with the rules.
+            if name == "allow" && (kind.is_id() || owner == FieldOwner::EmbeddedValue) {
+                // Reported with the rules, or with all fields of the type.
                 continue;
             }
             if name == "search" {
@@ -42,8 +42,7 @@ impl RecordTypeReader<'_> {
             let misplaced = owner == FieldOwner::EmbeddedValue
                 && matches!(
                     name,
-                    "allow"
-                        | "key"
+                    "key"
                         | "unique"
                         | "reference"
                         | "renamedFrom"

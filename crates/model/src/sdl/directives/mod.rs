@@ -10,11 +10,14 @@ mod rule_directives;
 pub(crate) mod declaration;
 pub(crate) mod foreign_directives;
 pub(crate) mod misplaced;
+pub(crate) mod outside_records;
 
+pub(crate) use crate::sdl::directives::definitions::{
+    ACCESS_DIRECTIVES, add_atomic_directive, is_builtin_directive,
+};
 pub use crate::sdl::directives::definitions::{
     ATOMIC_DIRECTIVE, BUILTIN_DIRECTIVES, BuiltinDirective, HELPER_TYPES, find_directive,
 };
-pub(crate) use crate::sdl::directives::definitions::{add_atomic_directive, is_builtin_directive};
 pub(crate) use crate::sdl::directives::directive_reader::{
     DirectiveReader, FieldDirectives, directive_argument, expected_kind, expected_kind_of_use,
 };
