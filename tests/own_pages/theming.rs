@@ -95,7 +95,7 @@ fn check_names_links_out_and_files_that_are_not_there() {
     let (code, text) = check(&folder);
     assert_eq!(code, 1);
     for expected in [
-        "views/layout.html:2:28",
+        "views/layout.html:2:27",
         "there is no file `static/img/lgoo.svg`; did you mean `img/logo.svg`?",
         "trefoil.toml:2:8",
         "there is no file `static/img/logo.png` for the logo; did you mean `img/logo.svg`?",
