@@ -13,14 +13,25 @@ use crate::plan::shape::{
 };
 use crate::response_error::{ErrorSubject, ResponseError};
 
-/// One error for each selection of a field that the actor sees of no record.
-pub fn hidden_field_errors(model: &Model, view: &AccessView, plan: &OperationPlan) -> Vec<ResponseError> {
-    let mut hidden = HiddenFields { model, view, errors: Vec::new() };
+/// A selection of a field that the actor sees of no record.
+pub struct HiddenSelection {
+    /// Index of the root field.
+    pub root: usize,
+    pub error: ResponseError,
+}
+
+/// All such selections of an operation.
+pub fn hidden_selections(model: &Model, view: &AccessView, plan: &OperationPlan) -> Vec<HiddenSelection> {
+    let mut selections = Vec::new();
     if !view.hides_fields() {
-        return hidden.errors;
+        return selections;
     }
-    plan.roots.iter().for_each(|root| hidden.add_root(root));
-    hidden.errors
+    for (position, root) in plan.roots.iter().enumerate() {
+        let mut hidden = HiddenFields { model, view, errors: Vec::new() };
+        hidden.add_root(root);
+        selections.extend(hidden.errors.into_iter().map(|error| HiddenSelection { root: position, error }));
+    }
+    selections
 }
 
 struct HiddenFields<'a> {

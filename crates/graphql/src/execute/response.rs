@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 use apollo_compiler::executable::OperationType;
 
 use trefoil_engine::{Outcome, Row, RowSink};
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::{Error, PathSegment, Result};
 
 use crate::execute::abstract_results::AbstractResults;
 use crate::execute::connection::NodeWriter;
+use crate::execute::hidden_fields::HiddenSelection;
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::root_field_writer::{RESPONSE_START, RootFieldEnd, RootFieldWriter, begin_field};
@@ -32,8 +33,9 @@ pub struct ResponseBuilder {
     pub(super) abstracts: Vec<AbstractResults>,
     root_field_writer: Option<RootFieldWriter>,
     pub(super) resolved: ResolvedFields,
-    /// Of selected fields that the actor never sees.
-    hidden_fields: Vec<ResponseError>,
+    hidden_fields: Vec<HiddenSelection>,
+    /// The root field that undid an atomic operation.
+    refused: Option<RefusedRoot>,
     /// A record was changed, so the response must be stored under the idempotency key.
     changed: bool,
     checkpoint: BuilderCheckpoint,
@@ -48,6 +50,15 @@ struct RootOutputRange {
     errors: Range<usize>,
     /// The field is non-null but null, so `data` is null.
     null_propagated: bool,
+}
+
+/// A root field whose operation succeeded, but not its answer.
+struct RefusedRoot {
+    position: usize,
+    /// Tells it from another failure, if the store tries again.
+    message: String,
+    /// Without those of [`HiddenSelection`]s, which are reported anyway.
+    errors: Vec<ResponseError>,
 }
 
 /// The state before the store started, restored when the store retries.
@@ -71,21 +82,34 @@ impl ResponseBuilder {
             root_field_writer: None,
             resolved: ResolvedFields::default(),
             hidden_fields: Vec::new(),
+            refused: None,
             changed: false,
             checkpoint: BuilderCheckpoint::default(),
         }
     }
 
     /// Reports selected fields that the actor never sees.
-    pub fn set_hidden_fields(&mut self, hidden_fields: Vec<ResponseError>) {
+    pub fn set_hidden_fields(&mut self, hidden_fields: Vec<HiddenSelection>) {
         self.hidden_fields = hidden_fields;
     }
 
     /// The errors of what may not be read, each once.
     fn hidden_errors(&self) -> impl Iterator<Item = &ResponseError> {
-        let is_known =
-            |error: &ResponseError| self.hidden_fields.iter().any(|known| known.path == error.path);
-        self.hidden_fields.iter().chain(self.writer.unreadable.iter().filter(move |error| !is_known(error)))
+        let unreadable = self.writer.unreadable.iter().filter(|error| !self.is_hidden_path(&error.path));
+        self.hidden_fields.iter().map(|hidden| &hidden.error).chain(unreadable)
+    }
+
+    fn is_hidden_path(&self, path: &[PathSegment]) -> bool {
+        self.hidden_fields.iter().any(|hidden| *hidden.error.path == *path)
+    }
+
+    /// What is wrong with the answer of a root field.
+    fn root_errors(&self, position: usize) -> Vec<ResponseError> {
+        let span = self.spans[position].iter().flat_map(|span| &self.writer.errors[span.errors.clone()]);
+        let key = PathSegment::Field(self.plan.roots[position].label.response_key.clone());
+        let is_here =
+            |error: &&ResponseError| error.path.first() == Some(&key) && !self.is_hidden_path(&error.path);
+        span.chain(self.writer.unreadable.iter().filter(is_here)).cloned().collect()
     }
 
     /// Adds the results of a resolver, to be written where its field is.
@@ -186,6 +210,13 @@ impl ResponseBuilder {
                 // Discard the rows before the failure.
                 self.writer.out.truncate(open.value_start);
                 self.writer.errors.truncate(open.error_start);
+                let is_refused =
+                    |r: &mut RefusedRoot| r.position == position && r.message == error.to_string();
+                if let Some(refused) = self.refused.take_if(is_refused) {
+                    self.writer.errors.extend(refused.errors);
+                    let null = self.writer.write_refused(root.required);
+                    return self.close_root(position, open.start, open.error_start, null);
+                }
                 let failure = root.mistake.clone().unwrap_or_else(|| {
                     ResponseError::from_error(&error)
                         .with_locations(&at.label.locations)
@@ -295,9 +326,14 @@ impl RowSink for ResponseBuilder {
 
     /// A root field with an error, such as that its record does not exist, undoes the operation.
     fn refusal(&mut self, number: usize) -> Option<Error> {
-        let span = self.spans[self.pending[number].root_position].as_ref()?;
-        let error = self.writer.errors[span.errors.clone()].first()?;
-        Some(Error::Resolver { message: error.message.clone(), code: error.code.to_string() })
+        let position = self.pending[number].root_position;
+        let errors = self.root_errors(position);
+        let hidden = self.hidden_fields.iter().filter(|hidden| hidden.root == position);
+        let error = errors.iter().chain(hidden.map(|hidden| &hidden.error)).next()?;
+        let (message, code) = (error.message.clone(), error.code.to_string());
+        self.refused = Some(RefusedRoot { position, message: message.clone(), errors });
+        let refusal = Error::Resolver { message, code };
+        Some(refusal)
     }
 
     fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {

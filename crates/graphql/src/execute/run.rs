@@ -7,7 +7,7 @@ use apollo_compiler::executable::OperationType;
 use trefoil_engine::{EngineRequest, JobResult, downcast_sink};
 
 use crate::execute::execution::{ExecutionError, OperationExecution, StoreOperations};
-use crate::execute::hidden_fields::hidden_field_errors;
+use crate::execute::hidden_fields::hidden_selections;
 use crate::execute::response::ResponseBuilder;
 use crate::plan::roots::RootAction;
 use crate::registered_resolvers::run::ResolverExecution;
@@ -38,8 +38,7 @@ impl OperationExecution<'_> {
         // Boxed for the store from the beginning: it is large, and would be moved.
         let mut builder = Box::new(ResponseBuilder::new(self.plan.clone(), capacity));
         if let Some(view) = self.engine.access_view() {
-            let hidden = hidden_field_errors(self.engine.model(), view, &self.plan);
-            builder.set_hidden_fields(hidden);
+            builder.set_hidden_fields(hidden_selections(self.engine.model(), view, &self.plan));
         }
         self.write_constants(&mut builder);
         if self.plan.uses_resolvers {

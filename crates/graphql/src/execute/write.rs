@@ -17,7 +17,8 @@ use crate::response_error::ResponseError;
 pub struct ResponseWriter {
     pub out: Vec<u8>,
     pub errors: Vec<ResponseError>,
-    /// Of the fields of a record that was written and may not be read: the write itself has not failed.
+    /// Of the fields of a record that was written and may not be read: the write itself has not failed, unless it is part of
+    /// an atomic operation.
     pub unreadable: Vec<ResponseError>,
 }
 
@@ -72,11 +73,7 @@ impl ResponseWriter {
     fn refuse_field(&mut self, field: &FieldShape, at: FieldPosition) -> WriteResult {
         let error = ResponseError::hidden_field(at.label).with_path(at.path.segments());
         self.unreadable.push(error);
-        if field.slot.required {
-            return Err(NullPropagated);
-        }
-        self.out.extend_from_slice(b"null");
-        Ok(())
+        self.write_refused(field.slot.required)
     }
 
     /// Writes an object with fields that were resolved before.
@@ -391,6 +388,11 @@ impl ResponseWriter {
     /// An error that has its place already.
     pub fn fail(&mut self, required: bool, failure: ResponseError) -> WriteResult {
         self.errors.push(failure);
+        self.write_refused(required)
+    }
+
+    /// The null of a field whose errors are recorded already.
+    pub fn write_refused(&mut self, required: bool) -> WriteResult {
         if required {
             return Err(NullPropagated);
         }
