@@ -221,7 +221,7 @@ pub struct WrittenRecord {
 impl WrittenRecord {
     /// The bytes that a later request with the same idempotency key is answered from: the id (a number, or the length of
     /// a text and the text), the version and the encoded records.
-    fn to_replay(id: &RecordId, version: i64, encoded: &[u8]) -> Vec<u8> {
+    pub fn to_replay(id: &RecordId, version: i64, encoded: &[u8]) -> Vec<u8> {
         let (number, text) = match id {
             RecordId::Number(number) => (*number, ""),
             RecordId::Text(text) => (text.len() as i64, &**text),

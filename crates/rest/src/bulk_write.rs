@@ -1,4 +1,4 @@
-//! Writes to many records of a collection: PATCH and DELETE of those that match, PUT of those with unique values.
+//! Writes to many records of a collection: DELETE of those that match, PUT of those with unique values, and what PATCH shares.
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -19,27 +19,7 @@ use trefoil_resources::row_writer::{RowEncoding, RowWriter, WrittenRecord};
 use trefoil_resources::write::{mark_replayed, write_problem};
 
 use crate::create::{checked_operations, run_many, written_record};
-use crate::merge_patch;
 use crate::write::checked_operation;
-
-/// Changes the given fields of every record that matches, and responds with their number.
-pub async fn patch_matching(
-    request: &ResourceRequest<'_>,
-    object: RecordObject,
-    bytes: &[u8],
-) -> Result<Response, Problem> {
-    let conditions = matching_conditions(request).await?;
-    if merge_patch::needs_merge(request.record(), &object) {
-        let message = "an object inside a patch is merged with that of a record, and this is for many records: \
-                       patch each of them, or set its other fields";
-        return Err(Error::invalid("", "TYPE", message).into());
-    }
-    let record = request.collection.record;
-    let operation = checked_operation(request, object, WriteMode::PatchMany, |fields| {
-        Operation::UpdateMany { record, conditions, fields, filled_fields: Vec::new() }
-    });
-    count_response(request, operation, bytes).await
-}
 
 /// Deletes every record that matches, and responds with their number.
 pub async fn delete_matching(request: &ResourceRequest<'_>) -> Result<Response, Problem> {
@@ -49,7 +29,7 @@ pub async fn delete_matching(request: &ResourceRequest<'_>) -> Result<Response, 
 }
 
 /// The conditions of the query. A write to all records must say so.
-async fn matching_conditions(request: &ResourceRequest<'_>) -> Result<Vec<Condition>, Problem> {
+pub async fn matching_conditions(request: &ResourceRequest<'_>) -> Result<Vec<Condition>, Problem> {
     let ListQuery { listing, all_records, .. } =
         request.parse_query(request.collection.record, ParamSet::Conditions).await?;
     let refuse = |message: &str| Err(query_problem(Error::invalid("all", "REQUIRED", message)));
@@ -60,7 +40,8 @@ async fn matching_conditions(request: &ResourceRequest<'_>) -> Result<Vec<Condit
     }
 }
 
-async fn count_response(
+/// Runs a write to many records, and responds with their number.
+pub async fn count_response(
     request: &ResourceRequest<'_>,
     operation: Result<Operation>,
     bytes: &[u8],
@@ -85,13 +66,18 @@ async fn count_response(
             (RecordId::Number(count.cast_signed()), false)
         }
     };
+    change_count(count, replayed)
+}
+
+/// The response with the number of changed records.
+pub fn change_count(count: RecordId, replayed: bool) -> Result<Response, Problem> {
     let RecordId::Number(count) = count else { return Err(Error::internal("a count that is none").into()) };
     let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type())];
     Ok(mark_replayed((headers, json!({ "count": count }).to_string()).into_response(), replayed))
 }
 
 /// What is wrong with the conditions is said of the query, everything else of the body.
-async fn matching_problem(request: &ResourceRequest<'_>, error: Error) -> Problem {
+pub async fn matching_problem(request: &ResourceRequest<'_>, error: Error) -> Problem {
     let record = request.collection.record;
     match request.parse_query(record, ParamSet::Conditions).await {
         Ok(query) => match request.resources.engine.check_conditions(record, &query.listing.conditions) {

@@ -14,6 +14,7 @@ mod create;
 mod write;
 
 // PATCH, DELETE and PUT of many records.
+mod bulk_patch;
 mod bulk_write;
 
 // POST and DELETE of links.
@@ -58,7 +59,8 @@ use trefoil_resources::ServedResources;
 
 use crate::openapi::OpenApiDocument;
 
-pub use crate::bulk_write::{delete_matching, patch_matching, upsert_many, upsert_one};
+pub use crate::bulk_patch::patch_matching;
+pub use crate::bulk_write::{delete_matching, upsert_many, upsert_one};
 pub use crate::create::{create_from_text, create_many, create_one};
 pub use crate::event_stream::StreamSettings;
 pub use crate::links::{link_record, unlink_record};

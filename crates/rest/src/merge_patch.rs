@@ -11,6 +11,14 @@ pub fn needs_merge(record: &RecordType, object: &RecordObject) -> bool {
         .any(|(name, value)| matches!(value, Value::Object(_)) && mergeable_field(record, name).is_some())
 }
 
+/// The members of a patch that are the same for every record.
+pub fn without_merged(record: &RecordType, object: &RecordObject) -> RecordObject {
+    let is_merged = |(name, value): &&(String, Value)| {
+        matches!(value, Value::Object(_)) && mergeable_field(record, name).is_some()
+    };
+    object.iter().filter(|member| !is_merged(member)).cloned().collect()
+}
+
 /// The field of this name, if its value can be an object to merge into.
 fn mergeable_field(record: &RecordType, name: &str) -> Option<FieldId> {
     record.find_input_field(name).filter(|id| is_mergeable(&record.field(*id).kind))

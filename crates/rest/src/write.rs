@@ -23,7 +23,7 @@ use trefoil_resources::write::{CompletedWrite, header_value, write_problem};
 use crate::merge_patch;
 
 /// Attempts at merging a patch while concurrent writes change the record in between.
-const MERGE_ATTEMPTS: usize = 8;
+pub const MERGE_ATTEMPTS: usize = 8;
 
 /// PUT and POST to a record: both replace all of it.
 pub async fn replace_record(

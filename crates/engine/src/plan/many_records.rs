@@ -36,6 +36,17 @@ pub fn check_record_count(count: usize, limits: &PlanLimits) -> Result<()> {
     )))
 }
 
+/// Refuses more matching records than one operation may change.
+pub fn check_match_count(count: u64, max: u32) -> Result<u64> {
+    if count <= u64::from(max) {
+        return Ok(count);
+    }
+    Err(Error::Limit(format!(
+        "the condition matches more records than limits.bulk allows one operation to change, which is {max}; \
+         narrow it and repeat"
+    )))
+}
+
 /// The values of new records. All have the same fields in the same order, so that one statement does for all.
 pub(super) fn plan_items(
     planning: PlanContext<'_>,

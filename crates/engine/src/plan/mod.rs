@@ -36,7 +36,7 @@ use crate::plan::write_planner::{PlannedValues, WritePlanner};
 pub(crate) use crate::plan::access_check::check_conditions;
 pub use crate::plan::aggregate::{MAX_GROUP_KEYS, PlannedAggregate, PlannedHaving, joined_references};
 pub use crate::plan::listing::PlannedListing;
-pub use crate::plan::many_records::check_record_count;
+pub use crate::plan::many_records::{check_match_count, check_record_count};
 pub use crate::plan::nested::{
     NestedKind, NestedPlan, NestedStep, RecordKey, RecordOwner, RowValues, StepAction, StepItem,
 };

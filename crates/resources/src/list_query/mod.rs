@@ -79,9 +79,16 @@ impl ListQuery {
         limits: &PlanLimits,
         params: ParamSet,
     ) -> Result<ListQuery, Problem> {
+        let mut reader = QueryReader::new(model, record, params);
+        if params == ParamSet::Conditions {
+            // Without one of its conditions a write would reach more records than asked.
+            pairs
+                .iter()
+                .filter(|(_, value)| value.is_empty())
+                .for_each(|(name, _)| reader.refuse_empty(name));
+        }
         // An empty parameter counts as absent: a form sends all its controls.
         pairs.retain(|(_, value)| !value.is_empty());
-        let mut reader = QueryReader::new(model, record, params);
         pairs.retain(|(name, value)| reader.take_param(name, value));
         let values = reader.finish().map_err(|violations| query_problem(Error::Invalid(violations)))?;
         let slice = values.slice(limits, params).map_err(slice_problem)?;

@@ -92,6 +92,11 @@ impl<'r> QueryReader<'r> {
         if self.violations.is_empty() { Ok(self.values) } else { Err(self.violations) }
     }
 
+    pub fn refuse_empty(&mut self, name: &str) {
+        let message = format!("`{name}` is empty: give it a value, or leave it out");
+        self.violations.push(Violation::new(name, "REQUIRED", message));
+    }
+
     /// Reads a parameter; false if it is ignored.
     pub fn take_param(&mut self, name: &str, value: &str) -> bool {
         let result = match (self.params, name) {

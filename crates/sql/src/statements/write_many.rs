@@ -3,7 +3,7 @@
 //! The parameters of each are those of the conditions, then its own.
 
 use trefoil_engine::CountMode;
-use trefoil_engine::plan::{PlannedListing, Predicate};
+use trefoil_engine::plan::{self, PlannedListing, Predicate};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
@@ -111,10 +111,7 @@ pub fn found_records(record: &RecordType) -> PlannedListing {
 pub fn check_match_count(listing: &PlannedListing, count: i64) -> Result<u64> {
     let count = count.unsigned_abs();
     match listing.count {
-        CountMode::UpTo(max) if count > u64::from(max) => Err(Error::Limit(format!(
-            "the condition matches more records than limits.bulk allows one operation to change, which is {max}; \
-             narrow it and repeat"
-        ))),
-        CountMode::UpTo(_) | CountMode::Skip | CountMode::Exact => Ok(count),
+        CountMode::UpTo(max) => plan::check_match_count(count, max),
+        CountMode::Skip | CountMode::Exact => Ok(count),
     }
 }
