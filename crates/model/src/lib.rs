@@ -390,6 +390,13 @@ impl RecordType {
         self.fields.iter().filter(|field| field.search_weight.is_some())
     }
 
+    /// True if an index begins with this field, so that a condition on it alone need not read all records.
+    pub fn has_index(&self, id: FieldId) -> bool {
+        let field = self.field(id);
+        let is_own = id == self.key || field.unique || field.kind.is_reference();
+        is_own || self.indexes.iter().any(|fields| fields.first() == Some(&id))
+    }
+
     /// The field that holds the id, whatever it is called.
     pub fn id_field(&self) -> FieldId {
         self.key

@@ -69,5 +69,6 @@ mod assets;
 mod tests;
 
 pub use crate::assets::asset_routes;
+pub use crate::list::filters::unindexed_filters;
 pub use crate::pages::Pages;
 pub use crate::site::check_views::check_views;

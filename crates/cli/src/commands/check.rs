@@ -63,6 +63,8 @@ struct CheckReport {
     rules: Option<RulesTable>,
     /// The required fields that rules may hide: `Post.author`.
     hidden_fields: Vec<String>,
+    /// Types with the fields that pages filter by without an index.
+    unindexed_filters: Vec<(String, Vec<String>)>,
     shows_rules: bool,
 }
 
@@ -82,7 +84,8 @@ impl CheckReport {
         mut diagnostics: Vec<Diagnostic>,
         registry: &ResolverRegistry,
     ) -> Result<CheckReport, CommandError> {
-        let (mut operations, mut rules, mut hidden_fields) = (Vec::new(), None, Vec::new());
+        let (mut operations, mut rules) = (Vec::new(), None);
+        let (mut hidden_fields, mut unindexed_filters) = (Vec::new(), Vec::new());
         if !app.schema.is_empty() {
             match load_application(&app, registry) {
                 Ok(application) => {
@@ -90,6 +93,7 @@ impl CheckReport {
                     let model = &application.model;
                     rules = model.access.as_ref().map(|access| RulesTable::new(model, access));
                     hidden_fields = required_but_hidden(model);
+                    unindexed_filters = filters_without_index(model);
                     diagnostics.extend(application.warnings.iter().cloned());
                     diagnostics.extend(check_seed(&app, &application, registry)?);
                 }
@@ -101,7 +105,16 @@ impl CheckReport {
         for source in sources.iter_mut().filter(|source| source.name.ends_with(".toml")) {
             source.text = mask_passwords(&source.text);
         }
-        Ok(CheckReport { diagnostics, sources, operations, rules, hidden_fields, shows_rules: false })
+        let shows_rules = false;
+        Ok(CheckReport {
+            diagnostics,
+            sources,
+            operations,
+            rules,
+            hidden_fields,
+            unindexed_filters,
+            shows_rules,
+        })
     }
 
     fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
@@ -136,6 +149,15 @@ impl CheckReport {
         if !self.hidden_fields.is_empty() {
             let fields = self.hidden_fields.join(", ");
             let _ = writeln!(text, "{gap}null where a rule hides them, in spite of `!`: {fields}");
+        }
+        if !self.unindexed_filters.is_empty() {
+            let _ = writeln!(
+                text,
+                "{gap}pages filter by these fields without an index; where there are many records, add @index to the type:"
+            );
+            for (record, fields) in &self.unindexed_filters {
+                let _ = writeln!(text, "  {record}: {}", fields.join(", "));
+            }
         }
         text + &format!("{gap}{}\n", self.summary())
     }
@@ -173,6 +195,11 @@ impl CheckReport {
         if !self.hidden_fields.is_empty() {
             report["hiddenFields"] = json!(self.hidden_fields);
         }
+        if !self.unindexed_filters.is_empty() {
+            let types = self.unindexed_filters.iter();
+            let types = types.map(|(record, fields)| json!({ "type": record, "fields": fields }));
+            report["unindexedFilters"] = types.collect();
+        }
         if self.shows_rules {
             report["rules"] = self.rules.as_ref().map(RulesTable::to_json).into();
         }
@@ -185,6 +212,14 @@ fn required_but_hidden(model: &Model) -> Vec<String> {
         model.records.iter().flat_map(|record| record.fields.iter().map(move |field| (record, field)));
     let hidden = fields.filter(|(_, field)| field.required && field.may_be_hidden);
     hidden.map(|(record, field)| format!("{}.{}", record.name, field.name)).collect()
+}
+
+fn filters_without_index(model: &Model) -> Vec<(String, Vec<String>)> {
+    let fields = |record| trefoil_pages::unindexed_filters(record).into_iter();
+    let named = model.records.iter().map(|record| {
+        (record.name.clone(), fields(record).map(|field| field.name.clone()).collect::<Vec<_>>())
+    });
+    named.filter(|(_, fields)| !fields.is_empty()).collect()
 }
 
 /// The diagnostics that a first start would give for the seed.

@@ -297,6 +297,19 @@ fn clear_url(action: &str, parameters: &[NameValue]) -> String {
     if parameters.is_empty() { action.to_owned() } else { format!("{action}?{}", parameters.join("&")) }
 }
 
+/// The fields that pages filter by and that an index would find records by: those of numbers, times and choices.
+pub fn unindexed_filters(record: &RecordType) -> Vec<&Field> {
+    let is_helped = |(id, field): &(FieldId, &Field)| {
+        let is_shown = !field.display.off.filter && field.is_stored() && field.kind.is_comparable();
+        let mut operators = default_operators(&field.kind).iter();
+        let has_range = operators.any(|operator| matches!(operator, FilterOperator::Compare(_)));
+        // Each of the two values is that of many records.
+        let is_boolean = field.kind.scalar().map(Scalar::group) == Some(ScalarGroup::Boolean);
+        is_shown && has_range && !is_boolean && !record.has_index(*id)
+    };
+    ordered_fields(record).into_iter().filter(is_helped).map(|(_, field)| field).collect()
+}
+
 /// The operators that a field of this kind always offers.
 fn default_operators(kind: &FieldKind) -> &'static [FilterOperator] {
     const RANGE: [FilterOperator; 2] =
