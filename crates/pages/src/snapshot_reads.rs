@@ -24,13 +24,22 @@ pub async fn read_snapshot(
     operations: Vec<Operation>,
     max_text_bytes: usize,
 ) -> Result<Vec<FoundRows>> {
+    read_each(engine, operations, max_text_bytes).await?.into_iter().collect()
+}
+
+/// The same, where an operation that fails leaves the others.
+pub async fn read_each(
+    engine: &Engine,
+    operations: Vec<Operation>,
+    max_text_bytes: usize,
+) -> Result<Vec<Result<FoundRows>>> {
     let row_layouts = operations.iter().map(row_layout).collect();
     let rows = operations.iter().map(|_| Vec::new()).collect();
     let sink =
         SnapshotReadSink { row_layouts, max_text_bytes, rows, outcomes: Vec::new(), early_outcomes: 0 };
     let operations = operations.into_iter().map(Ok).collect();
     let finished = engine.run(operations, EngineRequest::new(Box::new(sink))).await?;
-    finished.into_sink::<SnapshotReadSink>()?.finish()
+    Ok(finished.into_sink::<SnapshotReadSink>()?.finish())
 }
 
 /// The selection of an operation, and the number of cells after its columns: the version and the cells of a cursor.
@@ -70,7 +79,7 @@ struct SnapshotReadSink {
 }
 
 impl SnapshotReadSink {
-    fn finish(mut self) -> Result<Vec<FoundRows>> {
+    fn finish(mut self) -> Vec<Result<FoundRows>> {
         self.outcomes.sort_by_key(|(number, _)| *number);
         let outcomes = self.outcomes.into_iter().map(|(_, outcome)| outcome);
         outcomes.zip(self.rows).map(|(outcome, rows)| Ok(FoundRows { rows, outcome: outcome? })).collect()

@@ -4,10 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use trefoil_engine::{
-    Condition, ListSearch, ListSlice, Listing, Operation, OwnedRow, PlanLimits, PreparedSelection,
-    list_window,
+    Condition, ListSlice, Listing, Operation, OwnedRow, PlanLimits, PreparedSelection, list_window,
 };
-use trefoil_model::error::Result;
+use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Model, RecordId, RecordType, RecordTypeId, Value};
 use trefoil_resources::ServedResources;
 use trefoil_resources::forms::form_input::FormInput;
@@ -15,7 +14,7 @@ use trefoil_resources::forms::form_input::FormInput;
 use crate::Pages;
 use crate::detail::display::ValueDisplay;
 use crate::record_reading::name_selection;
-use crate::snapshot_reads::{FoundRows, TEXT_PREVIEW_BYTES, read_snapshot};
+use crate::snapshot_reads::{FoundRows, TEXT_PREVIEW_BYTES, read_each};
 
 /// Records listed by a control; others are found by searching.
 pub const MAX_OPTIONS: usize = 50;
@@ -39,6 +38,8 @@ pub struct OfferedRecords {
     pub search: String,
     /// Number of records listed or found, without the chosen ones.
     pub found_count: usize,
+    /// There are too many records to search.
+    pub is_refused: bool,
     /// Plural of the target type: "users".
     pub plural: String,
 }
@@ -86,17 +87,18 @@ impl Pages {
             operations.push(self.records_by_id(model, *target, ids));
             all_searches.push(searches);
         }
-        let mut results = read_snapshot(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
+        let mut results = read_each(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
         for ((id, field, target), searches) in fields.into_iter().zip(all_searches) {
-            let found: Vec<FoundRows> = results.by_ref().take(searches.len()).collect();
-            let Some(by_id) = results.next() else { break };
+            let found: Vec<Result<FoundRows>> = results.by_ref().take(searches.len()).collect();
+            let found = found.into_iter().map(search_result).collect::<Result<Vec<_>>>()?;
+            let Some(by_id) = results.next().transpose()? else { break };
             for (input, choices) in inputs.iter().zip(&mut choices) {
                 // A search beyond the limit is not run: the control offers what it does without one.
                 let text = search_text(input, field);
                 let position = searches.iter().position(|search| *search == text.trim());
                 let text = if position.is_some() { text } else { "" };
                 let chosen = chosen_ids(model.record(target), input, id, text.trim());
-                let first = &found[position.unwrap_or_default()];
+                let first = found[position.unwrap_or_default()].as_ref();
                 let found = (&by_id, chosen.as_slice());
                 let offered = self.offered_records(display, target, first, found, text.to_owned());
                 choices.insert(id, offered);
@@ -113,10 +115,9 @@ impl Pages {
         target: RecordTypeId,
         search: &str,
     ) -> Operation {
-        // A search that is refused is none. It ends with the first few records that it finds.
+        // A search that is no valid one is none.
         let search = Some(search.to_owned()).filter(|search| !search.is_empty());
         let search = search.and_then(|text| list_window::limited_search(limits, "q", text).ok());
-        let search = search.map(|search| ListSearch { max_rows: None, ..search });
         let slice = ListSlice::First { first: MAX_OPTIONS as i64 + 1, after: None };
         let listing = Listing { search, slice, ..Listing::default() };
         Operation::List { record: target, listing, selection: self.title_selection(model, target) }
@@ -139,15 +140,15 @@ impl Pages {
         &self,
         display: ValueDisplay<'_>,
         target: RecordTypeId,
-        first: &FoundRows,
+        found: Option<&FoundRows>,
         (by_id, chosen): (&FoundRows, &[RecordId]),
         search: String,
     ) -> OfferedRecords {
-        let has_more = first.rows.len() > MAX_OPTIONS;
-        let found_count = first.rows.len().min(MAX_OPTIONS);
+        let first = found.map_or(&[][..], |found| &found.rows);
+        let has_more = first.len() > MAX_OPTIONS;
+        let found_count = first.len().min(MAX_OPTIONS);
         let mut options: Vec<(RecordId, String)> = Vec::new();
-        let listed =
-            first.rows.iter().take(MAX_OPTIONS).filter_map(|row| self.row_title(display, target, row));
+        let listed = first.iter().take(MAX_OPTIONS).filter_map(|row| self.row_title(display, target, row));
         let others = by_id.rows.iter().filter_map(|row| self.row_title(display, target, row));
         let chosen: HashSet<&RecordId> = chosen.iter().collect();
         let mut known = HashSet::new();
@@ -166,6 +167,7 @@ impl Pages {
             has_more: has_more || !search.trim().is_empty(),
             search,
             found_count,
+            is_refused: found.is_none(),
             plural,
         }
     }
@@ -180,6 +182,14 @@ impl Pages {
         let id = RecordId::from_cell(row.cells.first()?.as_cell())?;
         let name = cut_title(&self.labels_of(record).record_name(display, &id, row.cells.get(1..)?));
         Some((id, name))
+    }
+}
+
+/// `None` for a search that would read too many records.
+fn search_result(found: Result<FoundRows>) -> Result<Option<FoundRows>> {
+    match found {
+        Err(Error::Limit(_)) => Ok(None),
+        found => found.map(Some),
     }
 }
 

@@ -446,6 +446,9 @@ fn record_choices(offered: &OfferedRecords, chosen: &[&str]) -> Vec<ChoiceOption
 fn find_view(name: &str, offered: &OfferedRecords) -> FindView {
     let (plural, search) = (&offered.plural, offered.search.trim());
     let note = match (search.is_empty(), offered.found_count) {
+        (false, _) if offered.is_refused => {
+            format!("There are too many {plural} to search. Find takes an id here.")
+        }
         (true, _) => format!("Only the first {MAX_OPTIONS} {plural} are listed. Use Find for the others."),
         (false, 0) => format!("No {plural} contain \u{201c}{search}\u{201d}."),
         (false, MAX_OPTIONS) => {
