@@ -5,6 +5,7 @@ use trefoil_engine::{Outcome, Plan, Row};
 use trefoil_model::error::Error;
 use trefoil_model::{CellValue, RecordId, StoredValue};
 
+use crate::sqlite::connect::TemporaryFiles;
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
 use crate::sqlite::session::{SqliteRow, SqliteSession, read_cell};
@@ -240,6 +241,7 @@ fn read_into_batch(
     parameters: &[SqlParameter<'_>],
     batch: &mut RowBatch,
 ) -> rusqlite::Result<()> {
+    let _files = level.groups.is_some().then(|| TemporaryFiles::use_for(session.connection)).transpose()?;
     let mut statement = session.prepare_read(&level.statement, parameters)?;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {

@@ -5,12 +5,16 @@ mod sql_functions;
 
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::sql_functions::register_functions;
+
+/// What SQLite calls `temp_store = MEMORY`.
+const IN_MEMORY: i64 = 2;
 
 #[derive(Debug, Clone)]
 pub enum SqliteLocation {
@@ -65,6 +69,32 @@ pub fn connect(
     Ok(connection)
 }
 
+/// While it exists, what a statement sorts or groups beyond the page cache goes to a temporary file. That of the writer
+/// always does.
+pub struct TemporaryFiles<'c>(Option<&'c Connection>);
+
+impl<'c> TemporaryFiles<'c> {
+    /// Without a folder for them, everything stays in memory.
+    pub fn use_for(connection: &'c Connection) -> rusqlite::Result<TemporaryFiles<'c>> {
+        static HAS_FOLDER: OnceLock<bool> = OnceLock::new();
+        let kept_in: i64 = connection.pragma_query_value(None, "temp_store", |row| row.get(0))?;
+        if kept_in != IN_MEMORY || !*HAS_FOLDER.get_or_init(has_temporary_folder) {
+            return Ok(TemporaryFiles(None));
+        }
+        set_pragma(connection, "temp_store", "FILE")?;
+        Ok(TemporaryFiles(Some(connection)))
+    }
+}
+
+impl Drop for TemporaryFiles<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0 {
+            // It only fails where there are temporary tables, and readers make none.
+            let _ = set_pragma(connection, "temp_store", "MEMORY");
+        }
+    }
+}
+
 /// Whether SQLite finds a folder for temporary files. Servers may run where nothing but their data can be written.
 fn has_temporary_folder() -> bool {
     let path = std::env::temp_dir().join(format!("trefoil-{}", uuid::Uuid::new_v4()));
@@ -83,6 +113,28 @@ fn set_pragma(connection: &Connection, name: &str, value: &str) -> rusqlite::Res
 mod tests {
     use super::*;
     use rusqlite::StatementStatus;
+
+    /// Otherwise groups of a million records need the memory of all of them.
+    #[test]
+    fn temporary_files_are_used_also_within_transactions() {
+        let table = [(ConnectionRole::Reader, (IN_MEMORY, 1)), (ConnectionRole::Writer, (0, 0))];
+        for (role, (before, during)) in table {
+            let connection =
+                connect(&SqliteLocation::Memory, role, &SqliteOptions::default()).expect("a connection");
+            let kept_in = || -> i64 {
+                connection.pragma_query_value(None, "temp_store", |row| row.get(0)).expect("a number")
+            };
+            connection.execute_batch("BEGIN").expect("a transaction");
+            assert_eq!(kept_in(), before);
+            let files = TemporaryFiles::use_for(&connection).expect("files");
+            let sql = "SELECT count(*) FROM sqlite_schema GROUP BY name ORDER BY 1";
+            let mut statement = connection.prepare(sql).expect("a statement");
+            assert!(!statement.exists([]).expect("runs"));
+            assert_eq!(kept_in(), during);
+            drop(files);
+            assert_eq!(kept_in(), before);
+        }
+    }
 
     #[test]
     fn other_values_do_not_reprepare_statements() {
