@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil_config::Config;
+use trefoil_config::{Config, DatabaseLocation};
 
 use crate::support::{Client, Process, Reply, Server, command};
 
@@ -199,4 +199,42 @@ fn manifest_change_is_served_without_a_restart() {
     assert_eq!(client.send("GET", "/b", &[], b"").text(), "new");
     assert_eq!(client.send("POST", "/todo", &[], b"x").status, 201);
     assert!(client.send("GET", "/", &[], b"").text().contains("/todo"));
+}
+
+/// The limits of batches, as they are without settings.
+#[test]
+fn batch_has_at_most_100_requests_and_16_mib_of_results() {
+    let folder = tempfile::tempdir().expect("a folder");
+    application(folder.path(), "");
+    let server = Server::start(
+        Trefoil::folder(folder.path().join("app")),
+        Config { database: DatabaseLocation::Memory, ..Config::default() },
+    );
+    let mut client = Client::of(&server);
+    let headers = [("Content-Type", "application/json"), ("Accept", "application/json")];
+    let long = json!({ "text": "x".repeat(900_000) }).to_string();
+    assert_eq!(client.send("POST", "/notes", &headers, long.as_bytes()).status, 201);
+    let mut send = |count: usize, path: &str| {
+        let batch: Value = (0..count).map(|_| json!({ "method": "GET", "path": path })).collect();
+        client.send("POST", "/_/batch", &headers, batch.to_string().as_bytes())
+    };
+    let found = send(100, "/notes/1?fields=id");
+    assert_eq!((found.status, found.json().as_array().map(Vec::len)), (200, Some(100)));
+    let refused = send(101, "/notes/1?fields=id");
+    assert_eq!(
+        (refused.status, &refused.json()["code"]),
+        (400, &json!("LIMIT_EXCEEDED")),
+        "{}",
+        refused.text()
+    );
+    assert!(refused.text().contains("limits.batch allows at most 100"), "{}", refused.text());
+    // 18 of these are less than 16 MiB, 19 are more.
+    assert_eq!(send(18, "/notes/1").status, 200);
+    let refused = send(19, "/notes/1");
+    let problem = refused.json();
+    assert_eq!(
+        (refused.status, &problem["code"], &problem["index"]),
+        (400, &json!("LIMIT_EXCEEDED"), &json!(18))
+    );
+    assert!(refused.text().contains("at most 16 MiB together"), "{problem}");
 }

@@ -1,4 +1,4 @@
-//! Nested writes and batches are whole: killed at any moment, or in each other's way, they happen or they do not.
+//! Nested writes, batches and atomic mutations are whole: killed at any moment, or in each other's way, they happen or they do not.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,19 +53,32 @@ fn batch(number: &str) -> Value {
     std::iter::once(first).chain((0..BATCH_LINES).map(line)).collect()
 }
 
+/// Two invoices, the first `p…` and the last `q…`, with writes that take time between them.
+fn atomic_mutation(number: &str) -> Value {
+    let lines: Vec<String> = (0..NESTED_LINES).map(|line| format!("{{text: \"{line}\"}}")).collect();
+    let lines = format!("lines: {{create: [{}]}}", lines.join(", "));
+    let create = |letter: char| {
+        format!("{letter}: createInvoice(input: {{number: \"{letter}{number}\", {lines}}}) {{ id }}")
+    };
+    let (first, last) = (create('p'), create('q'));
+    let between = (0..10).map(|i| format!("c{i}: deleteLines(where: {{text: \"none {i}\"}})"));
+    let between: Vec<String> = between.collect();
+    json!({ "query": format!("mutation @atomic {{ {first} {} {last} }}", between.join(" ")) })
+}
+
 /// Writes until the server is gone; the numbers of the invoices that were acknowledged.
 fn write_until_killed(address: std::net::SocketAddr, name: &str, acknowledged: &Mutex<Vec<String>>) {
     let Ok(mut client) = Client::connect(address) else { return };
     for count in 0.. {
         let number = format!("{name}-{count}");
-        let is_done = match count % 2 {
-            0 => is_acknowledged(&mut client, "/graphql", &nested_write(&format!("n{number}"))),
-            _ => is_acknowledged(&mut client, "/_/batch", &batch(&format!("b{number}"))),
+        let (kind, path, body) = match count % 3 {
+            0 => ('n', "/graphql", nested_write(&format!("n{number}"))),
+            1 => ('b', "/_/batch", batch(&format!("b{number}"))),
+            _ => ('p', "/graphql", atomic_mutation(&number)),
         };
-        if !is_done {
+        if !is_acknowledged(&mut client, path, &body) {
             return;
         }
-        let kind = if count % 2 == 0 { 'n' } else { 'b' };
         acknowledged.lock().unwrap().push(format!("{kind}{number}"));
     }
 }
@@ -79,10 +92,17 @@ fn check_whole(process: &Process, acknowledged: &[String]) -> (usize, usize) {
     for invoice in invoices {
         let number = invoice["number"].as_str().unwrap();
         let found = invoice["lines"].as_array().unwrap().len();
-        let expected = if number.starts_with('n') { NESTED_LINES } else { BATCH_LINES };
+        let expected = if number.starts_with('b') { BATCH_LINES } else { NESTED_LINES };
         assert_eq!(found, expected, "{number} is not whole");
         lines += found;
         numbers.insert(number.to_owned());
+    }
+    let others = |from: char, to: char| {
+        let of_one = numbers.iter().filter_map(move |number| number.strip_prefix(from));
+        of_one.map(move |number| format!("{to}{number}"))
+    };
+    for number in others('p', 'q').chain(others('q', 'p')) {
+        assert!(numbers.contains(&number), "an atomic mutation is half done: {number} is missing");
     }
     for number in acknowledged {
         assert!(numbers.contains(number), "{number} was acknowledged and is gone");
