@@ -1,5 +1,6 @@
 //! Accounts: an application whose people sign in, on each kind of store.
 
+mod blocked;
 mod guesses;
 mod links;
 mod nodes;
@@ -13,6 +14,7 @@ mod signing_in;
 
 use std::io::Write as _;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -102,6 +104,27 @@ impl Site {
         let ran = self.run(arguments, "");
         assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8(ran.stdout).expect("UTF-8").trim_end().to_owned()
+    }
+
+    /// What a statement says that is run beside the application: a value, or nothing.
+    fn sql(&self, statement: &str) -> String {
+        match self.store[1].as_str() {
+            "sqlite:" => {
+                let path = self.folder.path().join("data/trefoil.db");
+                let database = rusqlite::Connection::open(path).expect("opened");
+                database.busy_timeout(Duration::from_secs(5)).expect("set");
+                let mut found = database.prepare(statement).expect("prepared");
+                let mut rows = found.query([]).expect("runs");
+                let value = rows.next().expect("a row or none").map(|row| row.get_unwrap(0));
+                match value {
+                    Some(rusqlite::types::Value::Integer(number)) => number.to_string(),
+                    Some(rusqlite::types::Value::Text(text)) => text,
+                    Some(other) => panic!("{other:?}"),
+                    None => String::new(),
+                }
+            }
+            url => postgres::sql(url, statement),
+        }
     }
 
     fn serve(&self) -> Process {

@@ -6,12 +6,12 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordId, RecordTypeId};
 
 use crate::access::AuditOrigin;
-use crate::engine::{Engine, downcast_sink};
+use crate::engine::Engine;
 use crate::operation::{Operation, Outcome};
 use crate::owned_records::OwnedRow;
-use crate::plan::{ImportedRecord, Plan, PlanLimits, PreparedSelection, RequestTime};
+use crate::plan::{ImportedRecord, Plan, PlanLimits, PreparedSelection, RequestTime, TouchedAccounts};
 use crate::row::{Row, RowSink};
-use crate::store::{BulkTransaction, CancelFlag, DanglingReference, StoreJob};
+use crate::store::{BulkTransaction, CancelFlag, DanglingReference, StoreJob, downcast_sink};
 
 /// A bulk write in progress. If dropped before [`BulkWrite::commit`], nothing of it is kept.
 pub struct BulkWrite<'e> {
@@ -21,6 +21,8 @@ pub struct BulkWrite<'e> {
     limits: PlanLimits,
     cancel_flag: CancelFlag,
     origin: Option<AuditOrigin>,
+    engine: Engine,
+    touched: TouchedAccounts,
 }
 
 /// One step of a bulk write.
@@ -42,7 +44,8 @@ impl Engine {
         let transaction = self.store().begin_bulk_write(self.model(), self.audited_origin()).await?;
         let limits = PlanLimits { time_zone: self.limits().time_zone.clone(), ..PlanLimits::default() };
         let (model, cancel_flag) = (self.model().clone(), CancelFlag::default());
-        Ok(BulkWrite { model, transaction, limits, cancel_flag, origin: self.audited_origin() })
+        let (origin, engine, touched) = (self.audited_origin(), self.clone(), TouchedAccounts::Nobody);
+        Ok(BulkWrite { model, transaction, limits, cancel_flag, origin, engine, touched })
     }
 }
 
@@ -80,7 +83,9 @@ impl BulkWrite<'_> {
     }
 
     pub async fn commit(mut self) -> Result<()> {
-        self.transaction.commit().await
+        self.transaction.commit().await?;
+        self.engine.end_unusable(self.touched).await;
+        Ok(())
     }
 
     async fn run_steps(
@@ -104,6 +109,7 @@ impl BulkWrite<'_> {
         if plans.is_empty() {
             return Ok(Box::new(results));
         }
+        self.touched.add(self.engine.touched_accounts(&plans));
         let (model, cancel_flag) = (self.model.clone(), self.cancel_flag.clone());
         let job = StoreJob {
             model,

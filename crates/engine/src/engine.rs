@@ -19,7 +19,9 @@ use crate::access::{
 use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap, VersionProbe};
 use crate::operation::{Condition, Operation, Outcome};
-use crate::plan::{MeasuredLengths, Plan, PlanLimits, RequestTime, check_conditions, plan_predicates};
+use crate::plan::{
+    EndingWrites, MeasuredLengths, Plan, PlanLimits, RequestTime, check_conditions, plan_predicates,
+};
 use crate::row::RowSink;
 use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};
 
@@ -49,6 +51,8 @@ struct EngineInner {
     version_probe: Arc<VersionProbe>,
     /// `None` for an open application.
     rule_cache: Option<Arc<RuleCache>>,
+    /// What makes accounts unusable.
+    ending_writes: Option<Arc<EndingWrites>>,
     /// The generation of the tables that its plans are for, see [`crate::SchemaGate`].
     generation: u64,
 }
@@ -69,6 +73,7 @@ impl Engine {
         let zone = &limits.time_zone;
         let authority =
             access.as_ref().map_or_else(Authority::operator, |rules| rules.authority(&model, None, zone));
+        let ending_writes = EndingWrites::of_model(&model).map(Arc::new);
         let inner = Arc::new(EngineInner {
             model,
             bindings,
@@ -80,6 +85,7 @@ impl Engine {
             relation_tests: Arc::default(),
             version_probe: Arc::default(),
             rule_cache: access.map(Arc::new),
+            ending_writes,
             generation,
         });
         let (origin, audits_writes) = (AuditOrigin::default(), false);
@@ -236,6 +242,7 @@ impl Engine {
             relation_tests: inner.relation_tests.clone(),
             version_probe: Arc::default(),
             rule_cache: inner.rule_cache.clone(),
+            ending_writes: inner.ending_writes.clone(),
             generation: inner.generation,
         });
         Engine { inner, ..self.clone() }
@@ -279,6 +286,10 @@ impl Engine {
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
+    }
+
+    pub(crate) fn ending_writes(&self) -> Option<&EndingWrites> {
+        self.inner.ending_writes.as_deref()
     }
 
     /// The credentials that the store keeps.
@@ -380,8 +391,10 @@ impl Engine {
         let asks_again = asked.is_some();
         let is_audited = self.audits_writes && plans.iter().any(|(_, plan)| plan.is_write());
         let origin = is_audited.then(|| self.origin.clone());
+        let touched = self.touched_accounts(&plans);
         let job = StoreJob { model, plans, sink, idempotency_key, atomic, asks_again, cancel_flag, origin };
         let result = self.inner.store.run(job).await?;
+        self.end_unusable(touched).await;
         let Some(asked) = asked else { return Ok(result) };
         asked.allow();
         Err(Error::RolledBack)
@@ -400,24 +413,6 @@ impl EngineRequest {
     pub fn new(sink: Box<dyn RowSink>) -> EngineRequest {
         EngineRequest { sink, idempotency_key: None, atomic: false }
     }
-}
-
-impl JobResult {
-    /// The sink of a request without an idempotency key.
-    pub fn into_sink<T: RowSink>(self) -> Result<Box<T>> {
-        match self {
-            JobResult::Completed(sink) => downcast_sink(sink),
-            JobResult::Replayed(_) => {
-                Err(Error::internal("a request without an idempotency key was replayed"))
-            }
-        }
-    }
-}
-
-/// Downcasts a sink to the type that was passed in.
-pub fn downcast_sink<T: RowSink>(sink: Box<dyn RowSink>) -> Result<Box<T>> {
-    let any: Box<dyn std::any::Any> = sink;
-    any.downcast::<T>().map_err(|_| Error::internal("the store returned the wrong kind of outcome"))
 }
 
 /// The resolver of a root field.

@@ -68,7 +68,6 @@ pub use crate::changes::{
 pub use crate::closed_schema::ClosedNames;
 pub use crate::engine::{
     Engine, EngineRequest, ResolverBinding, ResolverCall, ResolverFn, ResolverRegistry, ResolverResult,
-    downcast_sink,
 };
 pub use crate::operation::{
     AggregateQuery, ChildSelection, Condition, CountMode, FieldComparison, FillValue, FilledField,
@@ -84,6 +83,6 @@ pub use crate::row::{Row, RowSink};
 pub use crate::schema_swap_gate::{ClosedGate, SchemaGate, SchemaLease};
 pub use crate::store::{
     BegunTransaction, BulkTransaction, CancelFlag, DanglingReference, DataVersion, IdempotencyKey, JobResult,
-    LogReadLimits, Store, StoreJob, StoreTransaction,
+    LogReadLimits, Store, StoreJob, StoreTransaction, downcast_sink,
 };
 pub use crate::transaction::{TransactionEnd, TransactionResult};

@@ -189,6 +189,24 @@ pub enum JobResult {
     Replayed(Vec<u8>),
 }
 
+impl JobResult {
+    /// The sink of a request without an idempotency key.
+    pub fn into_sink<T: RowSink>(self) -> Result<Box<T>> {
+        match self {
+            JobResult::Completed(sink) => downcast_sink(sink),
+            JobResult::Replayed(_) => {
+                Err(Error::internal("a request without an idempotency key was replayed"))
+            }
+        }
+    }
+}
+
+/// Downcasts a sink to the type that was passed in.
+pub fn downcast_sink<T: RowSink>(sink: Box<dyn RowSink>) -> Result<Box<T>> {
+    let any: Box<dyn std::any::Any> = sink;
+    any.downcast::<T>().map_err(|_| Error::internal("the store returned the wrong kind of outcome"))
+}
+
 /// Set when the caller disconnected or ran out of time; a running query stops soon after.
 #[derive(Debug, Clone, Default)]
 pub struct CancelFlag(Arc<AtomicBool>);

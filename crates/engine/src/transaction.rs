@@ -12,6 +12,7 @@ use trefoil_model::error::{Error, Result};
 use crate::access::{AccountChange, AuditOrigin, CredentialStore};
 use crate::changes::{ChangeLog, RecordChange};
 use crate::engine::Engine;
+use crate::plan::TouchedAccounts;
 use crate::row::RowSink;
 use crate::store::{
     BegunTransaction, BulkTransaction, DataVersion, IdempotencyKey, JobResult, LogReadLimits, Store, StoreJob,
@@ -48,12 +49,16 @@ impl Engine {
         };
         let (work_queue, mut queue) = mpsc::channel::<TransactionWork>(1);
         let engine = self.with_store(Arc::new(TransactionStore { queue: work_queue }));
+        let mut touched = TouchedAccounts::Nobody;
         let end = {
             let drive = async {
                 while let Some(work) = queue.recv().await {
                     // If the caller is gone, so is its wish to commit.
                     match work {
-                        TransactionWork::Job(job, reply) => drop(reply.send(transaction.run(*job).await)),
+                        TransactionWork::Job(job, reply) => {
+                            touched.add(self.touched_accounts(&job.plans));
+                            drop(reply.send(transaction.run(*job).await));
+                        }
                         TransactionWork::Accounts(changes, reply) => {
                             drop(reply.send(transaction.change_accounts(changes).await));
                         }
@@ -70,6 +75,7 @@ impl Engine {
         match end {
             TransactionEnd::Commit { result, answer } => {
                 transaction.commit(answer).await?;
+                self.end_unusable(touched).await;
                 Ok(TransactionResult::Ended(result))
             }
             TransactionEnd::RollBack(result) => Ok(TransactionResult::Ended(result)),

@@ -1,8 +1,11 @@
 //! What a store keeps of the people who sign in: passwords, sessions and links, as hashes; and who they are elsewhere.
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
+use trefoil_model::RecordId;
 use trefoil_model::error::Result;
 
 use crate::access::actor::KeyAccount;
@@ -22,6 +25,14 @@ pub struct SessionRecord {
     pub address: Option<String>,
     /// What the browser called itself.
     pub browser: Option<String>,
+}
+
+impl SessionRecord {
+    /// Whether it has neither ended nor been unused for too long, as far as the store knows.
+    pub fn is_good_at(&self, now: Timestamp, idle: Duration) -> bool {
+        let unused = now.as_second().saturating_sub(self.seen.as_second());
+        self.expires > now && u64::try_from(unused).unwrap_or(0) < idle.as_secs()
+    }
 }
 
 /// The password of an account.
@@ -167,6 +178,13 @@ pub trait AccountStore: Send + Sync {
 
     fn find_password<'s>(&'s self, account: &'s KeyAccount) -> BoxFuture<'s, Result<Option<StoredPassword>>>;
 
+    /// The hash of the password of some account of this type: of another one for nearly every `place`. `None` if none has one.
+    fn find_password_near<'s>(
+        &'s self,
+        account_type: &'s str,
+        place: u64,
+    ) -> BoxFuture<'s, Result<Option<String>>>;
+
     /// Whether any account has a password.
     fn has_passwords(&self) -> BoxFuture<'_, Result<bool>>;
 
@@ -178,6 +196,9 @@ pub trait AccountStore: Send + Sync {
         &'s self,
         account: &'s KeyAccount,
     ) -> BoxFuture<'s, Result<Vec<(String, SessionRecord)>>>;
+
+    /// The accounts of this type that have sessions.
+    fn session_accounts<'s>(&'s self, account_type: &'s str) -> BoxFuture<'s, Result<Vec<RecordId>>>;
 
     /// The link with this hash, good or not.
     fn find_link<'s>(&'s self, hash: &'s str) -> BoxFuture<'s, Result<Option<LinkRecord>>>;

@@ -18,6 +18,9 @@ pub(crate) mod relation_tests;
 // Whether a stream may still deliver.
 mod credential_log;
 
+// What ends with a change of an account.
+mod ended_accounts;
+
 // Whether anything was changed at all.
 mod version_probe;
 

@@ -4,6 +4,7 @@
 mod access_check;
 mod actor_values;
 mod aggregate;
+mod ending_writes;
 mod listing;
 mod many_records;
 mod nested;
@@ -35,6 +36,7 @@ use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
 pub(crate) use crate::plan::access_check::check_conditions;
 pub use crate::plan::aggregate::{MAX_GROUP_KEYS, PlannedAggregate, PlannedHaving, joined_references};
+pub(crate) use crate::plan::ending_writes::{EndingWrites, TouchedAccounts};
 pub use crate::plan::listing::PlannedListing;
 pub use crate::plan::many_records::{check_match_count, check_record_count};
 pub use crate::plan::nested::{

@@ -1,4 +1,4 @@
-//! Keeps the audit while a server runs: writes what was gathered, and removes what is too old.
+//! Keeps audit and sessions while a server runs: writes what was gathered, removes what is too old, ends what is blocked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +32,10 @@ pub async fn keep_audit(
         }
         if shutdown.is_draining() {
             return;
+        }
+        // Writes of this server end them at once.
+        if let Err(error) = engine.end_unusable_sessions().await {
+            tracing::warn!("cannot end the sessions of accounts that cannot be used any more: {error}");
         }
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use trefoil_engine::changes::SESSION_CHANGES;
 use trefoil_engine::{KeyAccount, KnownNetwork, LinkRecord, LoginColumns, SessionRecord, StoredPassword};
+use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
 
 use crate::migrate::create_statements::{SQLITE_NOW, quote_name};
@@ -144,6 +145,11 @@ $make$
 // The same on both databases. SQLite numbers parameters in the order in which they are written.
 const FIND_PASSWORD: &str =
     "SELECT hash, networks FROM trefoil_passwords WHERE account_type = $1 AND account = $2";
+const FIND_BOUNDS: &str = "SELECT (SELECT account FROM trefoil_passwords WHERE account_type = $1 ORDER BY account LIMIT 1), \
+     (SELECT account FROM trefoil_passwords WHERE account_type = $1 ORDER BY account DESC LIMIT 1)";
+const FIND_NEAR: &str = "SELECT coalesce( \
+     (SELECT hash FROM trefoil_passwords WHERE account_type = $1 AND account >= $2 ORDER BY account LIMIT 1), \
+     (SELECT hash FROM trefoil_passwords WHERE account_type = $1 AND account < $2 ORDER BY account DESC LIMIT 1))";
 const HAS_PASSWORDS: &str = "SELECT 1 FROM trefoil_passwords LIMIT 1";
 const FIND_SESSION: &str = "SELECT hash, account_type, account, roles, created, seen, expires, address, browser \
      FROM trefoil_sessions WHERE hash = $1";
@@ -151,6 +157,7 @@ const FIND_SESSIONS_ON_POSTGRES: &str = "SELECT hash, account_type, account, rol
      address, browser FROM trefoil_sessions WHERE hash = ANY($1)";
 const LIST_SESSIONS: &str = "SELECT hash, account_type, account, roles, created, seen, expires, address, browser \
      FROM trefoil_sessions WHERE account_type = $1 AND account = $2 ORDER BY seen DESC, created DESC, hash";
+const SESSION_ACCOUNTS: &str = "SELECT DISTINCT account FROM trefoil_sessions WHERE account_type = $1";
 const FIND_LINK: &str = "SELECT account_type, account, expires FROM trefoil_links WHERE hash = $1";
 const FIND_IDENTITY: &str =
     "SELECT account_type, account FROM trefoil_identities WHERE issuer = $1 AND subject = $2";
@@ -203,6 +210,18 @@ impl SessionRow {
     }
 }
 
+/// A text between two others for nearly every place: behind what both begin with, digits of the place.
+fn text_between(first: &str, last: &str, place: u64) -> String {
+    const DIGITS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+    let common = first.chars().zip(last.chars()).take_while(|(one, other)| one == other).count();
+    let bound = |text: &str| text.chars().nth(common).unwrap_or('0');
+    let bounds = bound(first)..=bound(last);
+    let choices: Vec<char> = DIGITS.chars().filter(|digit| bounds.contains(digit)).collect();
+    let count = choices.len().max(1) as u64;
+    let next = usize::try_from(place % count).ok().and_then(|choice| choices.get(choice));
+    first.chars().take(common).chain(next.copied()).chain(format!("{:x}", place / count).chars()).collect()
+}
+
 fn password_of(hash: String, networks: &str) -> Result<StoredPassword> {
     let wrong = || Error::internal("trefoil_passwords: cannot read `networks`");
     let entries: Vec<(String, i64)> = serde_json::from_str(networks).map_err(|_| wrong())?;
@@ -218,6 +237,11 @@ fn identity_account(account_type: &str, account: &str) -> Result<KeyAccount> {
     account.ok_or_else(|| Error::internal("trefoil_identities: cannot read `account`"))
 }
 
+fn session_account(account_type: &str, account: &str) -> Result<RecordId> {
+    let account = KeyAccount::parse(account_type, account);
+    Ok(account.ok_or_else(|| Error::internal("trefoil_sessions: cannot read `account`"))?.id)
+}
+
 fn link_of(account_type: &str, account: &str, expires: i64) -> Result<LinkRecord> {
     let wrong = |column: &str| Error::internal(format!("trefoil_links: cannot read `{column}`"));
     let account = match (account_type, account) {
@@ -226,4 +250,27 @@ fn link_of(account_type: &str, account: &str, expires: i64) -> Result<LinkRecord
     };
     let expires = Timestamp::from_second(expires).map_err(|_| wrong("expires"))?;
     Ok(LinkRecord { account, expires })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_between_the_bounds_wherever_these_differ() {
+        for (first, last) in
+            [("1", "97"), ("10", "19"), ("\"0190a1b2-0000\"", "\"01f3c4d5-ffff\""), ("\"ada\"", "\"zoe\"")]
+        {
+            let mut found: Vec<String> =
+                (0..1_000_u64).map(|place| text_between(first, last, place << 40 | place)).collect();
+            assert!(found.iter().all(|text| text.as_str() >= &first[..1]), "{first}");
+            let inside = found.iter().filter(|text| text.as_str() > first && text.as_str() < last).count();
+            assert!(inside > 800, "{first} {last}: {inside}");
+            found.sort_unstable();
+            found.dedup();
+            assert!(found.len() > 800, "{first} {last}: {}", found.len());
+        }
+        // With one account, any place finds it.
+        assert!(!text_between("7", "7", 12).is_empty());
+    }
 }

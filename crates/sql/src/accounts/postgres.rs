@@ -10,13 +10,15 @@ use trefoil_engine::{
     AccountChange, AccountStore, KeyAccount, LinkRecord, LoginColumns, ProviderIdentity, SessionRecord,
     StoredPassword,
 };
+use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
 
 use crate::accounts::account_statements::{AccountStatement, AccountValue, statements_of};
 use crate::accounts::{
-    CREATE_ON_POSTGRES, FIND_IDENTITY, FIND_LINK, FIND_PASSWORD, FIND_SESSIONS_ON_POSTGRES, FIND_SIGN_IN_KEY,
-    HAS_PASSWORDS, LIST_SESSIONS, MARK_SEEN_ON_POSTGRES, SIGN_IN_KEY, SessionRow, find_logins_sql,
-    identity_account, link_of, password_of, triggers_on_postgres,
+    CREATE_ON_POSTGRES, FIND_BOUNDS, FIND_IDENTITY, FIND_LINK, FIND_NEAR, FIND_PASSWORD,
+    FIND_SESSIONS_ON_POSTGRES, FIND_SIGN_IN_KEY, HAS_PASSWORDS, LIST_SESSIONS, MARK_SEEN_ON_POSTGRES,
+    SESSION_ACCOUNTS, SIGN_IN_KEY, SessionRow, find_logins_sql, identity_account, link_of, password_of,
+    session_account, text_between, triggers_on_postgres,
 };
 use crate::api_keys::CREATE_PAUSE;
 use crate::audit;
@@ -76,6 +78,25 @@ impl AccountStore for PostgresStore {
         })
     }
 
+    fn find_password_near<'s>(
+        &'s self,
+        account_type: &'s str,
+        place: u64,
+    ) -> BoxFuture<'s, Result<Option<String>>> {
+        Box::pin(async move {
+            let rows = self.read_accounts(FIND_BOUNDS, &[&account_type]).await?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            let (Some(first), Some(last)) =
+                (column::<Option<String>>(row, 0)?, column::<Option<String>>(row, 1)?)
+            else {
+                return Ok(None);
+            };
+            let between = text_between(&first, &last, place);
+            let rows = self.read_accounts(FIND_NEAR, &[&account_type, &between]).await?;
+            rows.first().map_or(Ok(None), |row| column(row, 0))
+        })
+    }
+
     fn has_passwords(&self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async { Ok(!self.read_accounts(HAS_PASSWORDS, &[]).await?.is_empty()) })
     }
@@ -94,6 +115,13 @@ impl AccountStore for PostgresStore {
         Box::pin(async move {
             let rows = self.read_accounts(LIST_SESSIONS, &[&account.type_name, &account.id_text()]).await?;
             rows.iter().map(|row| read_session(row)?.into_record()).collect()
+        })
+    }
+
+    fn session_accounts<'s>(&'s self, account_type: &'s str) -> BoxFuture<'s, Result<Vec<RecordId>>> {
+        Box::pin(async move {
+            let rows = self.read_accounts(SESSION_ACCOUNTS, &[&account_type]).await?;
+            rows.iter().map(|row| session_account(account_type, &column::<String>(row, 0)?)).collect()
         })
     }
 

@@ -9,13 +9,15 @@ use trefoil_engine::{
     AccountChange, AccountStore, KeyAccount, LinkRecord, LoginColumns, ProviderIdentity, SessionRecord,
     StoredPassword,
 };
+use trefoil_model::RecordId;
 use trefoil_model::error::Result;
 
 use crate::accounts::account_statements::{AccountStatement, AccountValue, statements_of};
 use crate::accounts::{
-    CREATE_ON_SQLITE, FIND_IDENTITY, FIND_LINK, FIND_PASSWORD, FIND_SESSION, FIND_SIGN_IN_KEY, HAS_PASSWORDS,
-    LIST_SESSIONS, MARK_SEEN, SIGN_IN_KEY, SessionRow, find_logins_sql, identity_account, link_of,
-    password_of, triggers_on_sqlite,
+    CREATE_ON_SQLITE, FIND_BOUNDS, FIND_IDENTITY, FIND_LINK, FIND_NEAR, FIND_PASSWORD, FIND_SESSION,
+    FIND_SIGN_IN_KEY, HAS_PASSWORDS, LIST_SESSIONS, MARK_SEEN, SESSION_ACCOUNTS, SIGN_IN_KEY, SessionRow,
+    find_logins_sql, identity_account, link_of, password_of, session_account, text_between,
+    triggers_on_sqlite,
 };
 use crate::audit;
 use crate::sqlite::SqliteStore;
@@ -77,6 +79,18 @@ impl AccountStore for SqliteStore {
         })
     }
 
+    fn find_password_near<'s>(
+        &'s self,
+        account_type: &'s str,
+        place: u64,
+    ) -> BoxFuture<'s, Result<Option<String>>> {
+        let account_type = account_type.to_owned();
+        Box::pin(async move {
+            let find = move |session: SqliteSession<'_>| or_none(find_near(session, &account_type, place));
+            Ok(self.look_up(find).await?.flatten())
+        })
+    }
+
     fn has_passwords(&self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async {
             let found = self.look_up(|session| or_none(session.query_integer(HAS_PASSWORDS, &[])));
@@ -101,6 +115,15 @@ impl AccountStore for SqliteStore {
             let list = move |session: SqliteSession<'_>| or_none(list_sessions(session, &key));
             let rows = self.look_up(list).await?.unwrap_or_default();
             rows.into_iter().map(SessionRow::into_record).collect()
+        })
+    }
+
+    fn session_accounts<'s>(&'s self, account_type: &'s str) -> BoxFuture<'s, Result<Vec<RecordId>>> {
+        Box::pin(async move {
+            let name = account_type.to_owned();
+            let list = move |session: SqliteSession<'_>| or_none(session_accounts(session, &name));
+            let found = self.look_up(list).await?.unwrap_or_default();
+            found.iter().map(|account| session_account(account_type, account)).collect()
         })
     }
 
@@ -180,6 +203,14 @@ fn find_password(
     statement.query_row([&key[0], &key[1]], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
+fn find_near(session: SqliteSession<'_>, account_type: &str, place: u64) -> rusqlite::Result<Option<String>> {
+    let bounds: (Option<String>, Option<String>) =
+        session.prepare(FIND_BOUNDS)?.query_row([account_type], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (Some(first), Some(last)) = bounds else { return Ok(None) };
+    let between = text_between(&first, &last, place);
+    session.prepare(FIND_NEAR)?.query_row([account_type, &between], |row| row.get(0))
+}
+
 fn find_sessions(session: SqliteSession<'_>, hashes: &[String]) -> rusqlite::Result<Vec<SessionRow>> {
     let find = |hash: &String| session.prepare(FIND_SESSION)?.query_row([hash], read_session).optional();
     hashes.iter().filter_map(|hash| find(hash).transpose()).collect()
@@ -187,6 +218,10 @@ fn find_sessions(session: SqliteSession<'_>, hashes: &[String]) -> rusqlite::Res
 
 fn list_sessions(session: SqliteSession<'_>, key: &[String; 2]) -> rusqlite::Result<Vec<SessionRow>> {
     session.prepare(LIST_SESSIONS)?.query_map([&key[0], &key[1]], read_session)?.collect()
+}
+
+fn session_accounts(session: SqliteSession<'_>, account_type: &str) -> rusqlite::Result<Vec<String>> {
+    session.prepare(SESSION_ACCOUNTS)?.query_map([account_type], |row| row.get(0))?.collect()
 }
 
 fn find_link(session: SqliteSession<'_>, hash: &str) -> rusqlite::Result<Option<(String, String, i64)>> {
