@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { tabs } from './browser.mjs'
 import { control, fill, flash, hasFocus, values } from './pages/controls.mjs'
 import { axe, markup } from './pages/judges.mjs'
 import { follow, following, heading, press, site } from './pages/site.mjs'
@@ -94,6 +95,22 @@ describe('the first account', () => {
     await page.goto('/users/1')
     assert.match(await page.locator('main').innerText(), /ADMIN/i)
     assert.equal((await page.goto(link)).status(), 404)
+  })
+})
+
+describe('the first account, without scripts', () => {
+  const fresh = site([APP])
+
+  test('is made and signs in', async (t) => {
+    const options = { javaScriptEnabled: false }
+    const page = await fresh.window(t, await firstLink(fresh), options)
+    await assertSound(page, await page.reload(), options)
+    await fill(page, { Name: 'Ada', Email: ADA, 'New password': PASSWORD, 'The same again': PASSWORD })
+    await page.locator('main').getByRole('radio', { name: /^admin$/i }).check()
+    await press(page, 'Make account')
+    assert.equal(fresh.path(page), '/_/sign-in?set=1')
+    await signIn(page, ADA)
+    assert.equal(await actor(page), 'Ada')
   })
 })
 
@@ -206,6 +223,55 @@ bothWays((journey, mark) => {
     assert.equal(notes.path(second), '/_/account')
   })
 
+  journey('one button ends all other sessions', async (t, options) => {
+    const { page, login } = await somebody(t, `Ida ${mark}`, options)
+    const others = [await notes.window(t, '/_/sign-in', options), await notes.window(t, '/_/sign-in', options)]
+    for (const window of others) await signIn(window, login)
+    await page.goto('/_/account')
+    await press(page, 'End all other sessions')
+    assert.match(await flash(page), /other sessions are ended/)
+    assert.equal(await page.locator('main dt').count(), 1)
+    assert.equal(await page.getByRole('button', { name: 'End all other sessions' }).count(), 0)
+    for (const window of others) {
+      await window.goto('/')
+      assert.equal(await actor(window), '')
+    }
+    await page.goto('/')
+    assert.equal(await actor(page), `Ida ${mark}`)
+  })
+
+  journey('who manages accounts sees their sessions and ends them', async (t, options) => {
+    const { page: jo, login } = await somebody(t, `Jo ${mark}`, options)
+    await signIn(await notes.window(t, '/_/sign-in', options), login)
+    const ada = await notes.window(t, '/_/sign-in?next=/users', options)
+    await signIn(ada, ADA)
+    await follow(ada, `Jo ${mark}`, ada.locator('main'))
+    await assertSound(ada, await ada.reload(), options)
+    const sessions = ada.getByRole('region', { name: 'Where this account is signed in' })
+    assert.equal(await sessions.locator('dt').count(), 2)
+    assert.match(await sessions.innerText(), /Chrome on Linux[^]*from 127\.0\.0\.1/)
+    await press(ada, 'End all sessions')
+    assert.match(await sessions.innerText(), /Nowhere/)
+    await jo.goto('/')
+    assert.equal(await actor(jo), '')
+    assert.equal(await actor(ada), 'Ada')
+  })
+
+  journey('a password that is sent after the session ended asks to sign in', async (t, options) => {
+    const { page, login } = await somebody(t, `Kim ${mark}`, options)
+    await page.goto('/_/account')
+    const other = await notes.beside(t, page, '/')
+    await press(other, 'Sign out')
+    await fill(page, { 'Current password': PASSWORD, 'New password': 'quite another password', 'The same again': 'quite another password' })
+    const lost = await press(page, 'Change password')
+    assert.equal(lost.status(), 401)
+    await assertSound(page, lost, options)
+    assert.doesNotMatch(await page.content(), /quite another/)
+    await follow(page, 'Sign in', page.locator('main'))
+    await signIn(page, login)
+    assert.equal(notes.path(page), '/_/account')
+  })
+
   journey('a form that is sent after the session ended loses nothing', async (t, options) => {
     const { page, login } = await somebody(t, `Fay ${mark}`, options)
     await page.goto('/notes/new')
@@ -252,6 +318,26 @@ test('signing in, around and out by keyboard alone', async (t) => {
   await page.getByRole('button', { name: 'Sign out' }).focus()
   await following(page, () => page.keyboard.press('Enter'))
   assert.equal(await actor(page), '')
+})
+
+test('after a sign-out Back shows nothing, also where browsers keep whole pages', async (t) => {
+  // Playwright's own browsers keep none.
+  const browser = await tabs()
+  t.after(browser.close)
+  const page = browser.first
+  await page.goto(`${notes.url}/_/sign-in?next=/notes`)
+  await signIn(page, ADA)
+  await page.goto(`${notes.url}/notes`)
+  const isKept = () => page.evaluate(() => performance.getEntriesByType('navigation')[0].type)
+  await page.goto(`${notes.url}/docs`)
+  await page.goBack()
+  assert.equal(await actor(page), 'Ada')
+  t.diagnostic(`Back while signed in: ${await isKept()}`)
+  await press(page, 'Sign out')
+  for (const back of [1, 2, 3]) {
+    await page.goBack({ waitUntil: 'load' }).catch(() => {})
+    assert.doesNotMatch(await page.content(), /Ada/, `back ${back}`)
+  }
 })
 
 test('password managers know the controls', async (t) => {

@@ -1,9 +1,11 @@
 //! Accounts: what guesses cost and tell, and many who sign in at once.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::{FORM, PASSWORD, Site, encode, get, sign_in_as, use_link_from};
-use crate::support::{Process, is_long};
+use serde_json::json;
+
+use super::{FORM, JSON, PASSWORD, Site, encode, form, get, sign_in_as, use_link_from};
+use crate::support::{Process, Reply, is_long};
 
 /// Each from a network of its own, so that nobody has to wait.
 fn from_network(number: usize) -> [(&'static str, String); 3] {
@@ -17,14 +19,18 @@ fn from_network(number: usize) -> [(&'static str, String); 3] {
 
 const ACCOUNTS: usize = 20;
 
+fn set_auth(site: &Site, auth: &str) {
+    let manifest = format!("trusted-proxies = [\"127.0.0.0/8\", \"::1\"]\n[auth]\n{auth}");
+    site.put("app/trefoil.toml", &manifest);
+}
+
 /// Behind a proxy that is trusted, with so many accounts that all have the same password.
 fn site(auth: &str) -> Site {
     let users: Vec<String> = (1..=ACCOUNTS)
         .map(|number| format!(r#"{{"id": {number}, "name": "N{number}", "email": "n{number}@example.org"}}"#))
         .collect();
     let site = Site::new(&["--database", "sqlite:", "--data", "data"], &format!("[{}]", users.join(",")));
-    let manifest = format!("trusted-proxies = [\"127.0.0.0/8\", \"::1\"]\n[auth]\n{auth}");
-    site.put("app/trefoil.toml", &manifest);
+    set_auth(&site, auth);
     site
 }
 
@@ -40,6 +46,10 @@ fn an_unknown_login_takes_as_long_as_a_wrong_password() {
     let site = site("password-memory = \"4 MiB\"\npassword-rounds = 1\n");
     let server = site.serve();
     set_passwords(&site, &server);
+    drop(server);
+    // Those who have not signed in since then have their old hashes.
+    set_auth(&site, "password-memory = \"8 MiB\"\npassword-rounds = 1\n");
+    let server = site.serve();
     let tries = if is_long() { 1000 } else { 100 };
     let mut times = [Vec::new(), Vec::new()];
     let mut client = server.client();
@@ -91,6 +101,67 @@ fn the_test_of_times_finds_a_difference() {
     assert!(welch(&times(0.3), &times(0.0)) > 4.0);
 }
 
+fn headers_of<'n>(network: &'n [(&'static str, String); 3]) -> Vec<(&'static str, &'n str)> {
+    network.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
+/// The cookie that is set over HTTPS.
+fn secure_cookie(reply: &Reply) -> String {
+    let set = reply.headers_named("set-cookie").concat();
+    assert!(set.starts_with("__Host-trefoil=tfs_"), "{}: {set} {}", reply.status, reply.text());
+    set.split(';').next().expect("a part").to_owned()
+}
+
+#[test]
+fn a_login_that_many_guess_is_open_where_its_account_signed_in() {
+    let site = site("password-memory = \"64 KiB\"\npassword-rounds = 1\n");
+    let server = site.serve();
+    for number in 1..=2 {
+        let link = site.link(&format!("n{number}@example.org"));
+        assert_eq!(use_link_from(&server, &from_network(number), &link, PASSWORD).status, 303);
+    }
+    let [one, two, three, four] = [501, 502, 503, 504].map(from_network);
+    let [one, two, three, four] = [&one, &two, &three, &four].map(headers_of);
+    // By a sign-in, by a password that was changed, and by a sign-up.
+    assert_eq!(sign_in_as(&server, &one, "n1@example.org", PASSWORD).status, 303);
+    let cookie = secure_cookie(&sign_in_as(&server, &two, "n2@example.org", PASSWORD));
+    let other = "another long password";
+    let change = [("current", PASSWORD), ("password", other), ("again", other)];
+    let changed =
+        form(&server, "/_/account/password", &[&three[..], &[("Cookie", &*cookie)]].concat(), &change);
+    assert_eq!(changed.status, 303, "{}", changed.text());
+    let fields = [("name", "Eve"), ("email", "eve@example.org"), ("password", PASSWORD), ("again", PASSWORD)];
+    secure_cookie(&form(&server, "/_/sign-up", &four, &fields));
+
+    let logins = ["n1@example.org", "n2@example.org", "eve@example.org"];
+    for (position, login) in logins.into_iter().enumerate() {
+        for number in 0..100 {
+            let network = from_network(1_000 + position * 100 + number);
+            let wrong = sign_in_as(&server, &headers_of(&network), login, "a wrong password");
+            assert_eq!(wrong.status, 401, "{login} {number}: {}", wrong.text());
+        }
+    }
+    let elsewhere = from_network(600);
+    for (login, password, known) in [
+        (logins[0], PASSWORD, vec![&one]),
+        (logins[1], other, vec![&two, &three]),
+        (logins[2], PASSWORD, vec![&four]),
+    ] {
+        let refused = sign_in_as(&server, &headers_of(&elsewhere), login, password);
+        assert_eq!((refused.status, refused.header("retry-after")), (429, Some("60")), "{login}");
+        for network in known {
+            let reply = sign_in_as(&server, network, login, password);
+            assert_eq!(reply.status, 303, "{login} {network:?}: {}", reply.text());
+        }
+    }
+    // One that a month ago was the last time is not known any more.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let days = now / 10_000_000;
+    let earlier = format!("replace(networks, ',{days}', ',{}')", days - 1);
+    site.sql(&format!("UPDATE trefoil_passwords SET networks = {earlier}"));
+    assert_eq!(sign_in_as(&server, &one, logins[0], PASSWORD).status, 429);
+}
+
 #[test]
 fn two_hundred_who_sign_in_at_once_take_bounded_memory() {
     // With the memory that hashing takes by default.
@@ -106,9 +177,14 @@ fn two_hundred_who_sign_in_at_once_take_bounded_memory() {
                 let server = &server;
                 scope.spawn(move || {
                     let network = from_network(1000 + number);
-                    let headers: Vec<(&str, &str)> =
-                        network.iter().map(|(name, value)| (*name, value.as_str())).collect();
-                    sign_in_as(server, &headers, &format!("n{}@example.org", number % ACCOUNTS + 1), PASSWORD)
+                    let headers = headers_of(&network);
+                    let login = format!("n{}@example.org", number % ACCOUNTS + 1);
+                    if number % 2 == 0 {
+                        return sign_in_as(server, &headers, &login, PASSWORD);
+                    }
+                    let body = json!({ "login": login, "password": PASSWORD }).to_string();
+                    let headers = [&headers[..], &[JSON]].concat();
+                    server.client().send("POST", "/_/sign-in", &headers, body.as_bytes())
                 })
             })
             .collect();
@@ -125,16 +201,28 @@ fn two_hundred_who_sign_in_at_once_take_bounded_memory() {
         (replies, waits)
     });
     let count = |status: u16| replies.iter().filter(|reply| reply.status == status).count();
+    let signed_in = count(303) + count(201);
     assert_eq!(
-        count(303) + count(503),
+        signed_in + count(503),
         200,
         "{:?}",
         replies.iter().map(|reply| reply.status).collect::<Vec<_>>()
     );
     // One hashes per two cores, 64 wait; more may follow as these end.
-    assert!(count(303) >= 64, "{} signed in", count(303));
-    for reply in replies.iter().filter(|reply| reply.status == 503) {
+    assert!(signed_in >= 64, "{signed_in} signed in");
+    let mut busy_programs = 0;
+    for (number, reply) in replies.iter().enumerate().filter(|(_, reply)| reply.status == 503) {
         assert_eq!(reply.header("retry-after"), Some("2"), "{}", reply.text());
+        if number % 2 == 1 {
+            assert_eq!(reply.json()["code"], "UNAVAILABLE", "{}", reply.text());
+            busy_programs += 1;
+        }
+    }
+    assert!(busy_programs > 0, "no program had to wait");
+    let metrics = get(&server, "/metrics", &[]).text();
+    for (outcome, count) in [("signed-in", signed_in), ("busy", count(503))] {
+        let line = format!("trefoil_sign_ins_total{{outcome=\"{outcome}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
     }
     let slots = std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1)) as u64;
     let grown = server.peak_memory().saturating_sub(before);
@@ -142,7 +230,7 @@ fn two_hundred_who_sign_in_at_once_take_bounded_memory() {
     let slowest = waits.iter().max().expect("some were asked");
     eprintln!(
         "{} signed in within {:?}; {} MiB more; a neighbour waited {slowest:?} at most",
-        count(303),
+        signed_in,
         began.elapsed(),
         grown >> 20
     );

@@ -135,9 +135,36 @@ fn commands_make_list_and_end() {
         let line = table.lines().find(|line| line.contains("eve@")).expect("a line");
         assert_eq!(line.split_whitespace().skip(1).collect::<Vec<_>>(), ["eve@example.org", "-", "yes", "1"]);
         assert!(!table.contains("x@example.org"), "{table}");
+        site.sql("UPDATE users SET blocked = true WHERE id = 2");
+        let table = site.must(&["user", "list", "app"]);
+        assert!(table.contains("bob@example.org (cannot sign in)"), "{table}");
         assert!(site.must(&["user", "sessions", "eve@example.org", "app"]).contains("127.0.0.1"));
         site.must(&["user", "end", "--all", "app"]);
         assert_eq!(me(&server, &cookie)["kind"], "anonymous");
+    }
+}
+
+#[test]
+fn an_account_is_made_with_its_link_or_not_at_all() {
+    for site in Site::both() {
+        site.link("bob@example.org");
+        let is_file = site.store[1] == "sqlite:";
+        site.sql(match is_file {
+            true => {
+                "CREATE TRIGGER no_links BEFORE INSERT ON trefoil_links BEGIN SELECT RAISE(ABORT, 'no'); END"
+            }
+            false => "ALTER TABLE trefoil_links ADD CONSTRAINT no_links CHECK (expires < 0) NOT VALID",
+        });
+        let add = ["user", "add", "eve@example.org", "app", "--set", "name=Eve"];
+        let failed = site.run(&add, "");
+        assert!(!failed.status.success(), "{}", String::from_utf8_lossy(&failed.stdout));
+        assert_eq!(site.sql("SELECT count(*) FROM users"), "2");
+        site.sql(match is_file {
+            true => "DROP TRIGGER no_links",
+            false => "ALTER TABLE trefoil_links DROP CONSTRAINT no_links",
+        });
+        let link = token_in(&site.must(&add));
+        assert_eq!(use_link(&site.serve(), &link, PASSWORD).status, 303);
     }
 }
 

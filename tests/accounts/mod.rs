@@ -3,7 +3,9 @@
 mod blocked;
 mod guesses;
 mod links;
+mod managers;
 mod nodes;
+mod passwords;
 mod providers;
 mod races;
 mod renamed_type;

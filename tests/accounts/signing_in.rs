@@ -115,6 +115,22 @@ fn pages_lead_to_the_sign_in_and_back() {
         let reply = form(&server, "/_/sign-in", &[], &fields);
         assert_eq!((reply.status, reply.header("location")), (303, Some(expected)), "{next}");
     }
+    // Without `next` it is the start page, wherever the link was followed.
+    let referer = format!("http://{}/notes", server.address);
+    let page = get(&server, "/_/sign-in", &[HTML, ("Referer", &referer)]);
+    assert!(html(&page).contains("name=\"next\" value=\"/\""), "{}", page.text());
+}
+
+#[test]
+fn open_pages_link_to_the_sign_in_and_back_to_their_section() {
+    let [site, _] = Site::both();
+    let schema = format!("{}\n{}", super::SCHEMA, "type Plan @allow(read: true) { id: ID! title: String! }");
+    site.put("app/graphql/schema.graphqls", &schema.replace("me: User }", "me: User plans: [Plan!]! }"));
+    let server = site.serve();
+    let page = get(&server, "/plans", &[HTML]);
+    assert!(html(&page).contains("href=\"/_/sign-in?next=/plans\""), "{}", page.text());
+    let page = get(&server, "/_/sign-in", &[HTML]);
+    assert!(html(&page).contains("href=\"/_/sign-in\""), "{}", page.text());
 }
 
 #[test]
@@ -234,5 +250,25 @@ fn a_page_names_nobody_else() {
             assert_eq!(page.contains(name), page.contains("<html"), "{accept}: {page}");
             assert!(!page.contains(other), "{accept}: {page}");
         }
+    }
+}
+
+#[test]
+fn own_views_know_who_is_signed_in() {
+    for site in Site::both() {
+        let view = "{% if site.actor %}{{ site.actor.name }} at {{ site.actor.href }}{% else %}nobody, {{ site.sign_in }}{% endif %}";
+        site.put("app/views/about.html", view);
+        let pages = "[[text]]\npath = \"/open\"\nview = \"about\"\n\n[[text]]\npath = \"/inside\"\nview = \"about\"\nallow = \"signedIn\"\n";
+        site.put("app/trefoil.toml", &format!("{pages}\n{}", super::MANIFEST));
+        let server = site.serve_people();
+        let page =
+            |path: &str, headers: &[(&str, &str)]| html(&get(&server, path, &[headers, &[HTML]].concat()));
+        for (login, name) in [("ada@example.org", "Ada Lovelace"), ("bob@example.org", "Bob")] {
+            let cookie = sign_in(&server, login);
+            assert_eq!(page("/inside", &[("Cookie", &cookie)]), format!("{name} at /_/account"));
+            // What is public looks at no credential.
+            assert_eq!(page("/open", &[("Cookie", &cookie)]), "nobody, /_/sign-in");
+        }
+        assert_eq!(get(&server, "/inside", &[HTML]).status, 303);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use minijinja::Value;
 use minijinja::value::Serde;
@@ -81,6 +82,8 @@ pub struct PageParts {
     pub(crate) group_choices: Vec<Option<GroupChoices>>,
     pub(crate) fragments: Arc<FragmentCache>,
     pub(crate) static_folder: Arc<StaticFolder>,
+    /// How long a session lasts without a request.
+    pub(crate) session_idle: Duration,
     /// The pages of the classes of actors that asked last, see [`Pages::of_actor`].
     of_classes: Mutex<VecDeque<(u128, Arc<PageParts>)>>,
 }
@@ -155,6 +158,7 @@ impl Pages {
         let views = compile_views(app, &static_folder).map(Arc::new);
         Pages::of_parts(Arc::new(PageParts {
             static_folder,
+            session_idle: config.accounts.session_idle,
             custom_views: declared_pages::custom_view_names(app),
             other_links: declared_pages::other_links(&app.manifest),
             ..PageParts::new(app.name.clone(), views, site_view, parts, fragments)
@@ -232,6 +236,7 @@ impl PageParts {
             group_choices,
             fragments,
             static_folder: Arc::default(),
+            session_idle: Duration::ZERO,
             of_classes: Mutex::default(),
         }
     }
@@ -249,6 +254,7 @@ impl PageParts {
         let mut pages = PageParts::new(self.name.clone(), views, site_view, parts, fragments);
         pages.custom_views.clone_from(&self.custom_views);
         pages.static_folder = self.static_folder.clone();
+        pages.session_idle = self.session_idle;
         pages.other_links =
             self.other_links.iter().filter(|link| resources.is_offered(&link.href)).cloned().collect();
         pages

@@ -251,6 +251,23 @@ pub struct DetailView {
 pub struct ManageView {
     pub link: String,
     pub end_sessions: String,
+    /// The last used first.
+    pub sessions: Vec<SessionView>,
+}
+
+/// One session of an account.
+#[derive(Debug, Serialize)]
+pub struct SessionView {
+    /// Times for people and in ISO format.
+    pub created: String,
+    pub created_at: String,
+    pub seen: String,
+    pub seen_at: String,
+    pub address: String,
+    pub browser: String,
+    pub is_current: bool,
+    /// The address that ends it; none for who manages the account.
+    pub end: Option<String>,
 }
 
 /// Records related to the displayed one.

@@ -9,11 +9,19 @@ use crate::accounts::account_service::{
 };
 
 impl SignInState {
-    /// Writes how many sign-ins failed since the last time into the audit.
+    /// Writes how many sign-ins failed since the last time into the audit. What cannot be written is written the next time.
     pub async fn note_failures(&self, engine: &Engine) -> Result<()> {
+        let failures = self.failed.take();
         let notes: Vec<_> =
-            self.failed.take_notes().into_iter().map(|note| AccountChange::Note(Box::new(note))).collect();
-        if notes.is_empty() { Ok(()) } else { engine.change_accounts(notes).await.map(drop) }
+            failures.notes().into_iter().map(|note| AccountChange::Note(Box::new(note))).collect();
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let written = engine.change_accounts(notes).await;
+        if written.is_err() {
+            self.failed.put_back(failures);
+        }
+        written.map(drop)
     }
 }
 
@@ -40,8 +48,9 @@ impl AccountService {
         mut changes: Vec<AccountChange>,
     ) -> Result<OpenedSession, AccountRefusal> {
         let by_account = self.engine.origin().by_account(&account);
+        changes.extend(self.network_change(&account, origin).await?);
         changes.extend(self.note_by(AuditAction::SignIn, &by_account, Some(&account)));
-        self.begin_session(account, roles, origin, presented, changes).await
+        self.begin_session(self.new_session(account, roles, origin), presented, changes).await
     }
 
     /// The entry of the audit for something that is done about an account.
@@ -66,12 +75,7 @@ impl AccountService {
         Some(AccountChange::Note(Box::new(note)))
     }
 
-    pub(super) fn wrong_sign_in(&self, origin: &SignInOrigin) -> AccountRefusal {
-        self.count_failure(origin);
-        AccountRefusal::Wrong
-    }
-
-    /// Counts a sign-in that failed.
+    /// Counts a sign-in that failed, or that was not even tried because too many had failed.
     pub fn count_failure(&self, origin: &SignInOrigin) {
         if self.settings.audit != AuditMode::Off {
             self.state.failed.count(origin.address);

@@ -8,25 +8,19 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
 use trefoil_config::AccountSettings;
-use trefoil_engine::{
-    AccountChange, AuditAction, Engine, KeyAccount, KnownNetwork, SessionRecord, StoredPassword,
-};
+use trefoil_engine::{AccountChange, AuditAction, Engine, KeyAccount, SessionRecord, StoredPassword};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{RecordId, Value};
 
 use crate::account_reader::{AccountFinding, AccountKey, AccountReader, UsableAccount};
 use crate::accounts::failed_sign_ins::FailedSignIns;
+use crate::accounts::known_networks::{UNKNOWN_NETWORK_RETRY, is_known, with_network};
 use crate::accounts::sign_in_throttle::{ClientNetwork, SignInThrottle, TryVerdict};
+use crate::digest::sha256;
 use crate::passwords::{
     ChosenPassword, HashingBusy, MAX_PASSWORD_LENGTH, PasswordHasher, PasswordMistake, PasswordVerdict,
 };
 use crate::secret_token::{SecretToken, TokenKind};
-
-/// The most networks that are kept of an account.
-const MAX_NETWORKS: usize = 20;
-
-/// How long a network is known after the account signed in from it.
-const NETWORK_KNOWN_HOURS: i64 = 30 * 24;
 
 /// The most characters that are kept of what a browser calls itself.
 const MAX_BROWSER: usize = 200;
@@ -91,9 +85,6 @@ pub struct ListedSession {
     pub session: SessionRecord,
     pub is_current: bool,
 }
-
-/// What an unknown network is told to wait while others try a login too often.
-const UNKNOWN_NETWORK_RETRY: Duration = Duration::from_secs(60);
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
 const SWEEP_MARGIN: Duration = Duration::from_secs(24 * 3_600);
@@ -172,10 +163,16 @@ impl AccountService {
         let needs_known_network = match self.state.throttle.count_try(login, network, second) {
             TryVerdict::Allowed => false,
             TryVerdict::OnlyKnownNetworks => true,
-            TryVerdict::Refused { retry_after } => return Err(AccountRefusal::Later { retry_after }),
+            TryVerdict::Refused { retry_after } => {
+                self.count_failure(origin);
+                return Err(AccountRefusal::Later { retry_after });
+            }
         };
         let signed_in =
             self.compare_and_open((login, password), origin, presented, needs_known_network).await;
+        if matches!(signed_in, Err(AccountRefusal::Wrong | AccountRefusal::Later { .. })) {
+            self.count_failure(origin);
+        }
         // What was not decided was no wrong guess.
         if !matches!(signed_in, Err(AccountRefusal::Wrong | AccountRefusal::Later { .. })) {
             self.state.throttle.forgive(login, network, second);
@@ -190,41 +187,50 @@ impl AccountService {
         presented: Option<&str>,
         needs_known_network: bool,
     ) -> Result<OpenedSession, AccountRefusal> {
-        let network = ClientNetwork::of(origin.address);
         let account = self.reader.find_login(login).await?.map(|id| self.reader.key_account(id));
         let nobody = self.reader.key_account(RecordId::Number(0));
-        let stored = self.engine.credentials()?.find_password(account.as_ref().unwrap_or(&nobody)).await?;
+        let store = self.engine.credentials()?;
+        // Both are asked in any case: how long it takes does not tell whether there is such a login.
+        let stored = store.find_password(account.as_ref().unwrap_or(&nobody)).await?;
+        let like = store.find_password_near(self.reader.type_name(), sample_place(login)).await?;
         let known = stored.as_ref().filter(|_| account.is_some());
+        let network = ClientNetwork::of(origin.address);
         if needs_known_network && !known.is_some_and(|stored| is_known(stored, network)) {
             return Err(AccountRefusal::Later { retry_after: UNKNOWN_NETWORK_RETRY });
         }
-        let verdict = self.verify(password, known).await?;
+        let verdict = self.verify(password, known, like.as_deref()).await?;
         let (Some(account), Some(known), PasswordVerdict::Right { renewed }) = (account, known, verdict)
         else {
-            return Err(self.wrong_sign_in(origin));
+            return Err(AccountRefusal::Wrong);
         };
         if !matches!(self.reader.find(AccountKey::Id(&account.id)).await?, AccountFinding::Usable(_)) {
-            return Err(self.wrong_sign_in(origin));
+            return Err(AccountRefusal::Wrong);
         }
         let (compared, hash) = (known.hash.clone(), renewed.unwrap_or_else(|| known.hash.clone()));
-        let mut changes =
-            vec![AccountChange::ReplaceHash { account: account.clone(), known: compared, hash }];
-        if let Some(networks) = with_network(&known.networks, network, Timestamp::now()) {
-            changes.push(AccountChange::SetNetworks { account: account.clone(), networks });
-        }
+        let changes = vec![AccountChange::ReplaceHash { account: account.clone(), known: compared, hash }];
         self.open_session(account, Vec::new(), origin, presented, changes).await
     }
 
-    /// Begins a session of an account that proved who it is.
+    /// Keeps where an account signs in from, beside its password. `None` if it has none, or if that is known.
+    pub(super) async fn network_change(
+        &self,
+        account: &KeyAccount,
+        origin: &SignInOrigin,
+    ) -> Result<Option<AccountChange>> {
+        let Some(stored) = self.engine.credentials()?.find_password(account).await? else { return Ok(None) };
+        let network = ClientNetwork::of(origin.address);
+        let networks = with_network(&stored.networks, network, Timestamp::now());
+        Ok(networks.map(|networks| AccountChange::SetNetworks { account: account.clone(), networks }))
+    }
+
+    /// Begins a session under a new token.
     pub(super) async fn begin_session(
         &self,
-        account: KeyAccount,
-        roles: Vec<String>,
-        origin: &SignInOrigin,
+        session: SessionRecord,
         presented: Option<&str>,
         mut changes: Vec<AccountChange>,
     ) -> Result<OpenedSession, AccountRefusal> {
-        let (token, session) = self.new_session(account, roles, origin)?;
+        let token = SecretToken::generate(TokenKind::Session).map_err(Error::internal)?;
         let (expires, id) = (session.expires, session.account.id.clone());
         if let Some(presented) = presented.and_then(|token| SecretToken::parse(TokenKind::Session, token)) {
             changes.push(AccountChange::EndSession { hash: presented.hash() });
@@ -255,15 +261,16 @@ impl AccountService {
         });
     }
 
-    fn new_session(
+    pub(super) fn new_session(
         &self,
         account: KeyAccount,
         roles: Vec<String>,
         origin: &SignInOrigin,
-    ) -> Result<(SecretToken, SessionRecord)> {
-        let token = SecretToken::generate(TokenKind::Session).map_err(Error::internal)?;
-        let created = Timestamp::now();
-        let session = SessionRecord {
+    ) -> SessionRecord {
+        // As the store keeps it.
+        let now = Timestamp::now();
+        let created = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        SessionRecord {
             account,
             roles,
             created,
@@ -271,8 +278,7 @@ impl AccountService {
             expires: later(created, self.settings.session_lifetime),
             address: origin.address.map(|address| address.to_canonical().to_string()),
             browser: origin.browser.as_deref().map(|name| name.chars().take(MAX_BROWSER).collect()),
-        };
-        Ok((token, session))
+        }
     }
 
     /// Ends a session; without effect if it has ended.
@@ -289,9 +295,8 @@ impl AccountService {
         let current = current.map(|token| token.hash());
         let account = self.reader.key_account(id.clone());
         let now = Timestamp::now();
-        let idle_since = earlier(now, self.settings.session_idle);
         let sessions = self.engine.credentials()?.list_sessions(&account).await?.into_iter();
-        let sessions = sessions.filter(|(_, session)| session.expires > now && session.seen > idle_since);
+        let sessions = sessions.filter(|(_, session)| session.is_good_at(now, self.settings.session_idle));
         let listed = |(hash, session): (String, SessionRecord)| ListedSession {
             is_current: Some(&hash) == current.as_ref(),
             number: hash.chars().take(NUMBER_DIGITS).collect(),
@@ -332,43 +337,6 @@ impl AccountService {
         self.engine.change_accounts(changes).await.map(drop)
     }
 
-    /// Changes the password of an account that knows the current one, and ends its sessions. A new one begins.
-    pub async fn change_password(
-        &self,
-        id: &RecordId,
-        (current, password, again): (&str, &str, &str),
-        origin: &SignInOrigin,
-    ) -> Result<OpenedSession, AccountRefusal> {
-        let account = self.reader.key_account(id.clone());
-        let usable = self.find_usable(id).await?.ok_or(AccountRefusal::Wrong)?;
-        let chosen = self.choose(password, again, &self.names_of(&usable).await?)?;
-        let (network, second) = (ClientNetwork::of(origin.address), self.state.second());
-        // Not a login that anyone could have.
-        let key = format!("\n{}", account.id_text());
-        let tried = self.state.throttle.count_try(&key, network, second);
-        if let TryVerdict::Refused { retry_after } = tried {
-            return Err(AccountRefusal::Later { retry_after });
-        }
-        let stored =
-            self.engine.credentials()?.find_password(&account).await?.ok_or(AccountRefusal::Wrong)?;
-        if tried == TryVerdict::OnlyKnownNetworks && !is_known(&stored, network) {
-            return Err(AccountRefusal::Later { retry_after: UNKNOWN_NETWORK_RETRY });
-        }
-        let verdict = self.verify(current, Some(&stored)).await;
-        if !matches!(verdict, Ok(PasswordVerdict::Wrong)) {
-            self.state.throttle.forgive(&key, network, second);
-        }
-        let PasswordVerdict::Right { .. } = verdict? else { return Err(AccountRefusal::Wrong) };
-        let hash = self.state.hasher.hash(chosen.as_str()).await??;
-        let mut changes = vec![
-            AccountChange::ReplaceHash { account: account.clone(), known: stored.hash, hash },
-            AccountChange::EndSessions { account: account.clone(), except: None },
-            AccountChange::DropLink { account: account.clone() },
-        ];
-        changes.extend(self.note(AuditAction::SetPassword, Some(&account)));
-        self.begin_session(account, Vec::new(), origin, None, changes).await
-    }
-
     pub async fn has_password(&self, id: &RecordId) -> Result<bool> {
         let account = self.reader.key_account(id.clone());
         Ok(self.engine.credentials()?.find_password(&account).await?.is_some())
@@ -395,14 +363,16 @@ impl AccountService {
         })
     }
 
-    async fn verify(
+    /// Compares a password with that of an account. Without one it takes as long as with `like`, the hash of another one.
+    pub(super) async fn verify(
         &self,
         password: &str,
         stored: Option<&StoredPassword>,
+        like: Option<&str>,
     ) -> Result<PasswordVerdict, AccountRefusal> {
         // Nobody has a longer one, and it is not hashed: that would be a favour to whoever floods.
         let password = if password.chars().count() > MAX_PASSWORD_LENGTH { "" } else { password };
-        Ok(self.state.hasher.verify(password, stored.map(|stored| stored.hash.as_str())).await??)
+        Ok(self.state.hasher.verify(password, stored.map(|stored| stored.hash.as_str()), like).await??)
     }
 
     pub(super) fn choose(
@@ -438,6 +408,12 @@ impl AccountService {
     }
 }
 
+/// Always the same for a login, and for one that differs in nothing else than the case of letters.
+fn sample_place(login: &str) -> u64 {
+    let digest = sha256(&login.to_ascii_lowercase());
+    digest.iter().take(8).fold(0, |place, byte| place << 8 | u64::from(*byte))
+}
+
 pub(super) fn later(time: Timestamp, by: Duration) -> Timestamp {
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
     time.checked_add(by).unwrap_or(Timestamp::MAX)
@@ -446,41 +422,4 @@ pub(super) fn later(time: Timestamp, by: Duration) -> Timestamp {
 fn earlier(time: Timestamp, by: Duration) -> Timestamp {
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
     time.checked_sub(by).unwrap_or(Timestamp::MIN)
-}
-
-fn is_known(stored: &StoredPassword, network: ClientNetwork) -> bool {
-    let since = earlier(Timestamp::now(), Duration::from_secs(NETWORK_KNOWN_HOURS.unsigned_abs() * 3_600));
-    stored.networks.iter().any(|known| known.network == network.text() && known.last > since)
-}
-
-/// The networks with one that was used now; `None` if it was known today already.
-fn with_network(known: &[KnownNetwork], network: ClientNetwork, now: Timestamp) -> Option<Vec<KnownNetwork>> {
-    let network = network.text();
-    let today = earlier(now, Duration::from_secs(24 * 3_600));
-    if network.is_empty() || known.iter().any(|known| known.network == network && known.last > today) {
-        return None;
-    }
-    let others = known.iter().filter(|known| known.network != network).cloned();
-    let mut networks: Vec<KnownNetwork> = others.take(MAX_NETWORKS - 1).collect();
-    networks.insert(0, KnownNetwork { network, last: now });
-    Some(networks)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn networks_are_known_once_and_the_last_ones() {
-        let at = |day: i64| Timestamp::from_second(1_800_000_000 + day * 86_400).unwrap();
-        let network = |text: &str| ClientNetwork::of(text.parse().ok());
-        let first = with_network(&[], network("192.0.2.1"), at(0)).expect("new");
-        assert_eq!(with_network(&first, network("192.0.2.1"), at(0)), None);
-        let again = with_network(&first, network("192.0.2.1"), at(2)).expect("another day");
-        assert_eq!(again, [KnownNetwork { network: "192.0.2.1".to_owned(), last: at(2) }]);
-        let many = (0..30).fold(again, |known, number| {
-            with_network(&known, network(&format!("198.51.100.{number}")), at(3)).expect("new")
-        });
-        assert_eq!((many.len(), many[0].network.as_str()), (MAX_NETWORKS, "198.51.100.29"));
-    }
 }

@@ -3,7 +3,9 @@
 mod account_notes;
 mod account_service;
 mod failed_sign_ins;
+mod known_networks;
 mod new_accounts;
+mod password_change;
 mod password_links;
 mod pending_sign_in;
 mod provider_refusal;

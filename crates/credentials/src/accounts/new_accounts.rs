@@ -46,9 +46,34 @@ impl AccountService {
         let chosen = self.choose(password, again, &names)?;
         maker.link_hash()?;
         let hash = self.state.hasher.hash(chosen.as_str()).await??;
+        self.run_all(engine, async |engine: Engine| self.create_within(&engine, maker, fields, hash).await)
+            .await
+    }
+
+    /// Makes an account with a link for its first password, both or neither.
+    pub async fn create_with_link(
+        &self,
+        engine: &Engine,
+        fields: Value,
+    ) -> Result<SecretToken, AccountRefusal> {
+        let work = async |engine: Engine| {
+            let account = self.reader.key_account(self.create_record(&engine, fields).await?);
+            let (token, changes) = self.new_account_link(account)?;
+            engine.change_accounts(changes).await?;
+            Ok(token)
+        };
+        self.run_all(engine, work).await
+    }
+
+    /// Runs what makes an account, all of it or nothing.
+    async fn run_all<T>(
+        &self,
+        engine: &Engine,
+        work: impl AsyncFnOnce(Engine) -> Result<T, AccountRefusal>,
+    ) -> Result<T, AccountRefusal> {
         self.engine.credentials()?.prepare_accounts().await?;
-        let work = async |engine: Engine| match self.create_within(&engine, maker, fields, hash).await {
-            Ok(id) => TransactionEnd::Commit { result: Ok(id), answer: Vec::new() },
+        let work = async |engine: Engine| match work(engine).await {
+            Ok(made) => TransactionEnd::Commit { result: Ok(made), answer: Vec::new() },
             Err(refusal) => TransactionEnd::RollBack(Err(refusal)),
         };
         match engine.run_in_transaction(None, work).await? {

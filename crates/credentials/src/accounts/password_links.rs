@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 
-use trefoil_engine::{AccountChange, AuditAction, Engine, LinkRecord, ListSlice, Listing};
+use trefoil_engine::{AccountChange, AuditAction, Engine, KeyAccount, LinkRecord, ListSlice, Listing};
 use trefoil_model::RecordId;
 use trefoil_model::error::{Error, Result};
 
@@ -28,8 +28,9 @@ pub enum GoodLink {
 impl AccountService {
     /// A link for a first or a new password of an account. The one before is not good any more.
     pub async fn make_link(&self, id: &RecordId) -> Result<SecretToken> {
-        let expires = later(Timestamp::now(), self.settings.link_lifetime);
-        self.put_link(LinkRecord { account: Some(self.reader.key_account(id.clone())), expires }).await
+        let (token, changes) = self.new_account_link(self.reader.key_account(id.clone()))?;
+        self.engine.change_accounts(changes).await?;
+        Ok(token)
     }
 
     /// A link for the first account, if there is none.
@@ -42,12 +43,24 @@ impl AccountService {
     }
 
     async fn put_link(&self, link: LinkRecord) -> Result<SecretToken> {
+        let (token, changes) = self.new_link(link)?;
+        self.engine.change_accounts(changes).await?;
+        Ok(token)
+    }
+
+    /// A link with the changes that make it.
+    fn new_link(&self, link: LinkRecord) -> Result<(SecretToken, Vec<AccountChange>)> {
         let token = SecretToken::generate(TokenKind::Link).map_err(Error::internal)?;
         let note = self.note(AuditAction::MakeLink, link.account.as_ref());
         let mut changes = vec![AccountChange::SetLink { hash: token.hash(), link }];
         changes.extend(note);
-        self.engine.change_accounts(changes).await?;
-        Ok(token)
+        Ok((token, changes))
+    }
+
+    /// The changes that make a link for an account.
+    pub(super) fn new_account_link(&self, account: KeyAccount) -> Result<(SecretToken, Vec<AccountChange>)> {
+        let expires = later(Timestamp::now(), self.settings.link_lifetime);
+        self.new_link(LinkRecord { account: Some(account), expires })
     }
 
     /// Whether there is any account.

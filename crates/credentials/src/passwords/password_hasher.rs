@@ -31,7 +31,7 @@ pub struct PasswordHasher {
     threads: HashingThreads,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
-    /// Of no password, for logins that nobody has: they cost the same. Made when the first password is compared, whoever's it is.
+    /// Of no password, where nobody has one yet: to compare costs the same. Made when the first one is compared.
     dummy: Arc<OnceLock<String>>,
 }
 
@@ -83,22 +83,35 @@ impl PasswordHasher {
         self.run(move || hash_now(&argon2, &password)).await
     }
 
-    /// Compares a password with a stored hash; without one it takes as long, and is wrong.
+    /// Compares a password with a stored hash. Without one it is wrong, and takes as long as to compare it with `like`, the hash
+    /// of another account: hashes that were made under other settings take other times.
     pub async fn verify(
         &self,
         password: &str,
         stored: Option<&str>,
+        like: Option<&str>,
     ) -> Result<Result<PasswordVerdict>, HashingBusy> {
         let (argon2, password, dummy) = (self.argon2.clone(), password.to_owned(), self.dummy.clone());
-        let stored = stored.map(str::to_owned);
+        let is_own = stored.is_some();
+        let compared = stored.or(like).map(str::to_owned);
         let compare = move || {
-            if dummy.get().is_none() {
-                // Another thread may have been faster.
-                let _ = dummy.set(hash_now(&argon2, "")?);
+            let compared = match &compared {
+                Some(compared) => compared,
+                None => {
+                    if dummy.get().is_none() {
+                        // Another thread may have been faster.
+                        let _ = dummy.set(hash_now(&argon2, "")?);
+                    }
+                    dummy.get().map_or("", String::as_str)
+                }
+            };
+            match verify_now(&argon2, &password, compared) {
+                Ok(Some(known)) if is_own => {
+                    Ok(PasswordVerdict::Right { renewed: renewed(&argon2, &known, &password)? })
+                }
+                Err(error) if is_own => Err(error),
+                Ok(_) | Err(_) => Ok(PasswordVerdict::Wrong),
             }
-            let compared = stored.as_ref().or(dummy.get()).map_or("", String::as_str);
-            let verdict = verify_now(&argon2, &password, compared)?;
-            Ok(if stored.is_some() { verdict } else { PasswordVerdict::Wrong })
         };
         self.run(compare).await
     }
@@ -137,23 +150,27 @@ fn hash_now(argon2: &Argon2<'static>, password: &str) -> Result<String> {
     Ok(hash.to_string())
 }
 
-fn verify_now(argon2: &Argon2<'static>, password: &str, stored: &str) -> Result<PasswordVerdict> {
+/// The settings that a password was hashed with, if it is the right one.
+fn verify_now(argon2: &Argon2<'static>, password: &str, stored: &str) -> Result<Option<Params>> {
     let unreadable =
         |error: &dyn std::fmt::Display| Error::internal(format!("a stored password hash: {error}"));
     let hash = PasswordHash::new(stored).map_err(|error| unreadable(&error))?;
     let known = Params::try_from(&hash).map_err(|error| unreadable(&error))?;
-    let now = argon2.params();
     if known.m_cost() > MAX_STORED_MEMORY || known.t_cost() > MAX_STORED_ROUNDS {
         return Err(unreadable(&"it asks for more than auth.password-memory and auth.password-rounds can"));
     }
     match argon2.verify_password(password.as_bytes(), &hash) {
-        Ok(()) => {}
-        Err(argon2::password_hash::Error::PasswordInvalid) => return Ok(PasswordVerdict::Wrong),
-        Err(error) => return Err(unreadable(&error)),
+        Ok(()) => Ok(Some(known)),
+        Err(argon2::password_hash::Error::PasswordInvalid) => Ok(None),
+        Err(error) => Err(unreadable(&error)),
     }
+}
+
+/// The password hashed with the settings of now, if these are stronger.
+fn renewed(argon2: &Argon2<'static>, known: &Params, password: &str) -> Result<Option<String>> {
+    let now = argon2.params();
     let is_weaker = known.m_cost() < now.m_cost() || known.t_cost() < now.t_cost();
-    let renewed = is_weaker.then(|| hash_now(argon2, password)).transpose()?;
-    Ok(PasswordVerdict::Right { renewed })
+    is_weaker.then(|| hash_now(argon2, password)).transpose()
 }
 
 #[cfg(test)]
@@ -184,10 +201,10 @@ mod tests {
             ("", Some(&hash), &PasswordVerdict::Wrong),
             ("", None, &PasswordVerdict::Wrong),
         ] {
-            let verdict = hasher.verify(password, stored).await.expect("free").expect("compared");
+            let verdict = hasher.verify(password, stored, None).await.expect("free").expect("compared");
             assert_eq!(verdict, *expected, "{password:?}");
         }
-        assert!(hasher.verify("x", Some("$argon2id$broken")).await.expect("free").is_err());
+        assert!(hasher.verify("x", Some("$argon2id$broken"), None).await.expect("free").is_err());
     }
 
     #[tokio::test]
@@ -195,20 +212,41 @@ mod tests {
         let hash = hasher(64, 1).hash("a long password").await.expect("free").expect("hashed");
         for stronger in [hasher(128, 1), hasher(64, 2)] {
             let verdict =
-                stronger.verify("a long password", Some(&hash)).await.expect("free").expect("compared");
+                stronger.verify("a long password", Some(&hash), None).await.expect("free").expect("compared");
             let PasswordVerdict::Right { renewed: Some(renewed) } = verdict else { panic!("{verdict:?}") };
-            let again = stronger.verify("a long password", Some(&renewed)).await.expect("free");
+            let again = stronger.verify("a long password", Some(&renewed), None).await.expect("free");
             assert_eq!(again.expect("compared"), PasswordVerdict::Right { renewed: None });
             // A weaker setting does not weaken what is there.
-            let weaker = hasher(64, 1).verify("a long password", Some(&renewed)).await.expect("free");
+            let weaker = hasher(64, 1).verify("a long password", Some(&renewed), None).await.expect("free");
             assert_eq!(weaker.expect("compared"), PasswordVerdict::Right { renewed: None });
         }
         // Settings that were lowered far keep everybody in.
         let costly = hasher(4_096, 5).hash("a long password").await.expect("free").expect("hashed");
-        let verdict = hasher(64, 1).verify("a long password", Some(&costly)).await.expect("free");
+        let verdict = hasher(64, 1).verify("a long password", Some(&costly), None).await.expect("free");
         assert_eq!(verdict.expect("compared"), PasswordVerdict::Right { renewed: None });
         let excessive = costly.replace("t=5", "t=101");
-        assert!(hasher(64, 1).verify("a long password", Some(&excessive)).await.expect("free").is_err());
+        assert!(
+            hasher(64, 1).verify("a long password", Some(&excessive), None).await.expect("free").is_err()
+        );
+    }
+
+    #[tokio::test]
+    async fn nobodys_password_takes_as_long_as_that_of_others() {
+        let costly = hasher(16 << 10, 2).hash("a long password").await.expect("free").expect("hashed");
+        let hasher = hasher(64, 1);
+        let take = async |stored: Option<&str>, like: Option<&str>| {
+            let began = std::time::Instant::now();
+            let verdict = hasher.verify("a long password", stored, like).await.expect("free");
+            (verdict.expect("compared"), began.elapsed())
+        };
+        let (right, of_own) = take(Some(&costly), None).await;
+        assert_eq!(right, PasswordVerdict::Right { renewed: None });
+        // It is not told that it is somebody else's.
+        let (wrong, like_others) = take(None, Some(&costly)).await;
+        assert_eq!(wrong, PasswordVerdict::Wrong);
+        assert!(like_others > of_own / 4, "{like_others:?} {of_own:?}");
+        assert_eq!(take(None, Some("$argon2id$broken")).await.0, PasswordVerdict::Wrong);
+        assert_eq!(take(None, None).await.0, PasswordVerdict::Wrong);
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::template_data::{FormView, PageLink};
+use crate::template_data::{FormView, PageLink, SessionView};
 
 /// `sign.html`: a page with one form about an account; `sign` in the template.
 #[derive(Debug, Default, Serialize)]
@@ -39,19 +39,4 @@ pub struct AccountView {
     pub end_others: Option<String>,
     /// The form that changes the password.
     pub password: Option<FormView>,
-}
-
-/// One session of an account.
-#[derive(Debug, Serialize)]
-pub struct SessionView {
-    /// Times for people and in ISO format.
-    pub created: String,
-    pub created_at: String,
-    pub seen: String,
-    pub seen_at: String,
-    pub address: String,
-    pub browser: String,
-    pub is_current: bool,
-    /// The address that ends it.
-    pub end: String,
 }

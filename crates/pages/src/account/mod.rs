@@ -9,7 +9,8 @@ pub mod sign_pages;
 // The fields of a new account.
 pub mod new_account;
 
-// One's own account and its sessions.
+// One's own account, and the sessions of an account.
+mod account_sessions;
 pub mod own_account;
 
 // Who did what.

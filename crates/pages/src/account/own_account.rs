@@ -6,9 +6,10 @@ use http::{HeaderMap, StatusCode};
 use trefoil_http::errors::problem::Problem;
 
 use crate::Pages;
-use crate::account::account_views::{AccountView, SessionView};
+use crate::account::account_views::AccountView;
 use crate::account::sign_pages::{form_view, hidden_control, keep_private, new_passwords, password_control};
 use crate::pages::ACCOUNT_PATH;
+pub use crate::template_data::SessionView;
 use crate::template_data::{ControlKind, ControlView, PageHead, PageLink};
 
 /// What the page shows.
@@ -21,7 +22,7 @@ pub struct OwnAccount<'a> {
     pub roles: Vec<String>,
     /// Those that a provider gave this session alone.
     pub session_roles: Vec<String>,
-    pub sessions: Vec<SessionRow>,
+    pub sessions: Vec<SessionView>,
     pub least_length: usize,
     /// Without a password there is none to change.
     pub has_password: bool,
@@ -30,17 +31,6 @@ pub struct OwnAccount<'a> {
     pub refusal: Option<String>,
     /// What was done.
     pub notice: Option<String>,
-}
-
-/// A session of the account.
-pub struct SessionRow {
-    pub number: String,
-    /// ISO and for people.
-    pub created: (String, String),
-    pub seen: (String, String),
-    pub address: Option<String>,
-    pub browser: Option<String>,
-    pub is_current: bool,
 }
 
 impl Pages {
@@ -57,23 +47,13 @@ impl Pages {
         let controls = [vec![login, current], passwords].concat();
         let action = format!("{ACCOUNT_PATH}/password");
         let others = page.sessions.iter().any(|session| !session.is_current);
-        let session = |row: SessionRow| SessionView {
-            created: row.created.1,
-            created_at: row.created.0,
-            seen: row.seen.1,
-            seen_at: row.seen.0,
-            address: row.address.unwrap_or_default(),
-            browser: row.browser.map(|name| browser_name(&name)).unwrap_or_default(),
-            is_current: row.is_current,
-            end: format!("{ACCOUNT_PATH}/sessions/{}/end", row.number),
-        };
         let view = AccountView {
             name: page.name.clone(),
             record: page.record.map(|href| PageLink { label: page.name.clone(), href }),
             roles: page.roles,
             session_roles: page.session_roles,
             notice: page.notice,
-            sessions: page.sessions.into_iter().map(session).collect(),
+            sessions: page.sessions,
             end_others: others.then(|| format!("{ACCOUNT_PATH}/sessions/end-others")),
             password: page.has_password.then(|| form_view("Change password", &action, controls, complaints)),
         };
@@ -82,56 +62,5 @@ impl Pages {
         let mut response = self.page_response(headers, status, head, "account", &view)?;
         keep_private(&mut response);
         Ok(response)
-    }
-}
-
-/// Browser and system of a `User-Agent`, as far as they are well known: "Firefox on Linux".
-fn browser_name(text: &str) -> String {
-    // Each names those before it, to be taken for them.
-    let browsers = [
-        ("Edg/", "Edge"),
-        ("OPR/", "Opera"),
-        ("Firefox/", "Firefox"),
-        ("Chrome/", "Chrome"),
-        ("Safari/", "Safari"),
-    ];
-    let systems = [
-        ("Android", "Android"),
-        ("iPhone", "iPhone"),
-        ("iPad", "iPad"),
-        ("Windows", "Windows"),
-        ("Mac OS", "macOS"),
-        ("Linux", "Linux"),
-    ];
-    let find = |known: &[(&str, &'static str)]| {
-        known.iter().find(|(part, _)| text.contains(part)).map(|(_, name)| *name)
-    };
-    match (find(&browsers), find(&systems)) {
-        (Some(browser), Some(system)) => format!("{browser} on {system}"),
-        (Some(browser), None) => browser.to_owned(),
-        (None, _) => text.chars().take(60).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn browsers_are_named_by_what_they_are() {
-        for (text, expected) in [
-            ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
-            (
-                "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 Edg/140.0",
-                "Edge on Windows",
-            ),
-            (
-                "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1 Version/19.0 Safari/604.1",
-                "Safari on iPhone",
-            ),
-            ("curl/8.5.0", "curl/8.5.0"),
-        ] {
-            assert_eq!(browser_name(text), expected);
-        }
     }
 }

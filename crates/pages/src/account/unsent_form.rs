@@ -10,7 +10,7 @@ use trefoil_model::naming::names::display_label;
 use crate::Pages;
 use crate::account::account_views::SignView;
 use crate::account::sign_pages::{form_view, hidden_control};
-use crate::pages::SIGN_IN_PATH;
+use crate::pages::{ACCOUNT_PATH, SIGN_IN_PATH};
 use crate::template_data::{ControlKind, ControlView, PageLink};
 
 impl Pages {
@@ -42,14 +42,31 @@ impl Pages {
             }
         };
         let controls = pairs.iter().enumerate().map(control).collect();
-        let sign_in = format!("{SIGN_IN_PATH}?next={}", percent_encode("/_/account"));
         let view = SignView {
             heading: "You are not signed in".to_owned(),
             texts,
             form: Some(form_view("Send again", path, controls, Vec::new())),
-            window: Some(PageLink { label: "Sign in, in another window".to_owned(), href: sign_in }),
+            window: Some(PageLink { label: "Sign in, in another window".to_owned(), href: to_account() }),
             ..SignView::default()
         };
         self.sign_page(headers, StatusCode::UNAUTHORIZED, view)
     }
+
+    /// The page for a form of one's own account that is not shown again: it may have a password in it.
+    pub fn signed_out_page(&self, headers: &HeaderMap) -> Result<Response, Problem> {
+        let view = SignView {
+            heading: "You are not signed in".to_owned(),
+            texts: vec![
+                "Your session had ended, so nothing was changed. Sign in, then do it again.".to_owned(),
+            ],
+            links: vec![PageLink { label: "Sign in".to_owned(), href: to_account() }],
+            ..SignView::default()
+        };
+        self.sign_page(headers, StatusCode::UNAUTHORIZED, view)
+    }
+}
+
+/// The sign-in that leads to one's own account.
+fn to_account() -> String {
+    format!("{SIGN_IN_PATH}?next={}", percent_encode(ACCOUNT_PATH))
 }

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use trefoil_engine::{AllowedRecords, ListSlice, Listing, Operation, Outcome};
+use trefoil_engine::{AllowedRecords, KeyAccount, ListSlice, Listing, Operation, Outcome};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::access::AccessAction;
@@ -151,7 +151,9 @@ impl Pages {
         }
         let path = record_path("/_/accounts", id);
         let (link, end_sessions) = (format!("{path}/link"), format!("{path}/end-sessions"));
-        Ok(Some(ManageView { link, end_sessions }))
+        let type_name = engine.model().record(record).name.clone();
+        let sessions = self.sessions_of(engine, &KeyAccount { type_name, id: id.clone() }).await?;
+        Ok(Some(ManageView { link, end_sessions, sessions }))
     }
 
     async fn related_views(

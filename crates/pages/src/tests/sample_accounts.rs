@@ -1,7 +1,8 @@
 //! Sample data for the templates of account pages.
 
-use crate::account::account_views::{AccountView, SessionView, SignView};
+use crate::account::account_views::{AccountView, SignView};
 use crate::account::audit_page::{AuditChoice, AuditLine, AuditView};
+use crate::template_data::SessionView;
 use crate::tests::sample_forms::form;
 use crate::tests::samples::link;
 
@@ -18,16 +19,24 @@ pub fn sign() -> SignView {
     }
 }
 
-pub fn account() -> AccountView {
-    let session = |is_current| SessionView {
+pub fn managed_session() -> SessionView {
+    SessionView {
         created: "14 Nov 2026, 09:30 UTC".to_owned(),
         created_at: "2026-11-14T09:30:00Z".to_owned(),
         seen: "15 Nov 2026, 09:30 UTC".to_owned(),
         seen_at: "2026-11-15T09:30:00Z".to_owned(),
         address: "192.0.2.1".to_owned(),
         browser: "Firefox on Linux".to_owned(),
+        is_current: false,
+        end: None,
+    }
+}
+
+pub fn account() -> AccountView {
+    let session = |is_current| SessionView {
         is_current,
-        end: "/_/account/sessions/1/end".to_owned(),
+        end: Some("/_/account/sessions/1/end".to_owned()),
+        ..managed_session()
     };
     AccountView {
         name: "Ada Lovelace".to_owned(),

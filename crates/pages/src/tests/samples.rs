@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::account::account_views::SignView;
 use crate::account::audit_page::AuditView;
 use crate::template_data::*;
-use crate::tests::sample_accounts::{account, audit, bare_account, sign};
+use crate::tests::sample_accounts::{account, audit, bare_account, managed_session, sign};
 use crate::tests::sample_forms::{bare_form, conflict, form};
 use crate::tests::sample_summaries::{lines, no_groups, rejected, summary};
 
@@ -259,6 +259,7 @@ fn ungrouped_detail() -> DetailView {
         manage: Some(ManageView {
             link: "/_/accounts/1/link".to_owned(),
             end_sessions: "/_/accounts/1/end-sessions".to_owned(),
+            sessions: vec![managed_session()],
         }),
         fields: vec![
             labelled("ID", DisplayValue::Code { text: "1".to_owned() }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
-use http::header::{CACHE_CONTROL, HOST, LOCATION, REFERER, SET_COOKIE, USER_AGENT};
+use http::header::{CACHE_CONTROL, LOCATION, SET_COOKIE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use jiff::Timestamp;
@@ -17,6 +17,7 @@ use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::form_pairs::{self, FormPairs};
+use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_model::RecordId;
 use trefoil_pages::Pages;
 use trefoil_resources::{ServedResources, body_text};
@@ -54,6 +55,11 @@ impl AccountCall {
     /// Whether a program asks, which gets JSON.
     pub fn is_json(&self) -> bool {
         body_text::media_type(&self.head.headers) == "application/json"
+    }
+
+    /// Whether a page sent a form.
+    pub fn is_form_of_page(&self) -> bool {
+        !self.is_json() && AcceptHeader::from_headers(&self.head.headers).prefers_html()
     }
 
     /// The fields of the form or of the JSON object.
@@ -152,8 +158,12 @@ impl AccountCall {
 
     /// Leads to a page with a session.
     pub fn signed_in(&self, location: &str, session: &OpenedSession) -> Response {
+        self.with_cookie(self.see_other(location), session)
+    }
+
+    /// The answer with the cookie of a session.
+    pub fn with_cookie(&self, mut response: Response, session: &OpenedSession) -> Response {
         let seconds = session.expires.as_second().saturating_sub(Timestamp::now().as_second());
-        let mut response = self.see_other(location);
         let cookie = session_cookie(session.token.reveal(), seconds, self.client.secure);
         response.headers_mut().append(SET_COOKIE, cookie);
         response
@@ -164,20 +174,9 @@ impl AccountCall {
         response
     }
 
-    /// Where to go after signing in: a path of this server, the page that the form was opened from, or the start page.
+    /// Where to go after signing in: a path of this server, or the start page.
     pub fn next(&self, asked: &str) -> String {
-        if !asked.is_empty() {
-            return own_path(asked).unwrap_or("/").to_owned();
-        }
-        self.referring_page().unwrap_or_else(|| "/".to_owned())
-    }
-
-    fn referring_page(&self) -> Option<String> {
-        let headers = &self.head.headers;
-        let referer = headers.get(REFERER)?.to_str().ok()?;
-        let origin = self.client.origin(headers.get(HOST));
-        let path = own_path(referer.strip_prefix(&origin)?)?;
-        (!path.starts_with("/_/")).then(|| path.to_owned())
+        own_path(asked).unwrap_or("/").to_owned()
     }
 
     /// A program that sends JSON gets its errors as JSON.

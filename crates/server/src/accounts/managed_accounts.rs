@@ -37,6 +37,8 @@ async fn managed(call: &AccountCall) -> Result<RecordId, Problem> {
 }
 
 pub async fn make_link(call: &AccountCall) -> Result<Response, Problem> {
+    // Who reads it on its way chooses the password.
+    call.refuse_open()?;
     let id = managed(call).await?;
     let account = call.desk.service.find_usable(&id).await?.ok_or_else(not_found)?;
     let token = call.desk.service.make_link(&id).await?;

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 
-use http::Method;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, REFERRER_POLICY};
+use http::{HeaderValue, Method, StatusCode};
 
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::cross_origin;
@@ -29,8 +29,9 @@ use trefoil_resources::body_text;
 use crate::accounts::account_call::AccountCall;
 use crate::routes::ResourceRouter;
 
-/// The longest body, in bytes, except that of a new account.
-const MAX_BODY_BYTES: usize = 8 << 10;
+/// The longest body, in bytes, except that of a new account: room for the longest password three times, where each of its
+/// characters takes twelve bytes in a form.
+const MAX_BODY_BYTES: usize = 40 << 10;
 
 /// What is asked of accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,12 +120,31 @@ async fn answer(router: ResourceRouter, request: Request, route: AccountRoute) -
     let resources = state.catalog.for_actor(|| client.actor()).into_owned();
     let pages = state.pages.of_actor(&resources);
     let call = AccountCall { state, desk, resources, pages, head, body, client };
-    Box::pin(run(&call, route)).await.unwrap_or_else(|problem| call.problem(problem).into_response())
+    Box::pin(run(&call, route)).await.unwrap_or_else(|problem| refuse(&call, route, problem))
+}
+
+fn refuse(call: &AccountCall, route: AccountRoute, problem: Problem) -> Response {
+    let is_own =
+        [AccountRoute::ChangePassword, AccountRoute::EndSession, AccountRoute::EndOthers].contains(&route);
+    if is_own
+        && call.client.identity.is_none()
+        && call.is_form_of_page()
+        && problem.status == StatusCode::UNAUTHORIZED
+    {
+        return own_account::tell_signed_out(call).unwrap_or_else(IntoResponse::into_response);
+    }
+    // The address of a link is a secret, whatever it is answered.
+    let is_link = [AccountRoute::LinkForm, AccountRoute::UseLink].contains(&route);
+    let problem = match is_link {
+        true => problem.with_header(REFERRER_POLICY, HeaderValue::from_static("strict-origin")),
+        false => problem,
+    };
+    call.problem(problem).into_response()
 }
 
 fn too_long() -> Problem {
     let detail = format!("the body is longer than {MAX_BODY_BYTES} bytes");
-    Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
 }
 
 async fn run(call: &AccountCall, route: AccountRoute) -> Result<Response, Problem> {

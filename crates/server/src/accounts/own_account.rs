@@ -2,16 +2,16 @@
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use jiff::Timestamp;
 
-use trefoil_credentials::{AccountRefusal, ListedSession};
+use trefoil_credentials::{AccountRefusal, ListedSession, OpenedSession};
 use trefoil_http::errors::problem::{Problem, not_found};
 use trefoil_model::access::AccessAction;
-use trefoil_pages::account::own_account::{OwnAccount, SessionRow};
+use trefoil_pages::account::own_account::{OwnAccount, SessionView};
 use trefoil_resources::collection::record_path;
 
 use crate::accounts::account_call::{AccountCall, refusal_problem, with_headers_of};
 use crate::accounts::links::{RefusalTexts, refusal_texts};
+use crate::accounts::sign_in::tell_session;
 
 const ACCOUNT_PATH: &str = "/_/account";
 
@@ -47,7 +47,7 @@ async fn page(call: &AccountCall, texts: RefusalTexts, notice: Option<&str>) -> 
         record: is_read.then(|| record_path(&collection.path, &id)),
         roles: own_roles.cloned().collect(),
         session_roles,
-        sessions: sessions.into_iter().map(session_row).collect(),
+        sessions: sessions.iter().map(session_view).collect(),
         least_length: call.desk.settings.password_length,
         has_password: service.has_password(&id).await?,
         mistake: texts.mistake,
@@ -62,16 +62,14 @@ async fn page(call: &AccountCall, texts: RefusalTexts, notice: Option<&str>) -> 
     })
 }
 
-fn session_row(listed: ListedSession) -> SessionRow {
-    let times = |time: Timestamp| (time.to_string(), time.strftime("%-d %b %Y, %H:%M UTC").to_string());
-    SessionRow {
-        number: listed.number,
-        created: times(listed.session.created),
-        seen: times(listed.session.seen),
-        address: listed.session.address,
-        browser: listed.session.browser,
-        is_current: listed.is_current,
-    }
+/// A form of this page that was sent after the session had ended. A password in it is not shown.
+pub fn tell_signed_out(call: &AccountCall) -> Result<Response, Problem> {
+    call.pages.signed_out_page(&call.head.headers)
+}
+
+fn session_view(listed: &ListedSession) -> SessionView {
+    let end = format!("{ACCOUNT_PATH}/sessions/{}/end", listed.number);
+    SessionView::new(&listed.session, listed.is_current, Some(end))
 }
 
 pub async fn change_password(call: &AccountCall) -> Result<Response, Problem> {
@@ -79,8 +77,9 @@ pub async fn change_password(call: &AccountCall) -> Result<Response, Problem> {
     let (id, _) = call.account()?;
     let sent = call.sent_fields()?;
     let passwords = (sent.get("current"), sent.get("password"), sent.get("again"));
-    match call.desk.service.change_password(&id, passwords, &call.origin()).await {
-        Ok(session) => Ok(call.signed_in(&format!("{ACCOUNT_PATH}?done=password"), &session)),
+    let changed = call.desk.service.change_password(&id, passwords, &call.origin(), call.presented()).await;
+    match changed {
+        Ok(session) => answer_changed(call, session).await,
         Err(refusal) if call.is_json() => Err(refusal_problem(refusal)),
         Err(AccountRefusal::Wrong) => {
             let problem = refusal_problem(AccountRefusal::Wrong);
@@ -88,6 +87,20 @@ pub async fn change_password(call: &AccountCall) -> Result<Response, Problem> {
             page(call, RefusalTexts { problem: Some(problem), refusal, mistake: None }, None).await
         }
         Err(refusal) => page(call, refusal_texts(Some(refusal))?, None).await,
+    }
+}
+
+/// The token that the session goes on under: for a browser its cookie, for a program JSON. Whoever presented no session, but a
+/// key that acts as the account, has none.
+async fn answer_changed(call: &AccountCall, session: Option<OpenedSession>) -> Result<Response, Problem> {
+    let is_cookie = call.client.session.as_ref().is_some_and(|presented| presented.is_cookie);
+    match session {
+        Some(session) if !is_cookie => tell_session(call, StatusCode::OK, &session).await,
+        Some(session) if call.is_json() => {
+            Ok(call.with_cookie(StatusCode::NO_CONTENT.into_response(), &session))
+        }
+        Some(session) => Ok(call.signed_in(&format!("{ACCOUNT_PATH}?done=password"), &session)),
+        None => Ok(done(call, "password")),
     }
 }
 

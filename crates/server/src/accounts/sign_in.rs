@@ -35,9 +35,9 @@ pub async fn sign_in(call: &AccountCall) -> Result<Response, Problem> {
     call.desk.metrics.count_sign_in(outcome(&signed_in));
     if call.is_json() {
         let session = signed_in.map_err(refusal_problem)?;
-        return tell_session(call, &session).await;
+        return tell_session(call, StatusCode::CREATED, &session).await;
     }
-    let next = call.next(if sent.get("next").is_empty() { "/" } else { sent.get("next") });
+    let next = call.next(sent.get("next"));
     let refusal = match signed_in {
         Ok(session) => return Ok(call.signed_in(&next, &session)),
         Err(refusal) => refusal,
@@ -60,7 +60,11 @@ fn outcome(signed_in: &Result<OpenedSession, AccountRefusal>) -> &'static str {
 }
 
 /// The token of a session, for a program.
-async fn tell_session(call: &AccountCall, session: &OpenedSession) -> Result<Response, Problem> {
+pub async fn tell_session(
+    call: &AccountCall,
+    status: StatusCode,
+    session: &OpenedSession,
+) -> Result<Response, Problem> {
     let account = call.desk.service.find_usable(&session.account).await?;
     let identity = account.map(|account| Arc::new(account.into_identity()));
     let me = match &identity {
@@ -68,7 +72,7 @@ async fn tell_session(call: &AccountCall, session: &OpenedSession) -> Result<Res
         None => Value::Null,
     };
     let body = json!({ "token": session.token.reveal(), "expires": session.expires.to_string(), "me": me });
-    Ok(json_response(StatusCode::CREATED, &body))
+    Ok(json_response(status, &body))
 }
 
 pub async fn sign_out(call: &AccountCall) -> Result<Response, Problem> {

@@ -122,9 +122,9 @@ fn add(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandE
             print_note(&format!("made the account {login}; it signs in at /_/sign-in"));
             return Ok(());
         }
-        let id = accounts.service.create_record(&accounts.engine, fields).await.map_err(failed)?;
+        let made = accounts.service.create_with_link(&accounts.engine, fields).await.map_err(refused)?;
         print_note(&format!("made the account {login}"));
-        print_link(&accounts, &id).await
+        print_link(&accounts, &made)
     })
 }
 
@@ -136,13 +136,12 @@ fn link(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Command
             let detail = format!("{login} cannot sign in: `if` of @account does not hold for it");
             return Err(CommandError::usage(detail));
         }
-        print_link(&accounts, &id).await
+        print_link(&accounts, &accounts.service.make_link(&id).await.map_err(failed)?)
     })
 }
 
-async fn print_link(accounts: &CommandAccounts, id: &RecordId) -> Result<(), CommandError> {
-    let token = accounts.service.make_link(id).await.map_err(failed)?;
-    print_output(&format!("{}\n", link_address(&accounts.config, &token)))?;
+fn print_link(accounts: &CommandAccounts, token: &SecretToken) -> Result<(), CommandError> {
+    print_output(&format!("{}\n", link_address(&accounts.config, token)))?;
     print_note("the link sets the password, once; put another host in it where the server is reached by one");
     Ok(())
 }
@@ -166,8 +165,10 @@ fn list(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Command
             return Ok(());
         }
         let mut rows = vec![["id", "login", "roles", "password", "sessions"].map(str::to_owned)];
-        for id in found.iter().filter_map(|fields| accounts.service.id_in(fields)) {
-            rows.push(account_row(&accounts, &id).await.map_err(failed)?);
+        for fields in &found {
+            if let Some(id) = accounts.service.id_in(fields) {
+                rows.push(account_row(&accounts, &id, fields).await.map_err(failed)?);
+            }
         }
         if found.len() as i64 == MAX_LISTED {
             print_note(&format!("the first {MAX_LISTED} accounts"));
@@ -176,17 +177,29 @@ fn list(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Command
     })
 }
 
-async fn account_row(accounts: &CommandAccounts, id: &RecordId) -> Result<[String; 5], Error> {
+async fn account_row(
+    accounts: &CommandAccounts,
+    id: &RecordId,
+    fields: &Value,
+) -> Result<[String; 5], Error> {
     let service = &accounts.service;
     let usable = service.find_usable(id).await?;
     let (login, roles) = match &usable {
         Some(account) => (account.login.clone(), account.roles.join(",")),
-        None => ("(cannot sign in)".to_owned(), String::new()),
+        None => (format!("{} (cannot sign in)", login_in(accounts, fields)), String::new()),
     };
     let password = if service.has_password(id).await? { "yes" } else { "no" };
     let sessions = service.sessions(id, None).await?.len();
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
     Ok([id.to_string(), or_dash(login), or_dash(roles), password.to_owned(), sessions.to_string()])
+}
+
+/// The login in the fields of an account, whether or not it can be used.
+fn login_in<'f>(accounts: &CommandAccounts, fields: &'f Value) -> &'f str {
+    let reader = accounts.service.reader();
+    let name = &accounts.engine.model().record(reader.record()).field(reader.login()).name;
+    let members = if let Value::Object(members) = fields { members.as_slice() } else { &[] };
+    members.iter().find(|(own, _)| own == name).and_then(|(_, value)| value.as_str()).unwrap_or_default()
 }
 
 fn sessions(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
