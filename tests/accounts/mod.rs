@@ -2,8 +2,10 @@
 
 mod blocked;
 mod guesses;
+mod lifetimes;
 mod links;
 mod managers;
+mod moves;
 mod nodes;
 mod passwords;
 mod providers;
@@ -12,6 +14,7 @@ mod renamed_type;
 mod safety;
 mod secrets;
 mod sessions;
+mod sign_ups;
 mod signing_in;
 
 use std::io::Write as _;
