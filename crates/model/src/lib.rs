@@ -40,6 +40,7 @@ pub mod values;
 // The errors of all operations.
 pub mod error;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -98,6 +99,7 @@ pub struct Model {
     /// Who may do what; `None` for an open application.
     pub access: Option<AccessModel>,
     pub(crate) time_zone: OnceLock<Arc<ZoneOffsets>>,
+    pub(crate) ruled_fields: OnceLock<BTreeSet<(RecordTypeId, FieldId)>>,
 }
 
 /// A type whose values are records with a key.

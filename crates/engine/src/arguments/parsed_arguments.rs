@@ -411,7 +411,8 @@ impl RecordReader for ArgumentReader<'_> {
         // An input type may lack a field that is filled.
         let filled_fields = match purpose {
             InputPurpose::Create => {
-                missing_fields(target, |id| parsed.fields.iter().any(|(given, _)| *given == id))
+                let is_given = |id| parsed.fields.iter().any(|(given, _)| *given == id);
+                missing_fields(self.0, record, is_given)
             }
             InputPurpose::Update => Vec::new(),
         };

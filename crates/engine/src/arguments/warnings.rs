@@ -153,7 +153,8 @@ impl CheckedField<'_> {
         builtin: &BuiltinOperation,
         root: &RootField,
     ) -> Option<SchemaWarning> {
-        let impossible = impossible_fields(record, builtin.verb, &root.arguments, &builtin.argument_roles);
+        let (id, roles) = (builtin.record, &builtin.argument_roles);
+        let impossible = impossible_fields(self.model, id, builtin.verb, &root.arguments, roles);
         let names: Vec<String> =
             impossible.iter().map(|field| format!("`{}.{}`", record.name, field.name)).collect();
         let (last, others) = names.split_last()?;

@@ -140,7 +140,7 @@ fn builtin_binding(
     ResolverBinding::Builtin(Arc::new(BuiltinOperation {
         record,
         verb,
-        filled_fields: filled_fields(record_type, verb, &root.arguments, &argument_roles),
+        filled_fields: filled_fields(model, record, verb, &root.arguments, &argument_roles),
         first_page: first_page(record_type, verb, &root.arguments, &argument_roles),
         argument_roles,
         result_shape,

@@ -1,7 +1,9 @@
 //! The required fields that an operation fills by itself, because its arguments cannot set them.
 
 use trefoil_model::naming::names::snake_words;
-use trefoil_model::{Argument, Field, FieldId, RecordType, Scalar, ValueSource, ValueType};
+use trefoil_model::{
+    Argument, Field, FieldId, Model, RecordType, RecordTypeId, Scalar, ValueSource, ValueType,
+};
 
 use crate::arguments::roles::{inverse_field, member_role};
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
@@ -9,7 +11,8 @@ use crate::operation::{FillValue, FilledField};
 
 /// The fields to fill, with their values. An update fills times of the last change only.
 pub(crate) fn filled_fields(
-    record: &RecordType,
+    model: &Model,
+    record_id: RecordTypeId,
     verb: OperationVerb,
     arguments: &[Argument],
     roles: &[(String, ArgumentRole)],
@@ -18,10 +21,11 @@ pub(crate) fn filled_fields(
     if !is_update && !verb.may_create() {
         return Vec::new();
     }
+    let record = model.record(record_id);
     let unset = unset_fields(record, verb, arguments, roles).into_iter();
     let filled = unset.filter_map(|id| {
         let field = record.field(id);
-        let value = fill_value(field)?;
+        let value = fill_value(model, record_id, id)?;
         let is_time = matches!(value, FillValue::CurrentTime | FillValue::CurrentDate);
         Some(FilledField { field: id, value, on_update: is_time && is_change_name(&field.name) })
     });
@@ -29,27 +33,34 @@ pub(crate) fn filled_fields(
 }
 
 /// The required fields of a new record that are filled because no value is given for them.
-pub(crate) fn missing_fields(record: &RecordType, is_given: impl Fn(FieldId) -> bool) -> Vec<FilledField> {
-    let unset = unset_fields(record, OperationVerb::Create, &[], &[]).into_iter();
+pub(crate) fn missing_fields(
+    model: &Model,
+    record: RecordTypeId,
+    is_given: impl Fn(FieldId) -> bool,
+) -> Vec<FilledField> {
+    let unset = unset_fields(model.record(record), OperationVerb::Create, &[], &[]).into_iter();
     let filled = unset.filter(|field| !is_given(*field)).filter_map(|field| {
-        let value = fill_value(record.field(field))?;
+        let value = fill_value(model, record, field)?;
         Some(FilledField { field, value, on_update: false })
     });
     filled.collect()
 }
 
 /// The required fields that neither an argument nor the operation itself can set: a create never succeeds with them.
-pub(crate) fn impossible_fields<'r>(
-    record: &'r RecordType,
+pub(crate) fn impossible_fields<'m>(
+    model: &'m Model,
+    record_id: RecordTypeId,
     verb: OperationVerb,
     arguments: &[Argument],
     roles: &[(String, ArgumentRole)],
-) -> Vec<&'r Field> {
+) -> Vec<&'m Field> {
     if !verb.may_create() {
         return Vec::new();
     }
-    let unset = unset_fields(record, verb, arguments, roles).into_iter().map(|field| record.field(field));
-    unset.filter(|field| fill_value(field).is_none()).collect()
+    let record = model.record(record_id);
+    let unset = unset_fields(record, verb, arguments, roles).into_iter();
+    let impossible = unset.filter(|field| fill_value(model, record_id, *field).is_none());
+    impossible.map(|field| record.field(field)).collect()
 }
 
 /// True for an update, or a create with arguments, that sets no field at all.
@@ -122,9 +133,11 @@ fn settable_fields(
     settable
 }
 
-/// The value for a field, if one is safe to assume. A field with rules is never filled.
-fn fill_value(field: &Field) -> Option<FillValue> {
-    if !field.rules.is_empty() || field.is_distinct() {
+/// The value for a field, if one is safe to assume. A field with rules is never filled, nor one that rules of access look
+/// at: what it is decides who may do what, so somebody has to say it.
+fn fill_value(model: &Model, record: RecordTypeId, id: FieldId) -> Option<FillValue> {
+    let field = model.record(record).field(id);
+    if !field.rules.is_empty() || field.is_distinct() || model.is_ruled(record, id) {
         return None;
     }
     match field.kind.own_value()? {
@@ -132,102 +145,87 @@ fn fill_value(field: &Field) -> Option<FillValue> {
             Some(FillValue::CurrentTime)
         }
         ValueType::Scalar(Scalar::Date) if is_clock_name(&field.name) => Some(FillValue::CurrentDate),
-        // Without a scalar for times, they are often kept as text.
-        ValueType::Scalar(Scalar::String) if is_clock_name(&field.name) => Some(FillValue::CurrentTime),
+        // Without a scalar for times, these two are often kept as text.
+        ValueType::Scalar(Scalar::String) if is_record_time(&field.name) => Some(FillValue::CurrentTime),
         ValueType::Scalar(Scalar::Boolean) => Some(FillValue::False),
-        ValueType::Scalar(Scalar::Int | Scalar::Long | Scalar::Float | Scalar::Decimal)
-            if is_counter_name(&field.name) =>
-        {
-            Some(FillValue::Zero)
-        }
         ValueType::List(_) => Some(FillValue::EmptyList),
         ValueType::Key(_) | ValueType::Scalar(_) | ValueType::Enum(_) | ValueType::Embedded(_) => None,
     }
 }
 
-/// Words for what happened at a time, and whether it happens again with every change.
-const CLOCK_WORDS: &[(&str, bool)] = &[
-    ("created", false),
-    ("create", false),
-    ("creation", false),
-    ("updated", true),
-    ("update", true),
-    ("modified", true),
-    ("inserted", false),
-    ("published", false),
-    ("posted", false),
-    ("added", false),
-    ("registered", false),
-    ("submitted", false),
-    ("enrolled", false),
-    ("joined", false),
-    ("ordered", false),
-    ("uploaded", false),
-    ("applied", false),
-    ("assigned", false),
-    ("booked", false),
-    ("borrowed", false),
-    ("earned", false),
-    ("followed", false),
-    ("generated", false),
-    ("issued", false),
-    ("liked", false),
-    ("logged", false),
-    ("opened", false),
-    ("placed", false),
-    ("purchased", false),
-    ("received", false),
-    ("recorded", false),
-    ("reported", false),
-    ("requested", false),
-    ("saved", false),
-    ("sent", false),
-    ("shared", false),
-    ("started", false),
-    ("synced", false),
+/// Words for the creation of a record.
+const CREATION_WORDS: [&str; 4] = ["created", "create", "creation", "inserted"];
+
+/// Words for a change of it.
+const CHANGE_WORDS: [&str; 3] = ["updated", "update", "modified"];
+
+/// Words for what happens when a record is created, and is not that itself.
+const EVENT_WORDS: [&str; 31] = [
+    "added",
+    "applied",
+    "assigned",
+    "booked",
+    "borrowed",
+    "earned",
+    "enrolled",
+    "followed",
+    "generated",
+    "issued",
+    "joined",
+    "liked",
+    "logged",
+    "opened",
+    "ordered",
+    "placed",
+    "posted",
+    "published",
+    "purchased",
+    "received",
+    "recorded",
+    "registered",
+    "reported",
+    "requested",
+    "saved",
+    "sent",
+    "shared",
+    "started",
+    "submitted",
+    "synced",
+    "uploaded",
 ];
 
 /// `updatedAt`, `lastModified`: the time of the last change.
 fn is_change_name(name: &str) -> bool {
-    snake_words(name).split('_').any(|word| CLOCK_WORDS.contains(&(word, true)))
+    snake_words(name).split('_').any(|word| CHANGE_WORDS.contains(&word))
 }
 
-/// `createdAt`, `updatedOn`, `dateCreated`, `creationDate` and the like.
+/// `createdAt`, `updatedOn`, `dateCreated`, `creationDate` and the like, and `postedAt`.
 fn is_clock_name(name: &str) -> bool {
-    let snake = snake_words(name);
-    let words: Vec<&str> = snake.split('_').collect();
-    let is_event = |word: &&str| CLOCK_WORDS.iter().any(|(known, _)| known == word);
-    let is_other = |word: &&str| matches!(*word, "at" | "on" | "date" | "time" | "timestamp" | "last");
-    snake == "timestamp"
-        || (words.iter().any(is_event) && words.iter().all(|word| is_event(word) || is_other(word)))
+    is_record_time(name)
+        || snake_words(name) == "timestamp"
+        || is_time_of(name, |word| is_record_word(word) || EVENT_WORDS.contains(&word))
 }
 
-/// `likes`, `viewCount`, `version`, `averageRating`: numbers that begin with 0.
-fn is_counter_name(name: &str) -> bool {
+/// The time when the record was created or last changed.
+fn is_record_time(name: &str) -> bool {
+    is_time_of(name, is_record_word)
+}
+
+fn is_record_word(word: &str) -> bool {
+    CREATION_WORDS.contains(&word) || CHANGE_WORDS.contains(&word)
+}
+
+/// True if the name says nothing but the time of such an event.
+fn is_time_of(name: &str, is_event: impl Fn(&str) -> bool) -> bool {
     let snake = snake_words(name);
-    let last = snake.rsplit('_').next().unwrap_or_default();
-    matches!(
-        last,
-        "count"
-            | "likes"
-            | "dislikes"
-            | "views"
-            | "votes"
-            | "upvotes"
-            | "downvotes"
-            | "shares"
-            | "progress"
-            | "balance"
-            | "followers"
-            | "points"
-            | "score"
-    ) || snake == "version"
-        || snake.split('_').any(|word| matches!(word, "average" | "avg"))
+    let mut words = snake.split('_');
+    let is_other = |word: &str| matches!(word, "at" | "on" | "date" | "time" | "timestamp" | "last");
+    snake.split('_').any(&is_event) && words.all(|word| is_event(word) || is_other(word))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_change_name, is_clock_name};
+    use super::{is_change_name, is_clock_name, is_record_time};
 
     #[test]
     fn clock_names() {
@@ -236,6 +234,16 @@ mod tests {
         }
         for name in ["createdBy", "birthDate", "date", "startsAt"] {
             assert!(!is_clock_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_times_that_are_kept_as_text() {
+        for name in ["createdAt", "updated_at", "dateCreated", "lastModified", "created"] {
+            assert!(is_record_time(name), "{name}");
+        }
+        for name in ["posted", "likedAt", "ordered", "sentOn", "timestamp"] {
+            assert!(!is_record_time(name), "{name}");
         }
     }
 

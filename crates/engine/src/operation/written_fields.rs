@@ -16,7 +16,6 @@ pub enum FillValue {
     CurrentTime,
     CurrentDate,
     False,
-    Zero,
     EmptyList,
 }
 
@@ -27,7 +26,6 @@ impl FillValue {
             FillValue::CurrentTime => "the time",
             FillValue::CurrentDate => "the date",
             FillValue::False => "false",
-            FillValue::Zero => "0",
             FillValue::EmptyList => "an empty list",
         }
     }

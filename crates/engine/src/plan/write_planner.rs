@@ -269,7 +269,6 @@ impl<'a> WritePlanner<'a> {
                     Value::String(limits.time_zone.day(time.get()))
                 }
                 FillValue::False => Value::Bool(false),
-                FillValue::Zero => Value::Int(0),
                 FillValue::EmptyList => Value::List(Vec::new()),
             };
             self.accept_field(*id, field, &value);

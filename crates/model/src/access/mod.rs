@@ -15,6 +15,7 @@ mod actor_fields;
 mod actor_rule;
 mod actor_types;
 mod hidden_fields;
+mod ruled_fields;
 
 // The rules for one actor.
 mod rule_constants;

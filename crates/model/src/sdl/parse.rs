@@ -89,6 +89,7 @@ fn parse_with(
                 generated,
                 access,
                 time_zone: OnceLock::new(),
+                ruled_fields: OnceLock::new(),
             };
             model.mark_global_ids();
             Ok((model, diagnostics))
