@@ -31,8 +31,12 @@ const TYPES: &str = "
 
 /// The bindings of queries, each as `list Animal`, or as `-` with the reason.
 fn bindings(queries: &str) -> Vec<String> {
-    let text = format!("{TYPES} type Query {{ {queries} }}");
-    let (model, _) = parse_schema(&[SourceFile { name: "a.graphqls".into(), text }], &[]).unwrap();
+    schema_bindings(&format!("{TYPES} type Query {{ {queries} }}"))
+}
+
+fn schema_bindings(schema: &str) -> Vec<String> {
+    let file = SourceFile { name: "a.graphqls".into(), text: schema.to_owned() };
+    let (model, _) = parse_schema(&[file], &[]).unwrap();
     let bindings = binding::bind_root_fields(&model, &ResolverRegistry::default());
     let described = bindings.into_iter().map(|binding| match binding {
         ResolverBinding::Abstract(operation) => format!("{:?} {}", operation.verb, operation.type_name),
@@ -87,6 +91,27 @@ fn what_could_mean_something_else_is_not_bound() {
         let found = bindings(query);
         assert!(found[0].starts_with("- ") && found[0].contains(reason), "{query}: {found:?}");
     }
+}
+
+/// Two interfaces, and two record types, whose names are one but for their ending.
+#[test]
+fn names_that_fit_two_types_equally_well_bind_to_none() {
+    let schema = "
+        interface PetDto { id: ID! name: String! }
+        interface PetModel { id: ID! name: String! }
+        type Dog implements PetDto & PetModel { id: ID! name: String! }
+        type RoomDto { id: ID! name: String! }
+        type RoomEntity { id: ID! name: String! }
+        type Query { petCount: Int! countPets: Int! @resolver(name: \"PetModel.count\") dogs: [Dog!]! }
+        type Mutation { deleteRoom(id: ID!): Boolean deleteRoomDto(id: ID!): Boolean }";
+    let expected = [
+        "- `petCount` has two readings; choose `@resolver(name: \"PetDto.count\")` or `@resolver(name: \"PetModel.count\")`",
+        "Count PetModel",
+        "List Dog",
+        "- `deleteRoom` has two readings; choose `@resolver(name: \"RoomDto.delete\")` or `@resolver(name: \"RoomEntity.delete\")`",
+        "Delete RoomDto",
+    ];
+    assert_eq!(schema_bindings(schema), expected);
 }
 
 const PLAIN_SCHEMA: &str = "

@@ -18,6 +18,7 @@ mod credentials;
 mod data;
 mod docs;
 mod embedding;
+mod explanations;
 mod filled_fields;
 mod folders;
 mod forms;

@@ -9,7 +9,7 @@ pub mod warnings;
 pub mod aggregates;
 pub(crate) mod conditions;
 mod global_id_arguments;
-mod numeric_strings;
+pub(crate) mod numeric_strings;
 mod operator_conditions;
 pub(crate) mod operator_members;
 mod parse;

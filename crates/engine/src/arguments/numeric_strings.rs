@@ -11,7 +11,7 @@ pub(super) fn number_for_role(record: &RecordType, role: &ArgumentRole, value: V
 }
 
 /// Turns text into a number where the field is an `Int`: an argument of type `ID` holds digits as text.
-pub(super) fn number_for_field(field: &Field, value: Value) -> Value {
+pub(crate) fn number_for_field(field: &Field, value: Value) -> Value {
     if field.kind.scalar() != Some(Scalar::Int) {
         return value;
     }

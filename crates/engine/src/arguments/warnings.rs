@@ -8,7 +8,7 @@ use crate::arguments::roles::{argument_roles, member_role};
 use crate::arguments::unknown_names::{
     not_identified_message, unknown_argument_message, unknown_member_message,
 };
-use crate::binding::{impossible_fields, sets_nothing};
+use crate::binding::{UnfitArgument, impossible_fields, sets_nothing, unfit_arguments};
 use crate::builtin_operation::VerbGroup;
 use crate::{ArgumentRole, BuiltinOperation, OperationVerb, ResolverBinding};
 
@@ -22,6 +22,8 @@ pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<Sch
                 CheckedField { model, type_name: model.root_type_name(root.root_kind), field: &root.name };
             let roles = &builtin.argument_roles;
             checked.check_arguments(record, builtin.verb, &root.arguments, roles, &mut warnings);
+            let unfit = unfit_arguments(model, record, builtin.verb, &root.arguments, roles);
+            warnings.extend(unfit.iter().map(|unfit| checked.unfit_type_warning(record, unfit)));
             warnings.extend(checked.impossible_create_warning(record, builtin, root));
             warnings.extend(checked.empty_write_warning(record, builtin, root));
         }
@@ -144,6 +146,21 @@ impl CheckedField<'_> {
             label,
             help: help.to_owned(),
         }
+    }
+
+    /// A warning about an argument of a type that its field never takes.
+    fn unfit_type_warning(&self, record: &RecordType, unfit: &UnfitArgument) -> SchemaWarning {
+        let field = record.field(unfit.field);
+        let declared = self.model.schema.type_field(&record.name, &field.name).ok();
+        let declared = declared.map(|declared| format!(", which is `{}`", declared.ty)).unwrap_or_default();
+        let of =
+            format!("`{}: {}` never fits `{}.{}`{declared}", unfit.path, unfit.ty, record.name, field.name);
+        let message = if unfit.is_needed {
+            format!("`{}` can never succeed: {of}", self.field)
+        } else {
+            format!("`{}` refuses every value of an argument: {of}", self.field)
+        };
+        self.schema_warning(Some(&unfit.argument), message, RETURNS_ERROR, "give it the type of the field")
     }
 
     /// A warning if the record has a required field that the operation cannot set.

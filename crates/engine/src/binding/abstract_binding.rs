@@ -15,6 +15,7 @@ use trefoil_model::{KeySource, Model, RecordTypeId, RootField, RootType};
 use crate::abstract_operation::AbstractOperation;
 use crate::arguments::roles::first_page;
 use crate::binding::named_arguments::NamedArguments;
+use crate::binding::resolver_names::VERB_NAMES;
 use crate::binding::result_type::find_abstract_shape;
 use crate::binding::word_binding::WordBinder;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
@@ -29,19 +30,31 @@ pub(super) fn bind_abstract(
     if root.root_kind != RootType::Query {
         return None;
     }
-    let mut best: Option<(NounFit, AbstractBinding)> = None;
-    for (type_name, reading, fit) in readings(model, words, root) {
-        let binder = AbstractBinder { model, root, type_name, reading: &reading, fit };
-        if let Some(binding) = binder.bind()
-            && best.as_ref().is_none_or(|(known, other)| (fit, binding.is_err()) < (*known, other.is_err()))
-        {
-            best = Some((fit, binding));
-        }
-    }
-    best.map(|(_, binding)| match binding {
-        Ok(operation) => ResolverBinding::Abstract(Arc::new(operation)),
-        Err(explanation) => ResolverBinding::Missing(explanation),
+    let readings = readings(model, words, root);
+    let bindings = readings.iter().filter_map(|(type_name, reading, fit)| {
+        let binding = AbstractBinder { model, root, type_name, reading, fit: *fit }.bind()?;
+        Some(((*fit, binding.is_err()), binding))
+    });
+    let bindings: Vec<_> = bindings.collect();
+    let best = bindings.iter().map(|(rank, _)| *rank).min()?;
+    let mut best = bindings.into_iter().filter(|(rank, _)| *rank == best).map(|(_, binding)| binding);
+    let first = best.next()?;
+    let second = best.find_map(|other| explain_two(root, first.as_ref().ok()?, &other.ok()?));
+    Some(match (first, second) {
+        (_, Some(explanation)) | (Err(explanation), None) => ResolverBinding::Missing(explanation),
+        (Ok(operation), None) => ResolverBinding::Abstract(Arc::new(operation)),
     })
+}
+
+/// The explanation for a name that fits two types, or two operations of one, equally well.
+fn explain_two(root: &RootField, first: &AbstractOperation, second: &AbstractOperation) -> Option<String> {
+    let describe = |operation: &AbstractOperation| {
+        let verb = VERB_NAMES.iter().find(|(verb, _)| *verb == operation.verb);
+        let verb = verb.map_or("", |(_, name)| name);
+        format!("`@resolver(name: \"{}.{verb}\")`", operation.type_name)
+    };
+    let (first, second) = (describe(first), describe(second));
+    (first != second).then(|| format!("`{}` has two readings; choose {first} or {second}", root.name))
 }
 
 type AbstractBinding = Result<AbstractOperation, String>;

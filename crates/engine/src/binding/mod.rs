@@ -18,6 +18,9 @@ mod abstract_binding;
 // What a create operation fills in by itself.
 mod filled_fields;
 
+// Arguments of a type that never fits.
+mod unfit_types;
+
 // Why a root field has no resolver, and how to bind it.
 mod explanation;
 
@@ -27,3 +30,4 @@ mod page_warnings;
 pub use exact_names::{bind_root_fields, logged_changes, subscribed_changes};
 pub(crate) use filled_fields::{impossible_fields, missing_fields, sets_nothing};
 pub use page_warnings::page_warnings;
+pub(crate) use unfit_types::{UnfitArgument, unfit_arguments};

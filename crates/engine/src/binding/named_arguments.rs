@@ -216,9 +216,7 @@ impl<'a> NamedArguments<'a> {
             OperationVerb::Get => understood && (self.takes_id() || self.has_filter()),
             OperationVerb::Exists => understood && self.has_filter(),
             // A one-time password is sent to somebody, not just stored.
-            OperationVerb::Create => {
-                self.record.name.to_lowercase() != "otp" && (understood || can_ignore_rest())
-            }
+            OperationVerb::Create => !sends_codes(self.record) && (understood || can_ignore_rest()),
             OperationVerb::Update | OperationVerb::Save => {
                 self.takes_id() && (understood || can_ignore_rest())
             }
@@ -484,6 +482,11 @@ impl<'a> NamedArguments<'a> {
                 .find_reference(&without_id(words))
                 .is_some_and(|found| self.record.field(found).name == field.name)
     }
+}
+
+/// True for a type of one-time passwords.
+pub(super) fn sends_codes(record: &RecordType) -> bool {
+    record.name.to_lowercase() == "otp"
 }
 
 /// Words in the names of fields that are not just stored as they are sent.

@@ -14,11 +14,25 @@ pub(super) fn is_only_record(
     record: RecordTypeId,
     verb: OperationVerb,
 ) -> bool {
-    let is_current_user = matches!(root.name.as_str(), "me" | "viewer" | "currentUser");
-    let could_be = verb == OperationVerb::Get && root.arguments.is_empty() && !is_current_user;
     // `@resolver` is meant to the letter.
     let is_clear = || root.resolver.is_some() || is_clearly_one(model, root, record);
-    could_be && !is_listed(model, record) && is_clear()
+    may_be_only_record(model, root, record, verb) && is_clear()
+}
+
+/// True if `@resolver` would say that there is one record only.
+pub(super) fn may_be_only_record(
+    model: &Model,
+    root: &RootField,
+    record: RecordTypeId,
+    verb: OperationVerb,
+) -> bool {
+    let could_be = verb == OperationVerb::Get && root.arguments.is_empty() && !is_current_user(&root.name);
+    could_be && !is_listed(model, record)
+}
+
+/// True for names of who asks.
+pub(super) fn is_current_user(name: &str) -> bool {
+    matches!(name, "me" | "viewer" | "currentUser")
 }
 
 fn is_clearly_one(model: &Model, root: &RootField, record: RecordTypeId) -> bool {
