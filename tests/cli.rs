@@ -369,7 +369,8 @@ fn new_writes_a_valid_application() {
 const WITH_CUSTOM_OPERATIONS: &str = r#"
 type Book { id: ID! title: String! }
 type Query { books: [Book!]! login(name: String!, password: String!): String motto: String! }
-type Mutation { createBook(title: String!): Book! publishBook(id: ID!): Book }
+type Mutation { createBook(title: String!): Book! publishBook(id: ID!): Book publish_book(id: ID!): Book }
+type Subscription { bookSold: Book bookCreated: Book }
 "#;
 
 #[test]
@@ -378,7 +379,7 @@ fn new_resolvers_writes_a_function_for_each_unbound_operation() {
     put(folder.path(), "app/graphql/a.graphqls", WITH_CUSTOM_OPERATIONS);
     let ran = trefoil(&folder, &["new", "app", "--resolvers"], &[]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    assert!(ran.out.contains("src/main.rs, with 3 functions to write"), "{}", ran.out);
+    assert!(ran.out.contains("src/main.rs, with 4 functions to write; left out, because no resolver can follow changes: bookSold\n"), "{}", ran.out);
     let main = fs::read_to_string(folder.path().join("app/resolvers/src/main.rs")).expect("the program");
     let registered: Vec<&str> =
         main.lines().filter(|line| line.contains(".resolver(")).map(str::trim).collect();
@@ -386,6 +387,7 @@ fn new_resolvers_writes_a_function_for_each_unbound_operation() {
         r#".resolver("Query.login", query_login)"#,
         r#".resolver("Query.motto", query_motto)"#,
         r#".resolver("Mutation.publishBook", mutation_publish_book)"#,
+        r#".resolver("Mutation.publish_book", mutation_publish_book_2)"#,
     ];
     assert_eq!(registered, expected);
     assert!(main.contains("/// `login(name: String!, password: String!): String`"), "{main}");

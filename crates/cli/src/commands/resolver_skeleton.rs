@@ -1,5 +1,6 @@
 //! `trefoil new --resolvers`: writes a Rust program with a function for each operation that the schema alone does not bind.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use heck::{ToKebabCase, ToSnakeCase};
 use trefoil_application::{App, shell_quoting};
 use trefoil_engine::{ResolverBinding, ResolverRegistry};
 use trefoil_model::diagnostic::render_all;
-use trefoil_model::{Argument, RootField};
+use trefoil_model::{Argument, RootField, RootType};
 use trefoil_server::load_application::load_application;
 
 use crate::command_error::CommandError;
@@ -29,12 +30,17 @@ pub fn write_skeleton(folder: &Path) -> Result<(), CommandError> {
     let application = load_application(&app, &ResolverRegistry::default())
         .map_err(|mistakes| CommandError::failed(render_all(&app.schema, &mistakes)))?;
     let roots = application.model.root_fields.iter().zip(&application.bindings);
-    let custom: Vec<&RootField> = roots
-        .filter(|(_, binding)| matches!(binding, ResolverBinding::Missing(_)))
-        .map(|(root, _)| root)
-        .collect();
+    let unbound = roots.filter(|(_, binding)| matches!(binding, ResolverBinding::Missing(_)));
+    // A resolver gives one answer and cannot follow changes.
+    let (subscriptions, custom): (Vec<&RootField>, Vec<&RootField>) =
+        unbound.map(|(root, _)| root).partition(|root| root.root_kind == RootType::Subscription);
+    let left_out = left_out_text(&subscriptions);
     if custom.is_empty() {
-        return print_output("every operation has a resolver; nothing was written\n");
+        let text = match subscriptions.as_slice() {
+            [] => "every operation has a resolver; nothing was written\n".to_owned(),
+            _ => format!("nothing was written{left_out}\n"),
+        };
+        return print_output(&text);
     }
     let program = folder.join(PROGRAM_FOLDER);
     if fs::exists(&program).map_err(CommandError::failed)? {
@@ -50,7 +56,7 @@ pub fn write_skeleton(folder: &Path) -> Result<(), CommandError> {
     }
     let manifest = program.join("Cargo.toml").to_string_lossy().into_owned();
     print_output(&format!(
-        "wrote\n  {0}/Cargo.toml\n  {0}/src/main.rs, with {1} to write\n\nnext\n  cargo run --manifest-path {2}\n",
+        "wrote\n  {0}/Cargo.toml\n  {0}/src/main.rs, with {1} to write{left_out}\n\nnext\n  cargo run --manifest-path {2}\n",
         program.display(),
         if custom.len() == 1 { "1 function".to_owned() } else { format!("{} functions", custom.len()) },
         shell_quoting::word(&manifest),
@@ -69,12 +75,24 @@ fn cargo_manifest(folder: &Path) -> String {
     )
 }
 
+/// `; left out, because no resolver can follow changes: bookSold`.
+fn left_out_text(subscriptions: &[&RootField]) -> String {
+    let names: Vec<&str> = subscriptions.iter().map(|root| root.name.as_str()).collect();
+    let names = names.join(", ");
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("; left out, because no resolver can follow changes: {names}")
+    }
+}
+
 fn program_source(custom: &[&RootField]) -> String {
     let mut registrations = String::new();
     let mut functions = String::new();
+    let mut taken = HashSet::new();
     for root in custom {
         let field = format!("{}.{}", root.root_kind.default_name(), root.name);
-        let function = field.replace('.', "_").to_snake_case();
+        let function = free_name(&field.replace('.', "_").to_snake_case(), &mut taken);
         let _ = writeln!(registrations, "        .resolver(\"{field}\", {function})");
         functions.push_str(&resolver_function(root, &field, &function));
     }
@@ -87,6 +105,16 @@ fn program_source(custom: &[&RootField]) -> String {
          fn not_written(field: &str) -> Error {{\n    \
          Error::Resolver {{ message: format!(\"`{{field}}` is not written yet\"), code: \"NOT_WRITTEN\".into() }}\n}}\n"
     )
+}
+
+/// `query_get_book_2` for `get_book` beside `getBook`, which are one name in Rust.
+fn free_name(wanted: &str, taken: &mut HashSet<String>) -> String {
+    let mut names = (2..).map(|number| format!("{wanted}_{number}"));
+    let mut name = wanted.to_owned();
+    while !taken.insert(name.clone()) {
+        name = names.next().expect("there is always another number");
+    }
+    name
 }
 
 fn resolver_function(root: &RootField, field: &str, function: &str) -> String {
