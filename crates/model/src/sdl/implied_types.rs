@@ -1,6 +1,6 @@
 //! Types that a schema uses without declaring them, because its own server adds them: connections and scalars.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use apollo_compiler::ast::{Definition, Document, FieldDefinition, InputValueDefinition};
 use apollo_compiler::{Name, Node};
@@ -46,13 +46,19 @@ pub(crate) fn implied_types(documents: &[Document]) -> String {
     let used: Vec<&str> =
         documents.iter().flat_map(|document| &document.definitions).flat_map(used_types).collect();
     let mut seen = HashSet::new();
-    let mut sdl = String::new();
+    let (mut sdl, mut edges) = (String::new(), BTreeSet::new());
     for name in used.iter().copied().filter(|name| !declared.contains_key(name) && seen.insert(*name)) {
         if let Some(node) = connection_node(name, &declared) {
-            sdl.push_str(&connection_sdl(node, &declared));
+            sdl.push_str(&connection_sdl(node));
+            edges.insert(node);
+        } else if let Some(node) = edge_node(name, &declared) {
+            edges.insert(node);
         } else if is_added_scalar(name) {
             sdl.push_str(&format!("\nscalar {name}"));
         }
+    }
+    for node in edges.into_iter().filter(|node| !declared.contains_key(edge_name(node).as_str())) {
+        sdl.push_str(&format!("\ntype {} {{ node: {node}!  cursor: String! }}", edge_name(node)));
     }
     let has_connections = sdl.contains("pageInfo");
     if (has_connections || used.contains(&"PageInfo")) && !declared.contains_key("PageInfo") {
@@ -70,18 +76,26 @@ fn connection_node<'a>(name: &'a str, declared: &HashMap<&str, TypeUse>) -> Opti
     let is_input = |name: &str| declared.get(name) == Some(&TypeUse::InputOnly);
     let fits = declared.contains_key(node)
         && !is_input(node)
-        && !is_input(&format!("{node}Edge"))
+        && !is_input(&edge_name(node))
         && !is_input("PageInfo");
     fits.then_some(node)
 }
 
-fn connection_sdl(node: &str, declared: &HashMap<&str, TypeUse>) -> String {
-    let mut sdl =
-        format!("\ntype {node}Connection {{ edges: [{node}Edge!]!  pageInfo: PageInfo!  totalCount: Int! }}");
-    if !declared.contains_key(format!("{node}Edge").as_str()) {
-        sdl.push_str(&format!("\ntype {node}Edge {{ node: {node}!  cursor: String! }}"));
-    }
-    sdl
+fn connection_sdl(node: &str) -> String {
+    format!(
+        "\ntype {node}Connection {{ edges: [{}!]!  pageInfo: PageInfo!  totalCount: Int! }}",
+        edge_name(node)
+    )
+}
+
+fn edge_name(node: &str) -> String {
+    format!("{node}Edge")
+}
+
+/// The type whose record an edge holds, where the schema declares the connection alone.
+fn edge_node<'a>(name: &'a str, declared: &HashMap<&str, TypeUse>) -> Option<&'a str> {
+    let node = name.strip_suffix("Edge")?;
+    (declared.get(node) == Some(&TypeUse::Result)).then_some(node)
 }
 
 /// Scalars that other servers have without a declaration, and of which we know no more than the name.

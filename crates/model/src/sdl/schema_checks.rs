@@ -194,7 +194,9 @@ fn check_tables(partial_model: &PartialModel, schema: &Schema, log: &mut Diagnos
             let reason = if same_name { "differ only by case" } else { "use the same table" };
             log.error(span, "NAME_CLASH", format!("`{}` and `{other}` {reason}", record.name))
                 .label(format!("its table is also `{table}`"))
-                .help("rename one of the types");
+                .help(
+                    "rename one of the types, or keep the values of one inside their owners with `@embedded`",
+                );
         } else {
             taken.insert(table, record.name.clone());
         }

@@ -15,7 +15,7 @@ use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written};
 use crate::sdl::directives::declaration::{directive_uses, suggested_declaration};
 use crate::sdl::directives::{self, BuiltinDirective};
 
-/// Directives of ours whose names other servers use in another sense.
+/// Directives of ours whose names many servers use in another sense.
 const SHARED_NAMES: [&str; 5] = ["default", "display", "index", "key", "search"];
 
 /// Words in the names of directives that restrict access on other servers: `@hasRole`, `@canAccess`, `@rolesAllowed`.
@@ -156,13 +156,31 @@ fn is_within(inner: SourceSpan, outer: SourceSpan) -> bool {
 fn is_foreign(origin: Option<DirectiveOrigin>, directive: &Directive, location: &str) -> bool {
     match origin {
         Some(DirectiveOrigin::Schema) => false,
-        Some(DirectiveOrigin::Builtin) => {
-            directives::find_directive(&directive.name).is_some_and(|builtin| {
-                SHARED_NAMES.contains(&builtin.name) && !fits_builtin(builtin, directive, location)
-            })
-        }
-        None => misspelt_builtin(&directive.name).is_none() || is_validation(directive),
+        Some(DirectiveOrigin::Builtin) => directives::find_directive(&directive.name)
+            .is_some_and(|builtin| is_of_other_server(builtin, directive, location)),
+        None => misspelt_builtin(&directive.name).is_none_or(|name| {
+            let builtin = directives::find_directive(name);
+            is_validation(directive)
+                || builtin.is_some_and(|builtin| is_of_other_server(builtin, directive, location))
+        }),
     }
+}
+
+/// True if a directive that is called like one of ours, or nearly so, is used in another sense: `@unique(fields: ["a"])`,
+/// `@rename(to: "b")`. Arguments that are nearly ours are a typing mistake.
+fn is_of_other_server(builtin: &BuiltinDirective, directive: &Directive, location: &str) -> bool {
+    if directives::ACCESS_DIRECTIVES.contains(&builtin.name) {
+        return directive.name == "role";
+    }
+    if SHARED_NAMES.contains(&builtin.name) && directive.name == builtin.name {
+        return !fits_builtin(builtin, directive, location);
+    }
+    let definition = builtin.definition();
+    let own = || definition.arguments.iter().map(|argument| argument.name.as_str());
+    let begins_same = |name: &str, own: &str| name.get(..3).is_some_and(|begin| own.starts_with(begin));
+    let is_ours =
+        |name: &str| own().any(|own| begins_same(name, own)) || names::nearest_name(name, own()).is_some();
+    !directive.arguments.is_empty() && !directive.arguments.iter().any(|argument| is_ours(&argument.name))
 }
 
 /// Laravel's `@rules(apply: ["required"])`, which is no `@rule`.
