@@ -161,6 +161,33 @@ fn operations_of_schemas_drawn_later_bind_to_what_they_mean() {
     expect_bindings(read_schemas(DRAWN), MIN_DRAWN, is_accepted);
 }
 
+impl JudgedField {
+    /// What it does, as bindings say it: searching is listing with a text.
+    fn verb(&self) -> &str {
+        match self.meaning.as_str() {
+            "listby" | "search" => "list",
+            "getby" | "singleton" => "get",
+            other => other,
+        }
+    }
+
+    /// Whether it is an operation on records that is expected to bind.
+    fn is_operation(&self) -> bool {
+        !matches!(self.meaning.as_str(), "custom" | "auth" | "many")
+    }
+
+    fn binding<'b>(&self, model: &Model, bindings: &'b [ResolverBinding]) -> &'b ResolverBinding {
+        let mut roots = model.root_fields.iter();
+        let position = roots.position(|root| root.root_kind == self.root && root.name == self.name);
+        &bindings[position.expect("a root field")]
+    }
+
+    fn is_bound(&self, model: &Model, bindings: &[ResolverBinding]) -> bool {
+        bound_meaning(model, self.binding(model, bindings))
+            .is_some_and(|(verb, record)| verb == self.verb() && record == self.record)
+    }
+}
+
 /// That at least so many operations bind, in percent, and none to another one unless that is accepted.
 fn expect_bindings(schemas: Vec<FactSchema>, min_share: usize, is_accepted: impl Fn(&str, &str) -> bool) {
     let (mut judged, mut bound, mut wrong) = (0, 0, Vec::new());
@@ -171,29 +198,22 @@ fn expect_bindings(schemas: Vec<FactSchema>, min_share: usize, is_accepted: impl
         });
         let bindings = binding::bind_root_fields(&model, &ResolverRegistry::default());
         for field in &schema.fields {
-            // Searching is listing with a text.
-            let meaning = match field.meaning.as_str() {
-                "listby" | "search" => "list",
-                "getby" | "singleton" => "get",
-                other => other,
-            };
-            let is_operation = !matches!(meaning, "custom" | "auth" | "many");
-            judged += usize::from(is_operation);
-            let position = model
-                .root_fields
-                .iter()
-                .position(|root| root.root_kind == field.root && root.name == field.name)
-                .expect("a root field");
-            match bound_meaning(&model, &bindings[position]) {
-                Some((verb, record)) if verb == meaning && record == field.record => bound += 1,
+            judged += usize::from(field.is_operation());
+            match bound_meaning(&model, field.binding(&model, &bindings)) {
+                Some(_) if field.is_bound(&model, &bindings) => bound += 1,
                 Some((verb, record)) if !is_accepted(&schema.number, &field.name) => wrong.push(format!(
                     "schema {}: `{}` is bound to {verb} {record}, but means {} {}",
                     schema.number, field.name, field.meaning, field.record
                 )),
+                None if field.is_operation() => {
+                    let binding = field.binding(&model, &bindings);
+                    eprintln!("{} {} {}: {binding:?}", schema.number, field.name, field.meaning);
+                }
                 Some(_) | None => {}
             }
         }
     }
+    eprintln!("{bound} of {judged} operations bind");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let share = bound * 100 / judged;
     assert!(share >= min_share, "{bound} of {judged} operations bind, {share} % instead of {min_share} %");
