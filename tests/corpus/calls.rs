@@ -28,8 +28,8 @@ use crate::support::{Client, Reply, Server, is_long, postgres};
 const ACCEPTED_FAILURES: &str = include_str!("accepted_failures.txt");
 
 /// The share of the operations on records that must work, in percent. May only grow.
-const MIN_WORKING: usize = 80;
-const MIN_DRAWN_WORKING: usize = 80;
+const MIN_WORKING: usize = 85;
+const MIN_DRAWN_WORKING: usize = 85;
 
 const JSON: (&str, &str) = ("Accept", "application/json");
 const JSON_BODY: (&str, &str) = ("Content-Type", "application/json");
