@@ -21,6 +21,7 @@ mod making;
 mod matrix;
 mod metrics;
 mod never_allowed;
+mod order;
 mod over_http;
 mod pages;
 mod protected;

@@ -117,3 +117,74 @@ fn what_may_not_be_read_is_told_apart_from_what_fails() {
         assert_eq!(status(Some(&admin), "/users?include=notes.secrets"), 200);
     }
 }
+
+/// A record that its writer may not read any more: its id, and no place to read it at.
+#[test]
+fn records_out_of_sight_are_written_without_a_place() {
+    let postgres = PostgresUrl::parse(&postgres::database()).expect("an address");
+    for database in [DatabaseLocation::Memory, DatabaseLocation::Postgres(postgres)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let seeds = [
+            ("users", json!([{ "login": "ann" }, { "login": "bob" }])),
+            ("notes", json!([{ "title": "one", "ownerId": 1 }, { "title": "two", "ownerId": 1 }])),
+        ];
+        let seeds = seeds.map(|(name, rows)| (name, rows.to_string()));
+        write_application(folder.path(), SCHEMA, &seeds).expect("written");
+        tokens::add_issuer(folder.path(), "login").expect("written");
+        let config = Config { database, ..Config::default() };
+        let server = Server::start(Trefoil::folder(folder.path()), config);
+        let ann = tokens::bearer(&json!({ "login": "ann" }));
+        let send = |method: &str, path: &str, headers: &[(&str, &str)], body: &str| {
+            let headers = [&[("authorization", ann.as_str())], headers].concat();
+            Client::of(&server).send(method, path, &headers, body.as_bytes())
+        };
+        let json = |method: &str, path: &str, key: &str, body: &Value| {
+            let kinds = [("accept", "application/json"), ("content-type", "application/json")];
+            let key = (!key.is_empty()).then_some(("idempotency-key", key));
+            send(method, path, &kinds.into_iter().chain(key).collect::<Vec<_>>(), &body.to_string())
+        };
+        let note = |owner: i64| json!({ "title": "new", "text": "hidden", "ownerId": owner });
+
+        let own = json("POST", "/notes", "", &note(1));
+        assert_eq!((own.status, own.header("location")), (201, Some("/notes/3")), "{}", own.text());
+        // The second answer is the first one again.
+        for _ in 0..2 {
+            let given = json("POST", "/notes", "k", &note(2));
+            assert_eq!((given.status, given.header("location")), (201, None), "{}", given.text());
+            assert_eq!(given.json(), json!({ "id": "4" }));
+        }
+        let selected = json("POST", "/notes?fields=title", "", &note(2));
+        assert_eq!((selected.header("location"), selected.json()), (None, json!({ "id": "5" })));
+        let many = json("POST", "/notes", "", &json!([note(1), note(2)])).json();
+        assert_eq!((&many[0]["title"], &many[1]), (&json!("new"), &json!({ "id": "7" })), "{many}");
+        for (method, path, body) in [
+            ("PATCH", "/notes/1", json!({ "ownerId": 2 })),
+            ("PUT", "/notes/2", json!({ "title": "two", "ownerId": 2 })),
+        ] {
+            let given = json(method, path, "", &body);
+            assert_eq!((given.status, given.header("location")), (200, None), "{method}: {}", given.text());
+            assert_eq!(given.json(), json!({ "id": path.trim_start_matches("/notes/") }), "{method}");
+        }
+
+        // Forms lead to the list, whose message has no link.
+        let form = |path: &str, body: &str| {
+            let kind = ("content-type", "application/x-www-form-urlencoded");
+            send("POST", path, &[("accept", "text/html"), kind], body)
+        };
+        for (path, owner, place, flash) in [
+            ("/notes", 1, "/notes", "flash=created.notes.8;"),
+            ("/notes", 2, "/notes", "flash=created.notes.;"),
+            ("/notes/3", 1, "/notes/3", "flash=updated.notes.3;"),
+            ("/notes/3", 2, "/notes", "flash=updated.notes.;"),
+        ] {
+            let done = form(path, &format!("title=form&ownerId={owner}"));
+            assert_eq!((done.status, done.header("location")), (303, Some(place)), "{path} {owner}");
+            let cookie = done.header("set-cookie").unwrap_or_default();
+            assert!(cookie.starts_with(flash), "{path} {owner}: {cookie}");
+            let cookie = cookie.split(';').next().unwrap_or_default();
+            let next = send("GET", place, &[("accept", "text/html"), ("cookie", cookie)], "");
+            let link = next.text().contains("View the new note");
+            assert_eq!((next.status, link), (200, path == "/notes" && owner == 1), "{path} {owner}");
+        }
+    }
+}

@@ -39,9 +39,14 @@ fn verdict_in_order(judge: &RuleJudge<'_>, request: &WriteRequest) -> WriteVerdi
         if is_never(judge, deed) {
             return forbidden(judge);
         }
-        // Which fields it is about is told to anonymous actors, too.
+        // Anonymous actors need a credential, unless nobody may set the field.
         if gives_forbidden_field(judge, deed) {
-            return WriteVerdict::Refused(vec!["FORBIDDEN"]);
+            let is_known = judge.actor.is_signed_in();
+            return WriteVerdict::Refused(if is_known {
+                vec!["FORBIDDEN"]
+            } else {
+                vec!["UNAUTHENTICATED", "FORBIDDEN"]
+            });
         }
     }
     if is_wrong(judge, request) {

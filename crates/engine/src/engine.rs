@@ -20,7 +20,7 @@ use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap, VersionProbe};
 use crate::operation::{Condition, Operation, Outcome};
 use crate::plan::{
-    EndingWrites, MeasuredLengths, Plan, PlanLimits, RequestTime, check_conditions, plan_predicates,
+    EndingWrites, MeasuredLengths, Plan, PlanLimits, RequestTime, check_conditions, check_operation, plan_predicates,
 };
 use crate::row::RowSink;
 use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};
@@ -325,6 +325,11 @@ impl Engine {
             }
             None => self.inner.store.replay(key).await,
         }
+    }
+
+    /// Refuses what the actor may do with no record. It goes before all else that is wrong with a request.
+    pub fn check_access(&self, operation: &Operation) -> Result<()> {
+        self.access_view().map_or(Ok(()), |view| check_operation(self.model(), view, operation))
     }
 
     /// Refuses conditions that the actor may not name, or with operands that do not fit.

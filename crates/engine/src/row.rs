@@ -2,8 +2,8 @@
 
 use std::any::Any;
 
-use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
+use trefoil_model::{CellValue, RecordId};
 
 use crate::operation::Outcome;
 
@@ -39,8 +39,8 @@ pub trait Row {
     /// Visits the records of the selected child at this position, in order.
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row));
 
-    /// True of a record that its actor wrote and may not read: it has an id, and nothing else.
-    fn is_unreadable(&self) -> bool {
-        false
+    /// The id of a record that its actor wrote and may not read: it shows nothing else.
+    fn unreadable_id(&self) -> Option<&RecordId> {
+        None
     }
 }

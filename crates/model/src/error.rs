@@ -236,8 +236,14 @@ impl Error {
         }
     }
 
-    /// The error of one of many records: its violations get the index of the record.
-    pub fn of_item(self, index: usize) -> Error {
+    /// The error of one of many records: its violations get the index of the record, and so does the refusal of a rule.
+    pub fn of_item(mut self, index: usize) -> Error {
+        let message = self.to_string();
+        if let Error::Forbidden { violations, .. } = &mut self
+            && violations.is_empty()
+        {
+            violations.push(Violation { path: Vec::new(), code: "FORBIDDEN", message });
+        }
         self.under_path(&[PathSegment::Index(index)])
     }
 

@@ -43,20 +43,20 @@ impl FlashKind {
     }
 }
 
-/// Sets the cookie for the record `id` at `path`. For a plain list `id` has no meaning.
+/// Sets the cookie for the record `id` at `path`, which may be out of sight. For a plain list `id` has no meaning.
 pub fn set_cookie(
     response: &mut Response,
     client: Option<&ClientInfo>,
     kind: FlashKind,
     path: &str,
-    id: &RecordId,
+    id: Option<&RecordId>,
 ) {
     let name = path.trim_start_matches('/');
     // Cookies allow no other characters: without a message for such a path.
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_/~".contains(&byte)) {
         return;
     }
-    let segment = record_path("", id).replacen('/', ".", 1);
+    let segment = id.map_or_else(|| ".".to_owned(), |id| record_path("", id).replacen('/', ".", 1));
     let secure = if client.is_some_and(|client| client.secure) { "; Secure" } else { "" };
     let cookie = format!(
         "flash={}.{name}{segment}; Path=/; Max-Age={MAX_AGE_SECONDS}; HttpOnly; SameSite=Lax{secure}",
@@ -109,7 +109,7 @@ impl Pages {
         let labels = self.labels.iter().find(|labels| labels.resource.path == path)?;
         let (label, noun) = (&labels.resource.label, &labels.resource.noun);
         // A changed record is on the page that shows the message.
-        let link = (kind == FlashKind::Created)
+        let link = (kind == FlashKind::Created && !segment.is_empty())
             .then(|| PageLink { label: format!("View the new {noun}"), href: format!("{path}/{segment}") });
         let another = (kind == FlashKind::Created)
             .then(|| PageLink { label: format!("Create another {noun}"), href: format!("{path}/new") });
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn flash_cookie_has_code_and_safe_path() {
         let mut response = Response::default();
-        set_cookie(&mut response, None, FlashKind::Created, "/users", &RecordId::Number(12));
-        set_cookie(&mut response, None, FlashKind::Created, "/us;ers", &RecordId::Number(12));
+        set_cookie(&mut response, None, FlashKind::Created, "/users", Some(&RecordId::Number(12)));
+        set_cookie(&mut response, None, FlashKind::Created, "/us;ers", Some(&RecordId::Number(12)));
         let cookies: Vec<&HeaderValue> = response.headers().get_all(SET_COOKIE).iter().collect();
         assert_eq!(cookies, ["flash=created.users.12; Path=/; Max-Age=30; HttpOnly; SameSite=Lax"]);
     }

@@ -8,7 +8,6 @@ use trefoil_engine::{Outcome, PlainListAction};
 use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs::FormPairs;
-use trefoil_model::RecordId;
 use trefoil_model::error::Error;
 use trefoil_resources::ServedResources;
 use trefoil_resources::forms::form_input::KEY_CONTROL;
@@ -73,7 +72,7 @@ impl Pages {
                     head.extensions.get::<ClientInfo>(),
                     FlashKind::Added,
                     &list.path,
-                    &RecordId::Number(0),
+                    None,
                 );
                 Ok(response)
             }

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use trefoil_engine::{AccessView, ChildSelection, Listing, PreparedSelection, Row, Selection};
 use trefoil_model::values::{csv_cell, json_text};
-use trefoil_model::{CellValue, FieldId, Model, RecordTypeId, Relation, ValueType};
+use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, Relation, ValueType};
 
 /// Selected fields of a record type, prepared for reading and writing.
 #[derive(Debug)]
@@ -18,6 +18,14 @@ pub struct RecordShape {
     fingerprint: u32,
     /// Includes related records, which change without changing the version.
     has_related_records: bool,
+    key: Option<ShapeKey>,
+}
+
+/// The key of the records, whether it is selected or not.
+#[derive(Debug)]
+struct ShapeKey {
+    name: String,
+    value_type: ValueType,
 }
 
 /// A relation whose records are written inside the record.
@@ -86,11 +94,17 @@ impl RecordShape {
         fingerprint.update(store_id.as_bytes());
         fingerprint.update(&model.hash.to_le_bytes());
         let (layout, selection) = RowLayout::build((model, view), record, fields, included, &mut fingerprint);
+        let owner = model.record(record);
+        let key = ShapeKey {
+            name: owner.field(owner.id_field()).input_name.clone(),
+            value_type: ValueType::Key(owner.key_form()),
+        };
         RecordShape {
             layout,
             selection: PreparedSelection::new(selection.with_version()),
             fingerprint: fingerprint.digest() as u32,
             has_related_records: !included.is_empty(),
+            key: Some(key),
         }
     }
 
@@ -104,7 +118,7 @@ impl RecordShape {
             layout.push(name, content, &mut fingerprint);
         }
         let selection = PreparedSelection::new(Selection::default());
-        RecordShape { layout, selection, fingerprint: 0, has_related_records: false }
+        RecordShape { layout, selection, fingerprint: 0, has_related_records: false, key: None }
     }
 
     /// Number of cells of a row before those of a cursor.
@@ -114,6 +128,17 @@ impl RecordShape {
 
     pub fn write_json(&self, out: &mut Vec<u8>, row: &dyn Row) {
         self.layout.write_json(out, row);
+    }
+
+    /// Writes an object with the id alone.
+    pub fn write_id_object(&self, out: &mut Vec<u8>, id: &RecordId) {
+        out.push(b'{');
+        if let Some(ShapeKey { name, value_type }) = &self.key {
+            json_text::write_text(out, name);
+            out.push(b':');
+            write_value(out, value_type, id.as_cell());
+        }
+        out.push(b'}');
     }
 
     /// Writes the line with the column names.

@@ -42,6 +42,8 @@ pub struct RowWriter {
     row_count: usize,
     version: Option<i64>,
     last_position: Option<RowPosition>,
+    /// The last record was written by somebody who may not read it.
+    is_unreadable: bool,
     /// The id and version of each row, if needed.
     versions: Option<Vec<(RecordId, i64)>>,
     outcomes: Vec<(usize, Result<Outcome>)>,
@@ -56,6 +58,8 @@ pub struct EncodedRows {
     /// The version of the last row.
     pub version: Option<i64>,
     pub last_cursor: Option<String>,
+    /// The last record was written by somebody who may not read it, and has its id alone.
+    pub is_unreadable: bool,
     /// Ids and versions of the rows, see [`RowWriter::with_versions`].
     pub versions: Vec<(RecordId, i64)>,
 }
@@ -72,6 +76,7 @@ impl RowWriter {
             row_count: 0,
             version: None,
             last_position: None,
+            is_unreadable: false,
             versions: None,
             outcomes: Vec::new(),
             early_outcomes: 0,
@@ -104,6 +109,7 @@ impl RowWriter {
             bytes: self.out,
             row_count: self.row_count,
             version: self.version,
+            is_unreadable: self.is_unreadable,
             last_cursor: self.cursor_order.zip(self.last_position).map(|(format, last)| format.encode(last)),
             versions: self.versions.unwrap_or_default(),
         };
@@ -132,8 +138,13 @@ impl RowSink for RowWriter {
             return;
         }
         self.out.extend(self.separator());
+        let unreadable = row.unreadable_id();
+        self.is_unreadable = unreadable.is_some();
         match self.encoding {
-            RowEncoding::SingleObject | RowEncoding::Array => self.shape.write_json(&mut self.out, row),
+            RowEncoding::SingleObject | RowEncoding::Array => match unreadable {
+                None => self.shape.write_json(&mut self.out, row),
+                Some(id) => self.shape.write_id_object(&mut self.out, id),
+            },
             RowEncoding::Ndjson => {
                 self.shape.write_json(&mut self.out, row);
                 self.out.push(b'\n');
@@ -198,12 +209,13 @@ impl RowSink for RowWriter {
             });
         }
         let (id, version) = last?;
-        Some(WrittenRecord::to_replay(&id, version, &self.out))
+        Some(WrittenRecord::to_replay(&id, version, self.is_unreadable, &self.out))
     }
 
     fn reset(&mut self) {
         self.out.clear();
         (self.row_count, self.version, self.last_position) = (0, None, None);
+        self.is_unreadable = false;
         self.versions.iter_mut().for_each(Vec::clear);
         self.outcomes.truncate(self.early_outcomes);
     }
@@ -214,14 +226,18 @@ impl RowSink for RowWriter {
 pub struct WrittenRecord {
     pub id: RecordId,
     pub version: i64,
+    /// Its actor may not read it: `bytes` have its id alone.
+    pub is_unreadable: bool,
     /// The encoded record or records.
     pub bytes: Vec<u8>,
 }
 
 impl WrittenRecord {
     /// The bytes that a later request with the same idempotency key is answered from: the id (a number, or the length of
-    /// a text and the text), the version and the encoded records.
-    pub fn to_replay(id: &RecordId, version: i64, encoded: &[u8]) -> Vec<u8> {
+    /// a text and the text), the version and the encoded records. Versions are no negative numbers: with all bits turned
+    /// over, the version is one of a record that may not be read.
+    pub fn to_replay(id: &RecordId, version: i64, is_unreadable: bool, encoded: &[u8]) -> Vec<u8> {
+        let version = if is_unreadable { !version } else { version };
         let (number, text) = match id {
             RecordId::Number(number) => (*number, ""),
             RecordId::Text(text) => (text.len() as i64, &**text),
@@ -242,6 +258,9 @@ impl WrittenRecord {
             (RecordId::from(std::str::from_utf8(text).map_err(Error::internal)?), rest)
         };
         let (version, bytes) = rest.split_first_chunk().ok_or_else(cut_off)?;
-        Ok(WrittenRecord { id, version: i64::from_be_bytes(*version), bytes: bytes.to_vec() })
+        let version = i64::from_be_bytes(*version);
+        let is_unreadable = version < 0;
+        let version = if is_unreadable { !version } else { version };
+        Ok(WrittenRecord { id, version, is_unreadable, bytes: bytes.to_vec() })
     }
 }

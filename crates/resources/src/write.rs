@@ -90,9 +90,10 @@ impl ResourceRequest<'_> {
     }
 
     /// Where a written record is, if it may be read.
-    pub fn location(&self, id: &RecordId) -> Option<(HeaderName, HeaderValue)> {
-        let may_read = self.resources.engine.may(AccessAction::Read, self.collection.record);
-        may_read.then(|| (LOCATION, header_value(&record_path(&self.collection.path, id))))
+    pub fn location(&self, written: &WrittenRecord) -> Option<(HeaderName, HeaderValue)> {
+        let may_read =
+            !written.is_unreadable && self.resources.engine.may(AccessAction::Read, self.collection.record);
+        may_read.then(|| (LOCATION, header_value(&record_path(&self.collection.path, &written.id))))
     }
 
     pub fn idempotency_key(&self, bytes: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {
@@ -136,7 +137,12 @@ impl ResourceRequest<'_> {
                     }
                 };
                 Ok(CompletedWrite {
-                    record: WrittenRecord { id, version, bytes: encoded.bytes },
+                    record: WrittenRecord {
+                        id,
+                        version,
+                        is_unreadable: encoded.is_unreadable,
+                        bytes: encoded.bytes,
+                    },
                     replayed: false,
                 })
             }

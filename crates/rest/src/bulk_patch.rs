@@ -17,7 +17,7 @@ use trefoil_resources::row_writer::WrittenRecord;
 
 use crate::bulk_write::{change_count, count_response, matching_conditions, matching_problem};
 use crate::merge_patch;
-use crate::write::{MERGE_ATTEMPTS, checked_operation};
+use crate::write::{MERGE_ATTEMPTS, check_given, checked_operation};
 
 /// Changes the given fields of every record that matches, and responds with their number.
 pub async fn patch_matching(
@@ -43,6 +43,9 @@ async fn merge_matching(
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
+    check_given(request, &object, WriteMode::PatchMany, |fields| {
+        change_nothing(request, &conditions, fields)
+    })?;
     let key = request.idempotency_key(bytes)?;
     if let Some(key) = &key
         && let Some(stored) = request.resources.engine.replay(key).await?
@@ -171,7 +174,7 @@ impl RowSink for ChangeCounter {
 
     fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         let is_done = self.failure.is_none();
-        is_done.then(|| WrittenRecord::to_replay(&RecordId::Number(self.count), 0, &[]))
+        is_done.then(|| WrittenRecord::to_replay(&RecordId::Number(self.count), 0, false, &[]))
     }
 
     fn reset(&mut self) {

@@ -56,7 +56,7 @@ pub fn written_record(
 ) -> Response {
     let tag = request.etag(shape, write.record.version, &write.record.bytes);
     let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, ResponseFormat::Json.content_type())]);
-    headers.extend(request.location(&write.record.id));
+    headers.extend(request.location(&write.record));
     headers.insert(ETAG, header_value(&tag));
     (status, headers, write.record.bytes.clone()).into_response()
 }
@@ -142,7 +142,7 @@ pub async fn create_from_text(
         request.execute_write(operation, request.idempotency_key(bytes)?).await.map_err(write_problem)?;
     let tag = request.etag(&request.collection.stored_shape, write.record.version, &[]);
     let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, ResponseFormat::TextLines.content_type())]);
-    headers.extend(request.location(&write.record.id));
+    headers.extend(request.location(&write.record));
     headers.insert(ETAG, header_value(&tag));
     Ok(write.mark_replayed((StatusCode::CREATED, headers, message).into_response()))
 }

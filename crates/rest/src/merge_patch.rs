@@ -6,9 +6,12 @@ use trefoil_resources::parsed_body::RecordObject;
 
 /// True if any field is set to an object that must be merged with the stored value.
 pub fn needs_merge(record: &RecordType, object: &RecordObject) -> bool {
-    object
-        .iter()
-        .any(|(name, value)| matches!(value, Value::Object(_)) && mergeable_field(record, name).is_some())
+    object.iter().any(|member| is_merged(record, member))
+}
+
+/// True for a member that is merged with the stored value.
+pub fn is_merged(record: &RecordType, (name, value): &(String, Value)) -> bool {
+    matches!(value, Value::Object(_)) && mergeable_field(record, name).is_some()
 }
 
 /// The members of a patch that are the same for every record.

@@ -64,6 +64,7 @@ async fn merge_patch(
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
+    check_patch(request, id, &object)?;
     let (key, shape) = (request.idempotency_key(bytes)?, response_shape(request).await?);
     // Replay an answered idempotency key before merging: against today's record the same patch may produce a
     // different write or fail.
@@ -92,6 +93,30 @@ async fn merge_patch(
         }
     };
     Ok(change_response(request, &written.map_err(write_problem)?, &shape))
+}
+
+/// What is wrong with a patch whatever the record is: it is told before the record is read.
+fn check_patch(request: &ResourceRequest<'_>, id: &RecordId, object: &RecordObject) -> Result<()> {
+    let (engine, record) = (&request.resources.engine, request.record());
+    let change = |fields| request.update_operation(id, fields, MissingFields::Keep, None);
+    let (input, _) =
+        field_values::resolve_object(engine.model(), record, object.clone(), WriteMode::Patch(id));
+    engine.check_access(&change(input.fields).with_related(input.related))?;
+    let whole = object.iter().filter(|member| !merge_patch::is_merged(record, member)).cloned().collect();
+    let violations = engine.violations(checked_operation(request, whole, WriteMode::Patch(id), change)?);
+    if violations.is_empty() { Ok(()) } else { Err(Error::Invalid(violations)) }
+}
+
+/// Refuses fields of a body that the actor may never set, whatever they hold.
+pub fn check_given(
+    request: &ResourceRequest<'_>,
+    object: &RecordObject,
+    mode: WriteMode<'_>,
+    operation: impl FnOnce(FieldValues) -> Operation,
+) -> Result<()> {
+    let engine = &request.resources.engine;
+    let (input, _) = field_values::resolve_object(engine.model(), request.record(), object.clone(), mode);
+    engine.check_access(&operation(input.fields))
 }
 
 async fn merge_patch_once(
@@ -178,6 +203,7 @@ pub fn checked_operation(
     if violations.is_empty() {
         return Ok(operation);
     }
+    request.resources.engine.check_access(&operation)?;
     // At the limit the remaining names were not read, so that a field may look missing without being so.
     if violations.len() < coerce::MAX_VIOLATIONS {
         violations.extend(request.resources.engine.violations(operation));

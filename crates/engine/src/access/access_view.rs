@@ -45,6 +45,8 @@ pub struct ActorRules {
     depends_on_time: bool,
     /// The time of a request matters: to what is allowed, or to what the server fills in.
     needs_time: bool,
+    /// Of somebody who makes an account for themselves: they have no credential yet that could be asked for.
+    pub is_sign_up: bool,
 }
 
 /// What an actor may do with the records of a type.
@@ -137,6 +139,7 @@ impl ActorRules {
     /// The same, but records of this type may be created, whatever its rule says. Those of its fields hold.
     pub(super) fn with_create_allowed(mut self, record: RecordTypeId) -> ActorRules {
         self.types[record.0].create = FoldedRule { test: RuleTest::Constant(true), location: None };
+        self.is_sign_up = true;
         self.class = xxhash_rust::xxh3::xxh3_128(format!("{:032x} and accounts", self.class).as_bytes());
         self
     }
@@ -155,7 +158,15 @@ impl ActorRules {
             std::iter::once(&of_type.read).chain(of_type.fields.iter().map(|field| &field.read))
         });
         let hides_fields = readings.any(is_never);
-        ActorRules { types, shape, class, hides_fields, depends_on_time, needs_time: depends_on_time }
+        ActorRules {
+            types,
+            shape,
+            class,
+            hides_fields,
+            depends_on_time,
+            needs_time: depends_on_time,
+            is_sign_up: false,
+        }
     }
 }
 

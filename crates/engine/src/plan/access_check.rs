@@ -5,7 +5,7 @@
 
 use trefoil_model::access::{AccessAction, AccessVerdict};
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
-use trefoil_model::{FieldId, Model, RecordTypeId, Relation, SourceLocation, Value};
+use trefoil_model::{Field, FieldId, Model, RecordTypeId, Relation, SourceLocation, Value};
 
 use crate::access::AccessView;
 use crate::operation::{
@@ -15,7 +15,7 @@ use crate::operation::{
 use crate::plain_list;
 
 /// The operation as far as the rules decide without a record.
-pub(super) fn check_operation(model: &Model, view: &AccessView, operation: &Operation) -> Result<()> {
+pub(crate) fn check_operation(model: &Model, view: &AccessView, operation: &Operation) -> Result<()> {
     let mut check = AccessCheck::new(model, view);
     match operation {
         Operation::SeeImages { record, .. } => view.require(AccessAction::Read, *record)?,
@@ -104,6 +104,36 @@ fn require_update(view: &AccessView, record: RecordTypeId) -> Result<()> {
     view.require(AccessAction::UpdateTo, record)
 }
 
+/// Whether a credential could let an anonymous actor set a field: what nobody may set is refused to all in the same way.
+pub(super) fn needs_credential(
+    model: &Model,
+    view: &AccessView,
+    action: AccessAction,
+    (record, field): (RecordTypeId, FieldId),
+) -> bool {
+    let rules = model.access.as_ref().map(|access| &access.types[record.0].fields[field.0]);
+    let rule = rules.and_then(|rules| match action {
+        AccessAction::Create => rules.create.as_ref(),
+        AccessAction::Read | AccessAction::Update | AccessAction::UpdateTo | AccessAction::Delete => {
+            rules.update.as_ref()
+        }
+    });
+    let is_nobody = view.identity.is_none() && !view.rules.is_sign_up;
+    is_nobody && rule.is_some_and(|rule| !rule.test.is_never())
+}
+
+/// The mistake of giving a value for a field that the actor may set in no record.
+pub(super) fn unsettable_field(field: &Field) -> Violation {
+    let message = format!("`{}` may not be set by you", field.input_name);
+    Violation::new(&field.input_name, "FORBIDDEN", message)
+}
+
+/// The mistake of giving an account that the server fills in.
+pub(super) fn filled_account(field: &Field) -> Violation {
+    let message = format!("`{}` is set by the server and cannot be written", field.name);
+    Violation::new(&field.input_name, "READ_ONLY", message)
+}
+
 /// Collects the fields that the actor may not read or set.
 struct AccessCheck<'a> {
     model: &'a Model,
@@ -111,16 +141,21 @@ struct AccessCheck<'a> {
     violations: Vec<Violation>,
     /// The rule of the first of them.
     rule: Option<Box<SourceLocation>>,
+    /// The actor is anonymous, and somebody else may set such a field.
+    needs_credential: bool,
 }
 
 impl<'a> AccessCheck<'a> {
     fn new(model: &'a Model, view: &'a AccessView) -> AccessCheck<'a> {
-        AccessCheck { model, view, violations: Vec::new(), rule: None }
+        AccessCheck { model, view, violations: Vec::new(), rule: None, needs_credential: false }
     }
 
     fn finish(self) -> Result<()> {
         if self.violations.is_empty() {
             return Ok(());
+        }
+        if self.needs_credential {
+            return Err(Error::Unauthenticated { rule: self.rule });
         }
         Err(Error::Forbidden { violations: self.violations, rule: self.rule })
     }
@@ -129,10 +164,18 @@ impl<'a> AccessCheck<'a> {
         if self.violations.is_empty() {
             self.rule = self.view.field_refusal(action, record, field);
         }
-        let verb = if action == AccessAction::Read { "read" } else { "set" };
+        self.needs_credential |=
+            action != AccessAction::Read && needs_credential(self.model, self.view, action, (record, field));
         let field = self.model.record(record).field(field);
-        let message = format!("`{}` may not be {verb} by you", field.input_name);
-        let violation = Violation::new(&field.input_name, "FORBIDDEN", message);
+        let violation = match action {
+            AccessAction::Read => {
+                let message = format!("`{}` may not be read by you", field.input_name);
+                Violation::new(&field.input_name, "FORBIDDEN", message)
+            }
+            AccessAction::Create | AccessAction::Update | AccessAction::UpdateTo | AccessAction::Delete => {
+                unsettable_field(field)
+            }
+        };
         let violation = path.iter().rev().cloned().fold(violation, Violation::nested_under);
         if !self.violations.contains(&violation) {
             self.violations.push(violation);
@@ -259,7 +302,16 @@ impl<'a> AccessCheck<'a> {
         fields: &[(FieldId, Value)],
         path: &[PathSegment],
     ) {
-        fields.iter().for_each(|(field, _)| self.given_field(action, record, *field, path));
+        for (field, _) in fields {
+            let given = self.model.record(record).field(*field);
+            if given.value_source.is_account() {
+                let violation =
+                    path.iter().rev().cloned().fold(filled_account(given), Violation::nested_under);
+                self.violations.push(violation);
+            } else {
+                self.given_field(action, record, *field, path);
+            }
+        }
     }
 
     /// Whoever overwrites a record sends back what they were shown, also of fields that they may not set: there the

@@ -1,21 +1,54 @@
 //! What a write takes from its actor: `@createdBy`, `@updatedBy` and `@default(from:)`.
 
-use trefoil_model::access::RuleValue;
+use trefoil_model::access::{AccessAction, RuleValue};
 use trefoil_model::error::Violation;
 use trefoil_model::{Field, FieldId, StoredValue, Value, ValueSource};
 
+use crate::operation::MissingFields;
+use crate::plan::access_check::{filled_account, needs_credential, unsettable_field};
 use crate::plan::plan_context::PlanContext;
-use crate::plan::write_planner::WritePlanner;
+use crate::plan::write_planner::{WritePlanner, is_under};
 
 impl WritePlanner<'_> {
     /// True, with a violation, for an account that the server fills in: only the operator may give another.
     pub(super) fn refuses_account(&mut self, field: &Field) -> bool {
         let is_refused = field.value_source.is_account() && self.planning.authority.view().is_some();
         if is_refused {
-            let message = format!("`{}` is set by the server and cannot be written", field.name);
-            self.refusal.add(Violation::new(&field.input_name, "READ_ONLY", message));
+            self.refusal.add(filled_account(field));
         }
         is_refused
+    }
+
+    /// Fields of a record that is overwritten, given a value although the actor may set them in no record.
+    pub(super) fn unsettable_fields(
+        &self,
+        fields: &[(FieldId, Value)],
+        missing_fields: MissingFields,
+    ) -> Vec<FieldId> {
+        let (Some(view), MissingFields::Reset) = (self.planning.authority.view(), missing_fields) else {
+            return Vec::new();
+        };
+        let given = fields.iter().map(|(field, _)| *field);
+        given.filter(|field| !view.may_set(AccessAction::Update, self.record_id, *field)).collect()
+    }
+
+    /// Refuses values that the actor cannot have been shown: of a field that they see in no record, or that does not fit
+    /// the field. Whether another was shown is left to the store.
+    pub(super) fn refuse_never_shown(&mut self, unsettable: &[FieldId]) {
+        let PlanContext { model, authority, .. } = self.planning;
+        let Some(view) = authority.view() else { return };
+        for id in unsettable {
+            let (place, field) = ((self.record_id, *id), self.record.field(*id));
+            let is_wrong = self.violations.iter().any(|violation| is_under(violation, field));
+            if !is_wrong && !view.hides_field(self.record_id, *id) {
+                continue;
+            }
+            if needs_credential(model, view, AccessAction::Update, place) {
+                self.refusal.need_credential();
+            }
+            let rule = view.field_refusal(AccessAction::Update, self.record_id, *id);
+            self.refusal.add_refused(unsettable_field(field), rule);
+        }
     }
 
     /// Gives a field what the actor has; null if they have nothing, which a required field refuses.
@@ -75,9 +108,7 @@ mod tests {
     use super::*;
     use crate::access::ActorPath;
     use crate::access::{AccessView, AccountFacts, Actor, ActorIdentity, ActorRules, Authority};
-    use crate::operation::{
-        FillValue, FilledField, MissingFields, NestedWrite, Operation, RecordInput, RelatedInput,
-    };
+    use crate::operation::{FillValue, FilledField, NestedWrite, Operation, RecordInput, RelatedInput};
     use crate::plan::{Plan, PlanAction, PlanLimits};
 
     const SCHEMA: &str = r#"

@@ -34,7 +34,7 @@ use crate::plan::nested::plan_nested;
 use crate::plan::plan_context::{PlanContext, WriteOrigin};
 use crate::plan::write_planner::{PlannedValues, WritePlanner};
 
-pub(crate) use crate::plan::access_check::check_conditions;
+pub(crate) use crate::plan::access_check::{check_conditions, check_operation};
 pub use crate::plan::aggregate::{MAX_GROUP_KEYS, PlannedAggregate, PlannedHaving, joined_references};
 pub(crate) use crate::plan::ending_writes::{EndingWrites, TouchedAccounts};
 pub use crate::plan::listing::PlannedListing;

@@ -33,12 +33,12 @@ pub(crate) struct PlannedValues {
 pub(crate) struct WritePlanner<'a> {
     pub(super) planning: PlanContext<'a>,
     model: &'a Model,
-    record_id: RecordTypeId,
+    pub(super) record_id: RecordTypeId,
     pub(super) record: &'a RecordType,
     /// Fields that get their content from other records of a nested write.
     supplied_fields: Vec<FieldId>,
     pub(super) planned: PlannedValues,
-    violations: Vec<Violation>,
+    pub(super) violations: Vec<Violation>,
     pub(super) refusal: WriteRefusal,
 }
 
@@ -114,7 +114,9 @@ impl<'a> WritePlanner<'a> {
         missing_fields: MissingFields,
     ) -> Result<PlannedValues> {
         let fields = self.without_shown_nulls(fields, missing_fields);
+        let unsettable = self.unsettable_fields(&fields, missing_fields);
         let mut is_given = self.accept_all(fields);
+        self.refuse_never_shown(&unsettable);
         if self.changes_record() {
             self.fill_fields(filled_fields.iter().filter(|filled| filled.on_update), &mut is_given);
         }
@@ -310,6 +312,6 @@ impl<'a> WritePlanner<'a> {
 }
 
 /// True if the violation is one of this field.
-fn is_under(violation: &Violation, field: &Field) -> bool {
+pub(super) fn is_under(violation: &Violation, field: &Field) -> bool {
     violation.path.first() == Some(&PathSegment::Field(field.input_name.clone()))
 }

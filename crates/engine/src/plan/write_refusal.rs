@@ -32,6 +32,12 @@ impl WriteRefusal {
         Err(Error::Forbidden { violations: std::mem::take(&mut self.violations), rule: self.rule.take() })
     }
 
+    /// Adds what the rule of a field refused.
+    pub fn add_refused(&mut self, violation: Violation, rule: Option<Box<SourceLocation>>) {
+        self.rule = self.rule.take().or(rule);
+        self.violations.push(violation);
+    }
+
     /// Takes over the refusal of a part at this path; gives any other error back.
     pub fn take(&mut self, error: Error, path: &[PathSegment]) -> Option<Error> {
         if self.rule.is_none() {

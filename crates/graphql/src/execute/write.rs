@@ -40,11 +40,11 @@ fn unreadable_value(at: FieldPosition) -> Error {
 impl ResponseWriter {
     /// Writes a record from its row.
     pub fn write_row(&mut self, object: &ObjectShape, row: &dyn Row, path: &ResponsePath) -> WriteResult {
-        match row.is_unreadable() {
-            false => {
+        match row.unreadable_id() {
+            None => {
                 self.write_object(object, path, |writer, field, at| writer.write_row_field(field, row, at))
             }
-            true => self.write_unreadable(object, row, path),
+            Some(_) => self.write_unreadable(object, row, path),
         }
     }
 

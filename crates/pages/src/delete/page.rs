@@ -74,7 +74,13 @@ impl Pages {
             Ok(write) => {
                 let (mut response, client) =
                     (write.mark_replayed(see_other(&request.collection.path)), request_client(request));
-                flash::set_cookie(&mut response, client, FlashKind::Deleted, &request.collection.path, id);
+                flash::set_cookie(
+                    &mut response,
+                    client,
+                    FlashKind::Deleted,
+                    &request.collection.path,
+                    Some(id),
+                );
                 Ok(response)
             }
             Err(Error::Conflict(violations)) if accepts_html => {

@@ -8,14 +8,14 @@ use trefoil_http::client_info::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, error_status};
 use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_http::monitoring::refusals::RequestRefusals;
-use trefoil_model::RecordId;
 use trefoil_model::access::AccessAction;
-use trefoil_model::error::{Error, MissingItem, Violation};
+use trefoil_model::error::{Error, MissingItem, PathSegment, Violation};
+use trefoil_model::{RecordId, Value};
 use trefoil_resources::collection::record_path;
 use trefoil_resources::field_values::FieldValues;
 use trefoil_resources::forms::form_input::{ChildRow, FormInput, FormValues};
 use trefoil_resources::request::ResourceRequest;
-use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
+use trefoil_resources::write::{CompletedWrite, IMPOSSIBLE_VERSION, see_other, write_problem};
 
 use crate::Pages;
 use crate::flash::{self, FlashKind};
@@ -80,7 +80,7 @@ impl Pages {
         let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), pairs);
         let children = ChildWrites::read(model, record, &input, None);
         let values = input.read_values(model, record);
-        let result = match checked_fields(request, values, MissingFields::Reset, &children) {
+        let result = match checked_fields(request, None, values, MissingFields::Reset, &children) {
             Ok(fields) => {
                 let selection = &request.collection.stored_shape.selection;
                 let operation = request.create_operation(fields, selection).with_related(children.related());
@@ -92,7 +92,7 @@ impl Pages {
         match result {
             Ok(write) => {
                 let mut response = write.mark_replayed(see_other(&request.collection.path));
-                set_flash(request, &mut response, FlashKind::Created, &write.record.id);
+                set_flash(request, &mut response, FlashKind::Created, shown_id(&write));
                 Ok(response)
             }
             Err(error) => self.form_with_errors(request, None, input, error).await,
@@ -139,7 +139,7 @@ impl Pages {
         };
         // Not an error yet: the store must first look for the result of an earlier request with the same key.
         let expected = if children.has_conflict { Some(IMPOSSIBLE_VERSION) } else { overwrite.version() };
-        let result = match checked_fields(request, values, missing_fields, &children) {
+        let result = match checked_fields(request, Some(id), values, missing_fields, &children) {
             Ok(fields) => {
                 let operation = request.update_operation(id, fields, missing_fields, expected);
                 let operation = operation.with_related(children.related());
@@ -150,8 +150,11 @@ impl Pages {
         };
         match (result, overwrite) {
             (Ok(write), _) => {
-                let mut response = write.mark_replayed(see_other(&record_path(&request.collection.path, id)));
-                set_flash(request, &mut response, FlashKind::Updated, id);
+                let shown = shown_id(&write);
+                let list = &request.collection.path;
+                let path = shown.map_or_else(|| list.clone(), |id| record_path(list, id));
+                let mut response = write.mark_replayed(see_other(&path));
+                set_flash(request, &mut response, FlashKind::Updated, shown);
                 Ok(response)
             }
             (Err(Error::Stale { .. }), OverwriteVersion::FromForm(_)) => {
@@ -339,9 +342,11 @@ fn changed_values(
     (FormValues { fields, violations }, MissingFields::Keep)
 }
 
-/// The fields, or all violations in the order of the page if some text does not parse.
+/// The fields, or all violations in the order of the page if some text does not parse. What the actor may never do goes
+/// before them.
 fn checked_fields(
     request: &ResourceRequest<'_>,
+    id: Option<&RecordId>,
     values: FormValues,
     missing_fields: MissingFields,
     children: &ChildWrites<'_>,
@@ -350,6 +355,26 @@ fn checked_fields(
     violations.extend(children.violations.iter().cloned());
     if violations.is_empty() {
         return Ok(fields);
+    }
+    // What does not parse is given, too.
+    let record = request.record();
+    let unread = violations.iter().filter_map(|violation| match violation.path.first() {
+        Some(PathSegment::Field(name)) => Some((record.find_input_field(name)?, Value::Null)),
+        Some(PathSegment::Index(_)) | None => None,
+    });
+    let engine = &request.resources.engine;
+    match id {
+        Some(id) => {
+            let unread = request.update_operation(id, unread.collect(), MissingFields::Keep, None);
+            engine.check_access(&unread)?;
+            let planned = request.update_operation(id, fields.clone(), missing_fields, None);
+            engine.check_access(&planned.with_related(children.related()))?;
+        }
+        None => {
+            let given = fields.iter().cloned().chain(unread).collect();
+            let planned = request.create_operation(given, &request.collection.stored_shape.selection);
+            engine.check_access(&planned.with_related(children.related()))?;
+        }
     }
     let operation = request.update_operation(&RecordId::Number(0), fields, missing_fields, None);
     let others = request.resources.engine.violations(operation.with_related(children.related()));
@@ -372,7 +397,12 @@ fn refused_form(error: &Error) -> FormError {
     FormError::Refused(error_status(error), violations, refusals)
 }
 
-fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: &RecordId) {
+/// The record of a page to lead to: who wrote it may not see it any more.
+fn shown_id(write: &CompletedWrite) -> Option<&RecordId> {
+    (!write.record.is_unreadable).then_some(&write.record.id)
+}
+
+fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: Option<&RecordId>) {
     flash::set_cookie(
         response,
         request.head.extensions.get::<ClientInfo>(),

@@ -21,7 +21,7 @@ impl Row for UnreadableRow<'_> {
 
     fn each_child(&self, _child: usize, _visit: &mut dyn FnMut(&dyn Row)) {}
 
-    fn is_unreadable(&self) -> bool {
-        true
+    fn unreadable_id(&self) -> Option<&RecordId> {
+        Some(self.id)
     }
 }
