@@ -52,6 +52,16 @@ fn table() -> Vec<(&'static str, Vec<(Json, Answer)>)> {
         ("claim('c') == null", vec![(Json::Null, Shown), (json!("a"), Refused), (json!(["a"]), Shown)]),
         ("claim('c') != null", vec![(Json::Null, Refused), (json!(0), Shown), (json!(false), Shown)]),
         ("claim('c') == true", vec![(json!(true), Shown), (json!(1), Refused), (json!("true"), Refused)]),
+        // Names may have dots themselves.
+        (
+            "claim('c.a.b') == 1",
+            vec![
+                (json!({ "a": { "b": 1 } }), Shown),
+                (json!({ "a.b": 1 }), Shown),
+                (json!({ "a.b": 1, "a": { "b": 2 } }), Shown),
+                (json!({ "a": 1 }), Refused),
+            ],
+        ),
         ("claim('c') > '9'", vec![(json!("a"), Shown), (json!("10"), Refused), (json!(10), Refused)]),
         ("claim('c') > 9.5", vec![(json!(10), Shown), (json!("9.50"), Refused), (json!("10.0"), Shown)]),
         ("claim('c') in ['a', 'b']", vec![(json!("b"), Shown), (json!("c"), Refused), (json!(1), Refused)]),

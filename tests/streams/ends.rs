@@ -1,7 +1,12 @@
 //! Streams end in the order of the log: no event that is committed after the end of a right goes out under it.
 
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+
 use super::listener::{Listener, Way};
 use super::site::{StreamSite, done, token_of};
+use crate::credentials;
 use crate::support::Process;
 
 /// Writes until the listener hears of it.
@@ -38,6 +43,29 @@ fn nothing_is_told_after_a_key_was_revoked() {
             // Those of others go on.
             other.until("after");
         }
+    }
+}
+
+/// A token ends its streams when it expires, with the 30 seconds that clocks may differ by.
+#[test]
+fn streams_end_with_tokens_that_expire() {
+    let site = StreamSite::on_sqlite();
+    let admin = site.key("admin", &["--role", "ADMIN"]);
+    let server = site.serve();
+    for way in Way::ALL {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+        let email = "ada@example.org";
+        let claims = json!({"sub": email, "email": email, "email_verified": true, "exp": now - 25});
+        let brief = format!("Bearer {}", credentials::token(claims, credentials::SECRET));
+        let listener = begun(way, &server, &brief, &admin);
+        let mut other = begun(way, &server, &token_of(email), &admin);
+        let began = Instant::now();
+        ended(listener, "expired");
+        assert!(began.elapsed() < Duration::from_secs(10), "{way:?}: {:?}", began.elapsed());
+        done(&server, &admin, "mutation { createPost(title: \"after\") { id } }");
+        assert_eq!(Listener::of_posts(way, server.address, &brief).err(), Some(401), "{way:?}");
+        // That of another token of the same account goes on.
+        other.until("after");
     }
 }
 

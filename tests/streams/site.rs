@@ -112,7 +112,12 @@ impl StreamSite {
     }
 
     pub fn serve(&self) -> Process {
-        let arguments = ["serve", "app"].into_iter().chain(self.store.iter().map(String::as_str));
+        self.serve_with(&[])
+    }
+
+    pub fn serve_with(&self, flags: &[&str]) -> Process {
+        let store = self.store.iter().map(String::as_str);
+        let arguments = ["serve", "app"].into_iter().chain(store).chain(flags.iter().copied());
         let secret = [("TOKEN_SECRET", credentials::SECRET)];
         Process::start_with(self.folder.path(), &arguments.collect::<Vec<_>>(), &secret)
     }

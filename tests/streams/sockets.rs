@@ -107,6 +107,39 @@ fn operations_on_sockets_need_the_right_of_now() {
 }
 
 #[test]
+fn operations_count_for_whom_the_first_message_proves() {
+    let site = StreamSite::on_sqlite();
+    let [one, two] = ["one", "two"].map(|name| site.key(name, &["--role", "EDITOR"]));
+    let server = site.serve_with(&["--rate-limit", "5/600s"]);
+    // Upgrades without a credential: four of the five requests of the address.
+    let mut sockets = [Some(&one), Some(&one), Some(&two), None].map(|credential| {
+        let mut socket = Socket::open(server.address, &[]).expect("a socket");
+        let payload =
+            credential.map_or_else(|| json!({}), |credential| json!({ "authorization": credential }));
+        socket.init(&payload).expect("acknowledged");
+        socket
+    });
+    for (socket, is_answered) in [
+        (0, true),
+        (0, true),
+        (0, true),
+        (1, true),
+        (1, true),
+        // Wherever the actor asks from.
+        (1, false),
+        (0, false),
+        (2, true),
+        (2, true),
+        (3, true),
+        (3, false),
+    ] {
+        let answer = sockets[socket].answer("1", "{ posts { title } }").expect("an answer");
+        let is_limited = answer.to_string().contains("RATE_LIMITED");
+        assert_eq!(!is_limited, is_answered, "{socket}: {answer}");
+    }
+}
+
+#[test]
 fn sockets_end_with_keys_that_expire() {
     let site = StreamSite::on_sqlite();
     let server = site.serve();

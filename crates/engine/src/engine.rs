@@ -20,7 +20,8 @@ use crate::builtin_operation::{BuiltinOperation, OperationVerb};
 use crate::changes::{ChangeFeed, ImageRow, RelationTestMap, VersionProbe};
 use crate::operation::{Condition, Operation, Outcome};
 use crate::plan::{
-    EndingWrites, MeasuredLengths, Plan, PlanLimits, RequestTime, check_conditions, check_operation, plan_predicates,
+    EndingWrites, MeasuredLengths, Plan, PlanLimits, RequestTime, check_conditions, check_operation,
+    plan_predicates,
 };
 use crate::row::RowSink;
 use crate::store::{CancelFlag, DataVersion, IdempotencyKey, JobResult, Store, StoreJob};

@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use xxhash_rust::xxh3::xxh3_128;
 
 use trefoil_config::RateLimit;
+use trefoil_engine::ActorIdentity;
 
 use crate::client_info::ClientInfo;
 use crate::errors::problem::Problem;
@@ -44,9 +45,13 @@ pub enum RateClient {
 impl RateClient {
     pub fn of(client: &ClientInfo) -> Option<RateClient> {
         match &client.identity {
-            Some(identity) => Some(RateClient::Actor(xxh3_128(identity.name.as_bytes()))),
+            Some(identity) => Some(RateClient::of_actor(identity)),
             None => client.address.map(RateClient::Address),
         }
+    }
+
+    fn of_actor(identity: &ActorIdentity) -> RateClient {
+        RateClient::Actor(xxh3_128(identity.name.as_bytes()))
     }
 }
 
@@ -68,6 +73,11 @@ pub struct ClientMeter {
 impl ClientMeter {
     pub fn new(limiter: &Arc<ClientRateLimiter>, client: RateClient) -> ClientMeter {
         ClientMeter { limiter: limiter.clone(), client }
+    }
+
+    /// The same for an actor whose credential came later than the request.
+    pub fn for_actor(&self, identity: &ActorIdentity) -> ClientMeter {
+        ClientMeter { limiter: self.limiter.clone(), client: RateClient::of_actor(identity) }
     }
 
     pub fn take_request(&self) -> Result<(), Problem> {
@@ -211,7 +221,6 @@ fn shared_bucket(client: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use trefoil_engine::ActorIdentity;
     use trefoil_model::Value;
 
     use super::*;

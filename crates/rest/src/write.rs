@@ -10,7 +10,7 @@ use trefoil_engine::{IdempotencyKey, MissingFields, Operation};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::RecordId;
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::values::coerce;
 use trefoil_resources::field_values::{self, FieldValues, WriteMode};
 use trefoil_resources::list_query::ParamSet;
@@ -64,7 +64,7 @@ async fn merge_patch(
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    check_patch(request, id, &object)?;
+    let mistakes = patch_mistakes(request, id, &object)?;
     let (key, shape) = (request.idempotency_key(bytes)?, response_shape(request).await?);
     // Replay an answered idempotency key before merging: against today's record the same patch may produce a
     // different write or fail.
@@ -89,22 +89,31 @@ async fn merge_patch(
     let written = loop {
         match merge_patch_once(request, id, object.clone(), expected, &shape, key.clone()).await {
             Err(Error::Stale { .. }) if expected.is_none() && attempts < MERGE_ATTEMPTS => attempts += 1,
+            Err(Error::NotFound { .. }) if !mistakes.is_empty() => break Err(Error::Invalid(mistakes)),
             written => break written,
         }
     };
     Ok(change_response(request, &written.map_err(write_problem)?, &shape))
 }
 
-/// What is wrong with a patch whatever the record is: it is told before the record is read.
-fn check_patch(request: &ResourceRequest<'_>, id: &RecordId, object: &RecordObject) -> Result<()> {
+/// What is wrong with a patch whatever the record is, for one that is not there. An error refuses it before the record is
+/// read.
+fn patch_mistakes(
+    request: &ResourceRequest<'_>,
+    id: &RecordId,
+    object: &RecordObject,
+) -> Result<Vec<Violation>> {
     let (engine, record) = (&request.resources.engine, request.record());
     let change = |fields| request.update_operation(id, fields, MissingFields::Keep, None);
     let (input, _) =
         field_values::resolve_object(engine.model(), record, object.clone(), WriteMode::Patch(id));
     engine.check_access(&change(input.fields).with_related(input.related))?;
     let whole = object.iter().filter(|member| !merge_patch::is_merged(record, member)).cloned().collect();
-    let violations = engine.violations(checked_operation(request, whole, WriteMode::Patch(id), change)?);
-    if violations.is_empty() { Ok(()) } else { Err(Error::Invalid(violations)) }
+    match checked_operation(request, whole, WriteMode::Patch(id), change) {
+        Ok(operation) => Ok(engine.violations(operation)),
+        Err(Error::Invalid(violations)) => Ok(violations),
+        Err(error) => Err(error),
+    }
 }
 
 /// Refuses fields of a body that the actor may never set, whatever they hold.

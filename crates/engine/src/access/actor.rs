@@ -114,18 +114,16 @@ impl ActorIdentity {
     }
 
     pub fn claim(&self, path: &str) -> Option<&Value> {
-        path.split('.').try_fold(&self.claims, |value, name| match value {
-            Value::Object(members) => {
-                members.iter().find(|(member, _)| member == name).map(|(_, value)| value)
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::List(_) => None,
-        })
+        find_claim(&self.claims, path)
     }
+}
+
+/// The claim at a path, as tokens are read: names may have dots themselves, such as `https://shop.example/org`.
+fn find_claim<'c>(claims: &'c Value, path: &str) -> Option<&'c Value> {
+    let Value::Object(members) = claims else { return None };
+    let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, value)| value);
+    let inner = |(dot, _): (usize, &str)| find_claim(member(&path[..dot])?, &path[dot + 1..]);
+    member(path).or_else(|| path.match_indices('.').find_map(inner))
 }
 
 impl KeyAccount {

@@ -103,6 +103,7 @@ impl ImagePredicate {
             Predicate::Related { .. }
             | Predicate::Words { .. }
             | Predicate::IndexedWords { .. }
+            | Predicate::ShownWords { .. }
             | Predicate::LinkedFrom { .. }
             | Predicate::Never => ImagePredicate::Never,
         })

@@ -67,6 +67,10 @@ pub enum Predicate {
     IndexedWords {
         words: Vec<StoredValue>,
     },
+    /// The same in the texts as the actor sees them: the index has those that rules hide, too.
+    ShownWords {
+        words: Vec<StoredValue>,
+    },
     All(Vec<Predicate>),
     /// Not empty.
     Any(Vec<Predicate>),
@@ -298,14 +302,15 @@ fn plan_one_of(
 
 /// The predicate that every word of this text occurs in a record.
 pub fn search_predicate(model: &Model, record: &RecordType, text: &str) -> Predicate {
-    if record.has_open_index() {
+    if record.search_fields().next().is_some() {
         let words: Vec<StoredValue> =
             indexed_words::index_words(text).into_iter().map(StoredValue::Text).collect();
         return match words.is_empty() {
             // An index has no signs: nothing is found by them alone.
             true if !text.trim().is_empty() => Predicate::Never,
             true => Predicate::All(Vec::new()),
-            false => Predicate::IndexedWords { words },
+            false if record.has_open_index() => Predicate::IndexedWords { words },
+            false => Predicate::ShownWords { words },
         };
     }
     let patterns: Vec<StoredValue> =
@@ -345,6 +350,7 @@ impl Predicate {
             | Predicate::HasItems { .. }
             | Predicate::Words { .. }
             | Predicate::IndexedWords { .. }
+            | Predicate::ShownWords { .. }
             | Predicate::Any(_)
             | Predicate::Not(_)
             | Predicate::LinkedFrom { .. }
@@ -373,6 +379,7 @@ impl Predicate {
             Predicate::Not(_) => 11,
             Predicate::Related { .. } => 12,
             Predicate::LinkedFrom { .. } => 13,
+            Predicate::ShownWords { .. } => 14,
             Predicate::Compare { op, .. } => 20 + *op as usize,
             Predicate::Text { part, .. } => 30 + *part as usize,
             Predicate::TextPattern { part, .. } => 40 + *part as usize,
@@ -397,7 +404,10 @@ impl Predicate {
                 shape.push_number(owner.0);
                 shape.push_number(field.0);
             }
-            Predicate::Words { .. } | Predicate::IndexedWords { .. } | Predicate::Never => {}
+            Predicate::Words { .. }
+            | Predicate::IndexedWords { .. }
+            | Predicate::ShownWords { .. }
+            | Predicate::Never => {}
         }
     }
 }

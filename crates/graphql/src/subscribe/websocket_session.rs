@@ -273,6 +273,8 @@ impl SocketSession {
         );
         match identified.await {
             Ok(Ok(watch)) => {
+                let meter = self.client.rate_meter.take();
+                self.client.rate_meter = meter.map(|meter| meter.for_actor(&watch.identity));
                 self.client.actor.identity = Some(watch.identity.clone());
                 self.client.watch = Some(watch.clone());
                 self.credential_end = end_of(Some(watch));

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use apollo_compiler::Schema;
 
 use crate::access::access_model::AccessModel;
-use crate::access::access_rule::RuleTest;
+use crate::access::access_rule::{RuleTest, RuleValue};
 use crate::sdl::diagnostic_log::{DiagnosticLog, type_span};
 use crate::sdl::record_types::PartialModel;
-use crate::{Field, FieldId, RecordType, RecordTypeId, Relation};
+use crate::{ComparisonOp, Field, FieldId, RecordType, RecordTypeId, Relation, Scalar};
 
 pub(crate) fn warn_about_rules(
     schema: &Schema,
@@ -19,6 +19,7 @@ pub(crate) fn warn_about_rules(
     check_role_field(schema, partial_model, access, log);
     warn_about_actor_fields(schema, partial_model, access, log);
     warn_about_links(schema, partial_model, access, log);
+    warn_about_indexes(schema, partial_model, access, log);
     for (record, rules) in partial_model.records.iter().zip(&access.types) {
         let definition = schema.get_object(&record.name).and_then(|ty| ty.location());
         if rules.read.test.is_never() && !log.has_error_within(definition) {
@@ -131,6 +132,75 @@ fn warn_about_links(
         )
         .label("no rule of its own for writing")
         .help("write `@allow(write: false)` on the field, or another rule");
+    }
+}
+
+/// Fields that a rule for reading compares, which lists ask of all records unless an index finds them.
+fn warn_about_indexes(
+    schema: &Schema,
+    partial_model: &PartialModel,
+    access: &AccessModel,
+    log: &mut DiagnosticLog,
+) {
+    for (record, rules) in partial_model.records.iter().zip(&access.types) {
+        let mut compared = BTreeSet::new();
+        collect_compared(&rules.read.test, &mut compared);
+        for id in compared {
+            let field = record.field(id);
+            let is_indexed = field.unique
+                || field.kind.key_form().is_some()
+                || field.kind.relation().is_some()
+                || record.indexes.iter().any(|fields| fields.contains(&id));
+            // An index of two values finds half of the records.
+            if is_indexed || field.kind.scalar() == Some(Scalar::Boolean) {
+                continue;
+            }
+            log.warning(
+                field_span(schema, record, id),
+                "RULE_INDEX",
+                format!(
+                    "the rule for reading `{}` compares `{}`, which has no index",
+                    record.name, field.name
+                ),
+            )
+            .label("asked of every record")
+            .help(format!(
+                "write `@index(fields: [\"{}\"])` on `{}` if it will have many records",
+                field.name, record.name
+            ));
+        }
+    }
+}
+
+/// Adds the fields of the record itself whose values an index could find.
+fn collect_compared(test: &RuleTest, found: &mut BTreeSet<FieldId>) {
+    let mut add = |value: &RuleValue| {
+        if let RuleValue::Field { record, field, members } = value
+            && record.variable == 0
+            && record.references.is_empty()
+            && members.is_empty()
+        {
+            found.insert(*field);
+        }
+    };
+    match test {
+        RuleTest::Compare { op: ComparisonOp::Ne, .. } => {}
+        RuleTest::Compare { left, right, .. } => {
+            add(left);
+            add(right);
+        }
+        RuleTest::OneOf { value, .. } => add(value),
+        RuleTest::All(tests) | RuleTest::Any(tests) => {
+            tests.iter().for_each(|test| collect_compared(test, found));
+        }
+        // Of another record, or true of most.
+        RuleTest::Related { .. } | RuleTest::Not(_) => {}
+        RuleTest::Constant(_)
+        | RuleTest::SignedIn
+        | RuleTest::HasRole(_)
+        | RuleTest::IsAbsent(_)
+        | RuleTest::IsTrue(_)
+        | RuleTest::HasItem { .. } => {}
     }
 }
 

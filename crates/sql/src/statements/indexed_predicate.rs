@@ -17,7 +17,8 @@ pub fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
         | Predicate::Related { .. }
         | Predicate::LinkedFrom { .. }
         | Predicate::Words { .. }
-        | Predicate::IndexedWords { .. } => false,
+        | Predicate::IndexedWords { .. }
+        | Predicate::ShownWords { .. } => false,
         Predicate::Compare {
             path,
             op: ComparisonOp::Eq | ComparisonOp::Lt | ComparisonOp::Lte | ComparisonOp::Gt | ComparisonOp::Gte,

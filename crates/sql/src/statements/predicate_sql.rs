@@ -78,6 +78,10 @@ fn only_index(record: &RecordType, predicates: &[Predicate]) -> Option<(usize, F
     (is_text && is_plain).then_some((position, path.field))
 }
 
+fn search_columns(record: &RecordType) -> Vec<String> {
+    record.search_fields().map(|field| field.column.clone()).collect()
+}
+
 /// Appends the parameters of a predicate, in the order in which [`PredicateWriter::predicate_sql`] numbers them.
 pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<SqlParameter<'a>>) {
     match predicate {
@@ -88,7 +92,8 @@ pub(super) fn predicate_parameters<'a>(predicate: &'a Predicate, into: &mut Vec<
         Predicate::LinkedFrom { id, .. } => into.push(SqlParameter::id(id)),
         Predicate::OneOf { values, .. }
         | Predicate::Words { patterns: values }
-        | Predicate::IndexedWords { words: values } => into.push(SqlParameter::List(values)),
+        | Predicate::IndexedWords { words: values }
+        | Predicate::ShownWords { words: values } => into.push(SqlParameter::List(values)),
         Predicate::All(predicates) | Predicate::Any(predicates) | Predicate::Related { predicates, .. } => {
             predicates.iter().for_each(|inner| predicate_parameters(inner, into));
         }
@@ -182,15 +187,18 @@ impl<'m> PredicateWriter<'m> {
             }
             Predicate::IndexedWords { .. } => {
                 let words = self.next_parameter();
-                let columns: Vec<String> =
-                    scope.record.search_fields().map(|field| field.column.clone()).collect();
                 search_index::has_indexed_words(
                     self.dialect,
                     &scope.record.table,
                     &scope.alias,
-                    &columns,
+                    &search_columns(scope.record),
                     &words,
                 )
+            }
+            Predicate::ShownWords { .. } => {
+                let words = self.next_parameter();
+                let columns = search_columns(scope.record);
+                search_index::has_shown_words(self.dialect, &scope.alias, &columns, &words)
             }
             Predicate::All(predicates) if predicates.is_empty() => "1 = 1".to_owned(),
             Predicate::All(predicates) => format!("({})", self.joined_sql(scope, predicates, " AND ")),

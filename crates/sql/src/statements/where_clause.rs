@@ -114,7 +114,7 @@ impl<'m> WhereBuilder<'m> {
         // A search is the last predicate and has one parameter.
         let is_search = matches!(
             listing.predicates.last(),
-            Some(Predicate::Words { .. } | Predicate::IndexedWords { .. })
+            Some(Predicate::Words { .. } | Predicate::IndexedWords { .. } | Predicate::ShownWords { .. })
         );
         self.words = is_search.then(|| self.predicates.parameter_count());
         for (position, side) in [(&listing.after, CursorSide::After), (&listing.before, CursorSide::Before)] {
@@ -223,6 +223,7 @@ pub(super) fn chooses_ids(record: &RecordType, predicate: &Predicate) -> bool {
         | Predicate::HasItems { .. }
         | Predicate::Words { .. }
         | Predicate::IndexedWords { .. }
+        | Predicate::ShownWords { .. }
         | Predicate::Any(_)
         | Predicate::Not(_)
         | Predicate::Related { .. }

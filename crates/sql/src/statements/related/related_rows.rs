@@ -92,7 +92,10 @@ fn key_place(model: &Model, owner: &RecordType, listing: &PlannedListing) -> Opt
     let predicates = &listing.predicates;
     let is_found_otherwise = |predicate: &Predicate| {
         chooses_ids(owner, predicate)
-            || matches!(predicate, Predicate::Words { .. } | Predicate::IndexedWords { .. })
+            || matches!(
+                predicate,
+                Predicate::Words { .. } | Predicate::IndexedWords { .. } | Predicate::ShownWords { .. }
+            )
     };
     if !is_index_order(owner, listing) || predicates.iter().any(is_found_otherwise) {
         return None;

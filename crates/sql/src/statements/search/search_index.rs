@@ -53,11 +53,25 @@ pub fn has_indexed_words(
             let matches = matches_words(&index, words);
             format!("{alias}.\"id\" IN (SELECT rowid FROM {index} WHERE {matches})")
         }
+        Dialect::Postgres => has_shown_words(dialect, alias, columns, words),
+    }
+}
+
+/// The same for these columns as they are in the row, without the index on SQLite; PostgreSQL uses it for a row of the
+/// table itself.
+pub fn has_shown_words(dialect: Dialect, alias: &str, columns: &[String], words: &str) -> String {
+    let row = format!("{alias}.");
+    match dialect {
+        Dialect::Sqlite => {
+            let texts = indexed_texts(dialect, &row, columns);
+            let texts = texts.iter().map(|text| format!("COALESCE({text}, '')")).collect::<Vec<_>>();
+            let count = word_count(dialect, texts.join(" || ' ' || "), "json_array(w.value)");
+            format!("NOT EXISTS (SELECT 1 FROM json_each({words}) AS w WHERE {count} = 0)")
+        }
         Dialect::Postgres => {
             let query = format!(
                 "SELECT string_agg(quote_literal(w) || ':*', ' & ') FROM unnest(CAST({words} AS text[])) AS w"
             );
-            let row = format!("{alias}.");
             format!("{} @@ CAST(({query}) AS tsquery)", words_expression(&row, columns))
         }
     }
