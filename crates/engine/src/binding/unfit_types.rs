@@ -56,9 +56,9 @@ fn may_hold(model: &Model, field: &Field, verb: OperationVerb, ty: &TypeRef) -> 
     }
     let is_write = verb.root_kind() == RootType::Mutation;
     // A filter takes one of several values.
-    let samples = samples.into_iter().flat_map(|sample| match sample {
-        Value::List(items) if !is_write => items,
-        other => vec![other],
+    let samples = samples.into_iter().flat_map(|sample| {
+        let choices = if let Value::List(items) = &sample { Some(items.clone()) } else { None };
+        choices.filter(|_| !is_write).unwrap_or_else(|| vec![sample])
     });
     let mut samples = samples.map(|sample| number_for_field(field, sample)).peekable();
     samples.peek().is_none() || samples.any(|sample| coerce_type_only(model, field, &sample).is_ok())
