@@ -9,7 +9,7 @@ use trefoil_sql::statements::select::{ChildBranch, SelectLevel};
 use super::*;
 
 /// How SQLite would go about the deepest level of a list.
-fn way(bench: &Bench, operation: Operation) -> String {
+pub fn way(bench: &Bench, operation: Operation) -> String {
     let plan = Plan::prove(
         &bench.model,
         &PlanLimits::default(),

@@ -12,6 +12,7 @@ mod lists;
 mod many;
 mod memory;
 mod pages;
+mod plans;
 mod postgres;
 mod row_layout;
 mod trees;
