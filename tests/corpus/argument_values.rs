@@ -3,7 +3,7 @@
 use apollo_compiler::schema::ExtendedType;
 use serde_json::{Value as Json, json};
 
-use trefoil_engine::arguments::roles::member_role;
+use trefoil_engine::arguments::argument_roles::member_role;
 use trefoil_engine::{ArgumentRole, BuiltinOperation, OperationVerb};
 use trefoil_model::values::example_values::example_value;
 use trefoil_model::{Argument, FieldId, Model, Scalar, TypeRef, ValueType};

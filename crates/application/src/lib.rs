@@ -16,8 +16,8 @@ mod manifest_rule;
 mod manifest_rules;
 mod openid_providers;
 pub mod resource_settings;
-mod see_settings;
 mod token_issuers;
+mod visibility_settings;
 
 // `seed/*.json`.
 pub mod seed;
@@ -41,9 +41,9 @@ pub use crate::manifest::Manifest;
 pub use crate::manifest_rule::{GivenRule, ManifestRule};
 pub use crate::openid_providers::DeclaredProvider;
 pub use crate::resource_settings::{DefaultFormat, ResourceSettings, TextList};
-pub use crate::see_settings::SeeSettings;
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
 pub use crate::site::{SiteTheme, StaticFile, ThemeColor};
+pub use crate::visibility_settings::VisibilitySettings;
 
 /// An application as read from its files; the schema is not parsed yet.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub struct App {
     pub manifest: Arc<Manifest>,
     pub seed: Seed,
     /// What flags and variables give: they go before the file.
-    pub see_settings: SeeSettings,
+    pub visibility_settings: VisibilitySettings,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl App {
             other_files: Vec::new(),
             manifest: Arc::default(),
             seed: Seed::default(),
-            see_settings: SeeSettings::default(),
+            visibility_settings: VisibilitySettings::default(),
         }
     }
 
@@ -142,7 +142,7 @@ impl App {
 
     /// Adds the rules of `trefoil.toml` to those of the schema; the mistakes in them.
     pub fn add_rules(&self, model: &mut Model) -> Vec<Diagnostic> {
-        manifest_rules::add_rules(&self.manifest, self.manifest_text(), &self.see_settings, model)
+        manifest_rules::add_rules(&self.manifest, self.manifest_text(), &self.visibility_settings, model)
     }
 
     fn manifest_text(&self) -> &str {
@@ -191,10 +191,19 @@ impl App {
         }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
         let manifest = Arc::new(manifest);
-        let see_settings = SeeSettings::default();
+        let visibility_settings = VisibilitySettings::default();
         let static_files = Vec::new();
-        let app =
-            App { name, origin, schema, views, static_files, other_files, manifest, seed, see_settings };
+        let app = App {
+            name,
+            origin,
+            schema,
+            views,
+            static_files,
+            other_files,
+            manifest,
+            seed,
+            visibility_settings,
+        };
         (app, mistakes)
     }
 }

@@ -9,14 +9,14 @@ use trefoil_model::{Diagnostic, Model, SourceLocation};
 use crate::manifest::Manifest;
 use crate::manifest_reader::MANIFEST_FILE;
 use crate::manifest_rule::{GivenRule, ManifestRule};
-use crate::see_settings::SeeSettings;
+use crate::visibility_settings::VisibilitySettings;
 
 /// Adds the rules of the manifest to those of the schema; the mistakes in them. `text` is the manifest, `see` has the
 /// rules that go before those of the manifest.
 pub(crate) fn add_rules(
     manifest: &Manifest,
     text: &str,
-    see: &SeeSettings,
+    see: &VisibilitySettings,
     model: &mut Model,
 ) -> Vec<Diagnostic> {
     let mut reader = RuleReader { text, model, mistakes: Vec::new() };
@@ -142,7 +142,7 @@ mod tests {
         let (manifest, mistakes) = Manifest::parse(toml);
         assert_eq!(mistakes, []);
         let mut model = model(schema);
-        let found = add_rules(&manifest, toml, &SeeSettings::default(), &mut model);
+        let found = add_rules(&manifest, toml, &VisibilitySettings::default(), &mut model);
         let shown = |mistake: &Diagnostic| {
             format!("{mistake} [{}]", toml.get(mistake.span.clone()).unwrap_or_default())
         };
@@ -197,10 +197,10 @@ mod tests {
         assert!(mistakes[0].message.contains("true, false or an expression in quotes"), "{mistakes:?}");
     }
 
-    fn given(metrics: Option<&str>) -> SeeSettings {
+    fn given(metrics: Option<&str>) -> VisibilitySettings {
         let place = "--auth-see-metrics".to_owned();
         let metrics = metrics.map(|text| GivenRule { text: text.to_owned(), place });
-        SeeSettings { metrics, audit: None }
+        VisibilitySettings { metrics, audit: None }
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         let open = added("type A { id: ID! }", toml).1;
         assert!(open[0].starts_with("trefoil.toml:2:15: this rule protects nothing"), "{open:?}");
         let mut open = model("type A { id: ID! }");
-        let none = SeeSettings::of(&Config::default());
+        let none = VisibilitySettings::of(&Config::default());
         assert_eq!(add_rules(&Manifest::default(), "", &none, &mut open), []);
         assert_eq!(add_rules(&Manifest::default(), "", &given(Some("true")), &mut open).len(), 1);
     }

@@ -18,7 +18,7 @@ pub struct BuiltinOperation {
     /// The number that an argument gives the first page, 1 or 0, if there is one.
     pub first_page: Option<i64>,
     /// A get operation without arguments, of a type that has one record: `shop: Shop!`.
-    pub is_only_record: bool,
+    pub is_singleton: bool,
     /// `me: User`: the account of the actor.
     pub is_own_account: bool,
     /// Required fields that the operation fills, because no argument can set them.

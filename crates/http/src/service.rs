@@ -25,7 +25,7 @@ use trefoil_engine::{ActorIdentity, IdentityCheck};
 
 use crate::assets::is_asset_path;
 use crate::authentication::{
-    ClientAuthenticator, CredentialWatch, KeptRequest, RequestAuthenticator, WatchedBody, remove_stale,
+    ClientAuthenticator, CredentialWatch, RepeatableRequest, RequestAuthenticator, WatchedBody, remove_stale,
 };
 use crate::client_info::ClientInfo;
 use crate::cross_origin::LoggedOrigins;
@@ -363,7 +363,7 @@ impl ServiceState {
         route: &RequestRoute<'_>,
         (watch, check): (Option<CredentialWatch>, IdentityCheck),
     ) -> Response {
-        let kept = match KeptRequest::new(request) {
+        let kept = match RepeatableRequest::new(request) {
             Ok(kept) => kept,
             Err(request) => return Box::pin(self.run_authenticated(*request, client, route)).await,
         };

@@ -12,7 +12,7 @@ use trefoil_engine::{CountMode, Engine, ListSlice, Listing, Operation, Outcome, 
 use trefoil_model::RecordTypeId;
 use trefoil_model::error::Result;
 
-use crate::accounts::account_desk::AccountDesk;
+use crate::accounts::application_accounts::ApplicationAccounts;
 use crate::listen;
 use crate::unreadable_tables::UnreadableTables;
 
@@ -26,7 +26,7 @@ pub async fn show_banner(
     engine: &Engine,
     addresses: &[SocketAddr],
     unreadable: &UnreadableTables,
-    accounts: Option<&AccountDesk>,
+    accounts: Option<&ApplicationAccounts>,
 ) {
     let url = listen::server_url(addresses, config.is_encrypted());
     let access = access_text(engine);
@@ -71,7 +71,7 @@ fn access_text(engine: &Engine) -> Option<String> {
 }
 
 /// Where nobody can sign in yet: how that is changed.
-async fn first_sign_in(accounts: &AccountDesk, url: &str) -> Option<String> {
+async fn first_sign_in(accounts: &ApplicationAccounts, url: &str) -> Option<String> {
     let service = &accounts.service;
     match service.make_first_link().await {
         Ok(Some(link)) => {

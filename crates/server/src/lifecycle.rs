@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use trefoil_application::{App, AppOrigin, SeeSettings};
+use trefoil_application::{App, AppOrigin, VisibilitySettings};
 use trefoil_config::{AuditMode, Config, DatabaseLocation};
 use trefoil_credentials::SignInState;
 use trefoil_engine::{ChangeFeed, Engine, PlanLimits, ResolverRegistry, binding};
@@ -21,7 +21,7 @@ use trefoil_http::shutdown::Shutdown;
 use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
 use trefoil_sql::{DataLock, SqlStore, SqliteOptions, transfer};
 
-use crate::accounts::account_desk::AccountDesk;
+use crate::accounts::application_accounts::ApplicationAccounts;
 use crate::accounts::{account_routes, audit_keeping};
 use crate::authentication::{ApplicationCredentials, ServerAuthenticator};
 use crate::file_watch::FileWatcher;
@@ -103,7 +103,7 @@ struct ReloadContext {
 
 /// Starts a server and returns once it listens.
 pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> Result<Running, StartError> {
-    app.see_settings = SeeSettings::of(&config);
+    app.visibility_settings = VisibilitySettings::of(&config);
     let config = Arc::new(config);
     // The first snapshot is taken before anything is read, so that no change is missed.
     let watch = match &app.origin {
@@ -149,10 +149,11 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
     let store_identity = feed.event_id(i64::MAX).await.map_err(StartError::from_store_error)?;
     let sign_ins = Arc::new(SignInState::new(&config.accounts).map_err(StartError::from_store_error)?);
     let providers = authenticator.providers();
-    let desk = AccountDesk::new(&engine, &config.accounts, &app.name, &sign_ins, &metrics, providers);
+    let accounts =
+        ApplicationAccounts::new(&engine, &config.accounts, &app.name, &sign_ins, &metrics, providers);
     let resources =
         ResourceState::new(&app, engine.clone(), response_cache, &store_identity, streams.clone(), &config)
-            .with_accounts(desk.clone());
+            .with_accounts(accounts.clone());
     let resource_router = ResourceRouter::new(resources);
     let unreadable = UnreadableTables::default();
     let ready = ready_check(&store, &unreadable);
@@ -182,7 +183,7 @@ pub async fn start(mut app: App, config: Config, registry: ResolverRegistry) -> 
         let addresses = addresses.clone();
         async move {
             tokio::select! {
-                () = banner::show_banner(&app, &config, &engine, &addresses, &unreadable, desk.as_deref()) => (),
+                () = banner::show_banner(&app, &config, &engine, &addresses, &unreadable, accounts.as_deref()) => (),
                 () = shutdown.wait_for_drain() => (),
             }
         }
@@ -399,12 +400,12 @@ fn log_warnings(application: &LoadedApplication, app: &App) {
 /// Reads an application folder, on a thread that may block.
 async fn read_application(
     folder: PathBuf,
-    see: SeeSettings,
+    see: VisibilitySettings,
     registry: ResolverRegistry,
 ) -> Result<(App, LoadedApplication), StartError> {
     let read = move || {
         let mut app = App::load(&folder).map_err(StartError::Application)?;
-        app.see_settings = see;
+        app.visibility_settings = see;
         let application = load_application(&app, &registry)
             .map_err(|diagnostics| StartError::from_diagnostics(&app, &diagnostics))?;
         Ok((app, application))
@@ -432,7 +433,7 @@ impl ReloadContext {
 
     /// Requests see the reload as one step: they wait at the gate until the tables and all interfaces are replaced.
     async fn reload(&self, folder: &Path) -> Result<usize, StartError> {
-        let (folder, see) = (folder.to_owned(), SeeSettings::of(&self.config));
+        let (folder, see) = (folder.to_owned(), VisibilitySettings::of(&self.config));
         let (app, application) = read_application(folder, see, self.registry.clone()).await?;
         if self.protected_mode.is_on() && self.is_reachable && !self.config.open {
             application.require_rules()?;
@@ -465,10 +466,11 @@ impl ReloadContext {
         let providers = credentials.providers();
         self.authenticator.swap(credentials);
         let (sign_ins, metrics) = (&self.sign_ins, &streams.metrics);
-        let desk = AccountDesk::new(&engine, &config.accounts, &app.name, sign_ins, metrics, providers);
+        let accounts =
+            ApplicationAccounts::new(&engine, &config.accounts, &app.name, sign_ins, metrics, providers);
         let (cache, identity) = (response_cache.clone(), &self.store_identity);
         let resources = ResourceState::new(&app, engine.clone(), cache, identity, streams, config);
-        self.resource_router.swap(resources.with_accounts(desk));
+        self.resource_router.swap(resources.with_accounts(accounts));
         self.graphql.swap(GraphqlState::new(engine, config).with_response_cache(response_cache));
         self.protected_mode.set(application.protected_name(&app));
         Ok(application.model.records.len())

@@ -14,7 +14,7 @@ mod audit;
 mod change_log;
 mod idempotency_key;
 mod job_completion;
-mod link_side;
+mod link_table_side;
 mod move_record;
 mod options;
 mod plain_list;

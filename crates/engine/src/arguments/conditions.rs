@@ -4,9 +4,9 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names;
 use trefoil_model::{Argument, EmbeddedType, Field, FieldId, FilterOperator, Model, RecordType, Value};
 
+use crate::arguments::argument_roles;
 use crate::arguments::numeric_strings::number_for_field;
 use crate::arguments::operator_members::OperatorMember;
-use crate::arguments::roles;
 use crate::operation::{Condition, FieldComparison, MAX_CONDITION_DEPTH, ValuePath};
 
 /// Parses the value of the argument `argument`.
@@ -321,7 +321,7 @@ impl<'m> ConditionOwner<'m> {
         by_name
             .or_else(|| self.find_operator_key(name))
             .or_else(|| match self {
-                ConditionOwner::Record(record) => roles::comparison(record, name)
+                ConditionOwner::Record(record) => argument_roles::comparison(record, name)
                     .map(|(field, operator)| ConditionKey::Compare(field, operator)),
                 ConditionOwner::Embedded(..) => None,
             })

@@ -1,8 +1,8 @@
 //! The arguments of built-in operations: the role of each by its name, and how they become an operation.
 
 // By name: what an argument is for, which ones have no effect, and what a type is sorted by.
+pub mod argument_roles;
 pub mod display_order;
-pub mod roles;
 pub mod warnings;
 
 // From the values of a request to an operation.

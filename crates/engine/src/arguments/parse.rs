@@ -5,8 +5,8 @@ use std::sync::Arc;
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::{FieldId, Model, RecordId, RecordType, RecordTypeId, Value};
 
+use crate::arguments::argument_roles::{is_client_mutation_id, member_role};
 use crate::arguments::parsed_arguments::ParsedArguments;
-use crate::arguments::roles::{is_client_mutation_id, member_role};
 use crate::arguments::unknown_names::unknown_argument_message;
 use crate::arguments::values::{expect_id, expect_object, is_impossible_key};
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};

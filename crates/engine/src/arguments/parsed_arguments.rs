@@ -6,13 +6,13 @@ use trefoil_model::{
 };
 
 use crate::arguments::aggregates::AggregateParser;
+use crate::arguments::argument_roles::{inverse_field, member_role};
 use crate::arguments::conditions::parse_conditions;
 use crate::arguments::global_id_arguments;
 use crate::arguments::numeric_strings::{number_for_field, number_for_role};
 use crate::arguments::related_records::{
     InputPurpose, RecordReader, RelatedValue, describes_records, read_related,
 };
-use crate::arguments::roles::{inverse_field, member_role};
 use crate::arguments::sort_keys::{self, parse_sort_keys, set_direction};
 use crate::arguments::unique_fields::parse_unique_fields;
 use crate::arguments::unknown_names::{not_identified_message, unknown_name_message};
@@ -258,7 +258,7 @@ impl ParsedArguments {
             let field = model.record(operation.record).id_field();
             conditions.push(Condition::equals(field, id.to_value()));
         }
-        if conditions.is_empty() && !operation.is_only_record {
+        if conditions.is_empty() && !operation.is_singleton {
             return Err(operation.missing_key_error(model.record(operation.record)));
         }
         Ok(Listing { conditions, slice: ListSlice::First { first: 1, after: None }, ..Listing::default() })

@@ -4,7 +4,7 @@ use trefoil_model::error::Violation;
 use trefoil_model::naming::names;
 use trefoil_model::{EmbeddedType, Field, FieldId, Model, RecordType, Value};
 
-use crate::arguments::roles::{any_case_field, filter_field};
+use crate::arguments::argument_roles::{any_case_field, filter_field};
 use crate::arguments::values::{expect_object, expect_text};
 use crate::operation::{MAX_SORT_DEPTH, RANK_NAME, ReferencePath, SortKey, SortValue, ValuePath};
 

@@ -3,7 +3,7 @@
 use trefoil_model::naming::names;
 use trefoil_model::{Argument, Field, Model, RecordType};
 
-use crate::arguments::roles::{inverse_field, member_role, takes_records};
+use crate::arguments::argument_roles::{inverse_field, member_role, takes_records};
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
 
 /// The message for an argument without a role.

@@ -3,8 +3,8 @@
 use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Argument, Field, Model, RecordType, RootField};
 
+use crate::arguments::argument_roles::{argument_roles, member_role};
 use crate::arguments::conditions;
-use crate::arguments::roles::{argument_roles, member_role};
 use crate::arguments::unknown_names::{
     not_identified_message, unknown_argument_message, unknown_member_message,
 };

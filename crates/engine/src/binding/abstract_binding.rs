@@ -13,11 +13,11 @@ use trefoil_model::naming::operation_verbs::{
 use trefoil_model::{KeySource, Model, RecordTypeId, RootField, RootType};
 
 use crate::abstract_operation::AbstractOperation;
-use crate::arguments::roles::first_page;
+use crate::arguments::argument_roles::first_page;
 use crate::binding::named_arguments::NamedArguments;
+use crate::binding::operation_name_binding::WordBinder;
 use crate::binding::resolver_names::VERB_NAMES;
 use crate::binding::result_type::find_abstract_shape;
-use crate::binding::word_binding::WordBinder;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 use crate::engine::ResolverBinding;
 
@@ -181,7 +181,7 @@ impl AbstractBinder<'_> {
             first_page: first_page(self.model.record(record), verb, &self.root.arguments, &arguments.roles),
             argument_roles: arguments.roles,
             result_shape,
-            is_only_record: false,
+            is_singleton: false,
             is_own_account: false,
             filled_fields: Vec::new(),
         })

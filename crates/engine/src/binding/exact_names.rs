@@ -6,15 +6,15 @@ use std::sync::Arc;
 use trefoil_model::naming::names;
 use trefoil_model::{Model, RecordTypeId, RootField, RootType};
 
-use crate::arguments::roles::{UNIQUE_FIELDS_ARGUMENT, first_page};
+use crate::arguments::argument_roles::{UNIQUE_FIELDS_ARGUMENT, first_page};
 use crate::binding::abstract_binding::bind_abstract;
 use crate::binding::explanation::{explain_arguments, explain_missing, explain_wrong_type};
 use crate::binding::filled_fields::{filled_fields, sets_nothing};
 use crate::binding::named_arguments::NamedArguments;
-use crate::binding::only_record::is_only_record;
+use crate::binding::operation_name_binding::{BindingCandidate, WordBinder, WordMatch};
 use crate::binding::resolver_names::VERB_NAMES;
 use crate::binding::result_type::find_result_shape;
-use crate::binding::word_binding::{BindingCandidate, WordBinder, WordMatch};
+use crate::binding::singleton_fields::is_singleton;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb, ResultShape};
 use crate::changes::ChangeKind;
 use crate::engine::{ResolverBinding, ResolverRegistry};
@@ -91,7 +91,7 @@ fn bind_root_field(
             && arguments.stores_nothing()
             && sets_nothing(model.record(record), verb, &root.arguments, &arguments.roles);
         let can_work = arguments.can_work(false) && !is_empty;
-        if can_work || is_only_record(model, root, record, verb) {
+        if can_work || is_singleton(model, root, record, verb) {
             return builtin_binding(model, root, record, verb, result_shape, arguments.roles);
         }
     }
@@ -144,7 +144,7 @@ fn builtin_binding(
         first_page: first_page(record_type, verb, &root.arguments, &argument_roles),
         argument_roles,
         result_shape,
-        is_only_record: is_only_record(model, root, record, verb),
+        is_singleton: is_singleton(model, root, record, verb),
         is_own_account: is_own_account(model, root),
     }))
 }

@@ -4,14 +4,14 @@ use trefoil_model::naming::names;
 use trefoil_model::naming::operation_verbs::{NameReading, NamedVerb, read_operation_name};
 use trefoil_model::{Argument, Model, RecordType, RecordTypeId, RootField};
 
-use crate::arguments::roles::UNIQUE_FIELDS_ARGUMENT;
+use crate::arguments::argument_roles::UNIQUE_FIELDS_ARGUMENT;
 use crate::binding::filled_fields::sets_nothing;
-use crate::binding::foreign_inputs::describes_other;
+use crate::binding::inputs_of_other_types::describes_other;
 use crate::binding::named_arguments::{NamedArguments, sends_codes};
-use crate::binding::only_record::{is_current_user, may_be_only_record};
+use crate::binding::operation_name_binding::WordBinder;
 use crate::binding::resolver_names::VERB_NAMES;
 use crate::binding::result_type::{declared_record, find_result_shape};
-use crate::binding::word_binding::WordBinder;
+use crate::binding::singleton_fields::{is_current_user, may_be_only_record};
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 use crate::changes::ChangeKind;
 

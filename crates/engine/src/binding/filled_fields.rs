@@ -5,7 +5,7 @@ use trefoil_model::{
     Argument, Field, FieldId, Model, RecordType, RecordTypeId, Scalar, ValueSource, ValueType,
 };
 
-use crate::arguments::roles::{inverse_field, member_role};
+use crate::arguments::argument_roles::{inverse_field, member_role};
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 use crate::operation::{FillValue, FilledField};
 

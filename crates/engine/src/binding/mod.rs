@@ -2,15 +2,15 @@
 
 // By the exact names, and the entry point.
 mod exact_names;
-mod only_record;
 mod resolver_names;
+mod singleton_fields;
 
 // By the words of a name and the declared type.
-mod foreign_inputs;
+mod inputs_of_other_types;
 mod named_arguments;
+mod operation_name_binding;
 mod related_arguments;
 mod result_type;
-mod word_binding;
 
 // Over interfaces and unions.
 mod abstract_binding;

@@ -8,8 +8,8 @@ use trefoil_model::{
     Argument, Field, FieldId, FilterOperator, KeyForm, Model, RecordType, RecordTypeId, RootType,
 };
 
-use crate::arguments::roles::{any_case_field, argument_roles, is_write_condition, member_role};
-use crate::binding::foreign_inputs::describes_other;
+use crate::arguments::argument_roles::{any_case_field, argument_roles, is_write_condition, member_role};
+use crate::binding::inputs_of_other_types::describes_other;
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 
 pub(super) struct NamedArguments<'a> {

@@ -4,7 +4,7 @@ use trefoil_model::naming::names::snake_words;
 use trefoil_model::naming::operation_verbs::{TypeNoun, singular_words, type_words};
 use trefoil_model::{Argument, FieldId, RecordType};
 
-use crate::arguments::roles::{any_case_field, filter_field};
+use crate::arguments::argument_roles::{any_case_field, filter_field};
 use crate::binding::named_arguments::NamedArguments;
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 

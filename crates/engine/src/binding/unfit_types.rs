@@ -3,8 +3,8 @@
 use trefoil_model::values::coerce::coerce_type_only;
 use trefoil_model::{Argument, Field, FieldId, Model, RecordType, RootType, Scalar, TypeRef, Value};
 
+use crate::arguments::argument_roles::member_role;
 use crate::arguments::numeric_strings::number_for_field;
-use crate::arguments::roles::member_role;
 use crate::builtin_operation::{ArgumentRole, OperationVerb};
 
 /// An argument, or a member of an input object, that never fits.

@@ -6,7 +6,7 @@ use trefoil_model::access::AccessAction;
 use trefoil_model::{FieldId, Model, RecordTypeId, Relation, RelationSummary, RootField, RootType};
 
 use crate::abstract_operation::AbstractOperation;
-use crate::arguments::roles::member_role;
+use crate::arguments::argument_roles::member_role;
 use crate::builtin_operation::{ArgumentRole, BuiltinOperation, OperationVerb};
 use crate::closed_schema::closed_inputs::ClosedInputReader;
 use crate::closed_schema::closed_names::{ClosedNames, add_name};

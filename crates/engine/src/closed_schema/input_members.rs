@@ -4,8 +4,8 @@ use trefoil_model::access::AccessAction;
 use trefoil_model::{FieldId, Model, RecordTypeId, Relation, RootType};
 
 use crate::arguments::aggregates::AggregateParser;
+use crate::arguments::argument_roles::{any_case_field, inverse_field, member_role};
 use crate::arguments::conditions::{ConditionMember, condition_member};
-use crate::arguments::roles::{any_case_field, inverse_field, member_role};
 use crate::arguments::sort_keys::parse_sort_key;
 use crate::builtin_operation::{ArgumentRole, OperationVerb, VerbGroup};
 use crate::engine::Engine;

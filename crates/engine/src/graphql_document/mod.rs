@@ -13,7 +13,7 @@ use trefoil_model::{
 };
 
 use crate::access::AccessView;
-use crate::arguments::roles::member_role;
+use crate::arguments::argument_roles::member_role;
 use crate::builtin_operation::VerbGroup;
 use crate::graphql_document::literals::graphql_literal;
 use crate::graphql_document::where_literal::WhereWriter;

@@ -7,7 +7,7 @@ use apollo_compiler::{ExecutableDocument, Name, ast};
 
 use trefoil_config::ServerLimits;
 use trefoil_engine::RelationLengths;
-use trefoil_engine::arguments::roles::is_length_argument;
+use trefoil_engine::arguments::argument_roles::is_length_argument;
 use trefoil_engine::plan::{DEFAULT_LIST_LENGTH, MAX_MEASURED_LISTS};
 use trefoil_model::{FieldId, Model, RecordType, Value};
 

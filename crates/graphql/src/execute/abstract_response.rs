@@ -6,7 +6,7 @@ use trefoil_model::error::Result;
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::response::ResponseBuilder;
 use crate::plan::roots::RootAction;
-use crate::registered_resolvers::tree::ResolvedNode;
+use crate::registered_resolvers::resolved_tree::ResolvedNode;
 
 impl ResponseBuilder {
     /// True if an operation is one of a root field over several types.

@@ -12,7 +12,7 @@ use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::write::{NullPropagated, ResponseWriter, WriteResult};
 use crate::plan::abstract_root::{AbstractRoot, MemberShape};
 use crate::plan::shape::ObjectShape;
-use crate::registered_resolvers::tree::{ResolvedFields, ResolvedNode};
+use crate::registered_resolvers::resolved_tree::{ResolvedFields, ResolvedNode};
 
 pub struct AbstractResults {
     pub root_position: usize,

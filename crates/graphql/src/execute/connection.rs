@@ -13,7 +13,7 @@ use crate::plan::shape::{
     ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape, EdgeField, FieldShape, ObjectShape,
     PageInfoField, ResponseLabel,
 };
-use crate::registered_resolvers::tree::ResolvedFields;
+use crate::registered_resolvers::resolved_tree::ResolvedFields;
 
 /// Writes the current record in the shape of its argument.
 pub type NodeWriter<'a> =

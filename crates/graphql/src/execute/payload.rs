@@ -9,7 +9,7 @@ use crate::execute::connection::{NodeWriter, write_entries, write_literal};
 use crate::execute::path::ResponsePath;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::shape::{ConnectionEntry, PayloadField, PayloadShape};
-use crate::registered_resolvers::tree::ResolvedFields;
+use crate::registered_resolvers::resolved_tree::ResolvedFields;
 
 /// What is known of a write or a change besides its record.
 #[derive(Clone, Copy)]

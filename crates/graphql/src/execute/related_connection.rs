@@ -10,7 +10,7 @@ use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::groups::related_count;
 use crate::plan::shape::{ObjectShape, RelatedConnection};
-use crate::registered_resolvers::tree::{ResolvedConnection, ResolvedFields};
+use crate::registered_resolvers::resolved_tree::{ResolvedConnection, ResolvedFields};
 
 /// Writes a record, with its number on the page, in the shape of its argument.
 type PageRowWriter<'a> =

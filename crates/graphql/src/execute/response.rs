@@ -18,7 +18,7 @@ use crate::execute::root_field_writer::{RESPONSE_START, RootFieldEnd, RootFieldW
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::plan::shape::FieldShape;
-use crate::registered_resolvers::tree::{ResolvedFields, ResolvedTree};
+use crate::registered_resolvers::resolved_tree::{ResolvedFields, ResolvedTree};
 use crate::reply::ExecutedResponse;
 use crate::response_error::{self, ErrorNotes, ResponseError};
 

@@ -12,7 +12,7 @@ use crate::execute::payload::{PayloadContext, PayloadWriter, write_id};
 use crate::execute::pending_root::PendingRoot;
 use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::roots::{BuiltinRootField, PlannedRoot, RootShape};
-use crate::registered_resolvers::tree::ResolvedFields;
+use crate::registered_resolvers::resolved_tree::ResolvedFields;
 
 pub const RESPONSE_START: &[u8] = b"{\"data\":{";
 
@@ -109,7 +109,7 @@ impl RootFieldEnd<'_> {
                 writer.fail_with(root.required, &Error::internal("the store did not count"), at)
             }
             (RootShape::Record(_) | RootShape::Payload(_), Outcome::Listed { has_more: true, .. })
-                if builtin.builtin.is_only_record =>
+                if builtin.builtin.is_singleton =>
             {
                 writer.out.truncate(open.value_start);
                 writer.errors.truncate(open.error_start);

@@ -9,7 +9,7 @@ use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::plan::groups::related_count;
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, OutputShape, ValueSlot};
 use crate::registered_resolvers::complete;
-use crate::registered_resolvers::tree::{NodeSource, ResolvedNode, ResolvedTree};
+use crate::registered_resolvers::resolved_tree::{NodeSource, ResolvedNode, ResolvedTree};
 use crate::response_error::ResponseError;
 
 /// The response written so far.

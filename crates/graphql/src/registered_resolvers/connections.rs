@@ -6,8 +6,10 @@ use trefoil_engine::{OwnedRow, ResolverResult};
 use trefoil_model::Value;
 
 use crate::plan::shape::{FieldShape, ObjectShape, RelatedConnection};
+use crate::registered_resolvers::resolved_tree::{
+    NodeSource, ResolvedConnection, ResolvedFields, ResolvedTree,
+};
 use crate::registered_resolvers::run::{ResolverExecution, property_value};
-use crate::registered_resolvers::tree::{NodeSource, ResolvedConnection, ResolvedFields, ResolvedTree};
 
 impl ResolverExecution<'_> {
     /// Resolves a field that shows the related records of many objects in connections.

@@ -6,7 +6,7 @@ use trefoil_engine::{OwnedRow, ResolverResult};
 use trefoil_model::{RecordId, Value};
 
 use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
-use crate::registered_resolvers::tree::ResolvedTree;
+use crate::registered_resolvers::resolved_tree::ResolvedTree;
 
 /// A resolver result that may refer to objects of a batch.
 pub enum DeferredValue {

@@ -7,5 +7,5 @@ pub(crate) mod run;
 
 // Its results: rows, values, and the tree that is written as JSON.
 pub(crate) mod complete;
+pub(crate) mod resolved_tree;
 pub(crate) mod rows;
-pub(crate) mod tree;

@@ -26,8 +26,8 @@ use crate::plan::input::FieldArguments;
 use crate::plan::roots::{RootAction, RootShape, root_kind};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
 use crate::registered_resolvers::deferred::{DeferredValue, ObjectBatch, PendingObject};
+use crate::registered_resolvers::resolved_tree::{NodeSource, ResolvedNode, ResolvedTree};
 use crate::registered_resolvers::rows::RootRowCollector;
-use crate::registered_resolvers::tree::{NodeSource, ResolvedNode, ResolvedTree};
 
 /// Maximum number of resolvers of one request that run concurrently.
 const MAX_CONCURRENT_RESOLVERS: usize = 32;

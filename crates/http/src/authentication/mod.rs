@@ -2,7 +2,7 @@
 
 mod client_authenticator;
 mod credential_watch;
-mod kept_request;
+mod repeatable_request;
 mod session_cookie;
 mod watched_body;
 
@@ -24,7 +24,7 @@ pub use crate::authentication::client_authenticator::{
     ClientAuthenticator, IdentityFailure, OpenAuthenticator, PresentedCredential, SharedAuthenticator,
 };
 pub use crate::authentication::credential_watch::{CredentialWatch, WatchFailure};
-pub(crate) use crate::authentication::kept_request::KeptRequest;
+pub(crate) use crate::authentication::repeatable_request::RepeatableRequest;
 pub(crate) use crate::authentication::session_cookie::remove_stale;
 pub use crate::authentication::session_cookie::{
     find_pending_sign_in, no_session_cookie, pending_cookie, session_cookie,

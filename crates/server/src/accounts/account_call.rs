@@ -22,13 +22,13 @@ use trefoil_model::RecordId;
 use trefoil_pages::Pages;
 use trefoil_resources::{ServedResources, body_text};
 
-use crate::accounts::account_desk::AccountDesk;
+use crate::accounts::application_accounts::ApplicationAccounts;
 use crate::routes::ResourceState;
 
 /// One request about an account.
 pub struct AccountCall {
     pub state: Arc<ResourceState>,
-    pub desk: Arc<AccountDesk>,
+    pub accounts: Arc<ApplicationAccounts>,
     /// On behalf of whoever asks.
     pub resources: ServedResources,
     pub pages: Pages,
@@ -115,7 +115,7 @@ impl AccountCall {
     /// Refuses where a password would be on the way in the open, also the form for it: nobody types one in vain.
     pub fn refuse_open(&self) -> Result<(), Problem> {
         let is_safe =
-            self.client.secure || self.client.is_local(&self.head.headers) || self.desk.settings.insecure;
+            self.client.secure || self.client.is_local(&self.head.headers) || self.accounts.settings.insecure;
         if is_safe {
             return Ok(());
         }

@@ -23,7 +23,7 @@ pub async fn show_link(call: &AccountCall) -> Result<Response, Problem> {
         return bad_link(call, AccountRefusal::Wrong);
     }
     let token = call.parameter("token");
-    match call.desk.service.find_link(&token, call.client.address).await {
+    match call.accounts.service.find_link(&token, call.client.address).await {
         Ok(GoodLink::Password(account)) => password_page(call, &token, &account, None),
         Ok(GoodLink::First) => first_account_page(call, &token, NewAccountState::default()).await,
         Err(refusal) => bad_link(call, refusal),
@@ -34,7 +34,7 @@ pub async fn use_link(call: &AccountCall) -> Result<Response, Problem> {
     call.refuse_unsafe()?;
     let sent = call.sent_fields()?;
     let (token, password, again) = (sent.get("token"), sent.get("password"), sent.get("again"));
-    let service = &call.desk.service;
+    let service = &call.accounts.service;
     match service.find_link(token, call.client.address).await {
         Ok(GoodLink::Password(account)) => match service.use_link(token, &account, password, again).await {
             Ok(()) => Ok(to_sign_in(call)),
@@ -72,7 +72,7 @@ fn password_page(
         login: &account.login,
         mistake: shown.mistake,
         refusal: shown.refusal,
-        least_length: call.desk.settings.password_length,
+        least_length: call.accounts.settings.password_length,
     };
     let status = shown.problem.as_ref().map_or(StatusCode::OK, |problem| problem.status);
     let page = call.pages.password_page(&call.head.headers, status, form)?;
@@ -120,13 +120,13 @@ async fn first_account_page(
         ],
         action: LINK_PATH,
         token: Some(token),
-        record: call.desk.account.record,
-        login: call.desk.account.login,
+        record: call.accounts.account.record,
+        login: call.accounts.account.login,
         input: state.input,
         violations: state.violations,
         mistake: state.texts.mistake,
         refusal: state.texts.refusal,
-        least_length: call.desk.settings.password_length,
+        least_length: call.accounts.settings.password_length,
     };
     let resources = operator(call);
     call.pages.new_account_page(&call.head.headers, &resources, status, form).await
@@ -166,7 +166,7 @@ pub async fn create_account(
     closed: &[FieldId],
 ) -> Result<trefoil_model::RecordId, NewAccountFailure> {
     let model = call.resources.engine.model();
-    let record = model.record(call.desk.account.record);
+    let record = model.record(call.accounts.account.record);
     let mut input = FormInput::from_pairs(record, sent.pairs());
     let is_sent = |field: &FieldId| {
         let name = &record.field(*field).input_name;
@@ -190,7 +190,7 @@ pub async fn create_account(
     let fields = fields.map(|(field, value)| (record.field(field).input_name.clone(), value));
     let passwords = (sent.get("password"), sent.get("again"));
     let fields = Value::Object(fields.collect());
-    let made = call.desk.service.create_account(engine, maker, fields, passwords).await;
+    let made = call.accounts.service.create_account(engine, maker, fields, passwords).await;
     made.map_err(|refusal| match refusal {
         AccountRefusal::Wrong => NewAccountFailure::Gone,
         AccountRefusal::Failed(error @ (Error::Invalid(_) | Error::Conflict(_))) => {

@@ -17,7 +17,7 @@ use crate::accounts::sign_in::json_response;
 
 /// The account in the path, which the actor may manage. One that they may not see is not there.
 async fn managed(call: &AccountCall) -> Result<RecordId, Problem> {
-    let record = call.desk.account.record;
+    let record = call.accounts.account.record;
     let collection = call.resources.collection(record);
     let request = ResourceRequest { resources: &call.resources, collection, head: &call.head };
     let id = request.parse_id_of(record, &call.path_part("/_/accounts/"))?;
@@ -29,7 +29,7 @@ async fn managed(call: &AccountCall) -> Result<RecordId, Problem> {
     if !engine.sees_record(record, &id).await? {
         return Err(Error::not_found(type_name.as_str()).into());
     }
-    if !engine.record_meets_for_actor(record, &id, &call.desk.account.manage).await? {
+    if !engine.record_meets_for_actor(record, &id, &call.accounts.account.manage).await? {
         let detail = "this is for those who may manage the account";
         return Err(Problem::new(StatusCode::FORBIDDEN, "FORBIDDEN", detail));
     }
@@ -40,24 +40,24 @@ pub async fn make_link(call: &AccountCall) -> Result<Response, Problem> {
     // Who reads it on its way chooses the password.
     call.refuse_open()?;
     let id = managed(call).await?;
-    let account = call.desk.service.find_usable(&id).await?.ok_or_else(not_found)?;
-    let token = call.desk.service.make_link(&id).await?;
+    let account = call.accounts.service.find_usable(&id).await?.ok_or_else(not_found)?;
+    let token = call.accounts.service.make_link(&id).await?;
     let origin = call.client.origin(call.head.headers.get(HOST));
     let link = format!("{origin}{LINK_PATH}?token={}", token.reveal());
     if call.is_json() {
         return Ok(json_response(StatusCode::CREATED, &json!({ "link": link })));
     }
-    let collection = call.resources.collection(call.desk.account.record);
+    let collection = call.resources.collection(call.accounts.account.record);
     let back = record_path(&collection.path, &id);
     call.pages.made_link_page(&call.head.headers, &account.facts.label, link, Some(back))
 }
 
 pub async fn end_sessions(call: &AccountCall) -> Result<Response, Problem> {
     let id = managed(call).await?;
-    call.desk.service.end_sessions(&id, None).await?;
+    call.accounts.service.end_sessions(&id, None).await?;
     if call.is_json() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let collection = call.resources.collection(call.desk.account.record);
+    let collection = call.resources.collection(call.accounts.account.record);
     Ok(call.see_other(&record_path(&collection.path, &id)))
 }

@@ -1,7 +1,7 @@
 //! Pages and requests about accounts: signing in and out, by passwords and providers, links for passwords, sessions.
 
 mod account_call;
-pub mod account_desk;
+pub mod application_accounts;
 pub mod audit_keeping;
 mod audit_page;
 mod links;
@@ -115,11 +115,11 @@ async fn answer(router: ResourceRouter, request: Request, route: AccountRoute) -
     }
     let _lease = router.gate().enter().await;
     let state = router.current();
-    let Some(desk) = &state.accounts else { return not_found().into_response() };
-    let desk = Arc::new(desk.for_actor(&client.actor()));
+    let Some(accounts) = &state.accounts else { return not_found().into_response() };
+    let accounts = Arc::new(accounts.for_actor(&client.actor()));
     let resources = state.catalog.for_actor(|| client.actor()).into_owned();
     let pages = state.pages.of_actor(&resources);
-    let call = AccountCall { state, desk, resources, pages, head, body, client };
+    let call = AccountCall { state, accounts, resources, pages, head, body, client };
     Box::pin(run(&call, route)).await.unwrap_or_else(|problem| refuse(&call, route, problem))
 }
 

@@ -27,11 +27,11 @@ pub async fn show_account(call: &AccountCall) -> Result<Response, Problem> {
 
 async fn page(call: &AccountCall, texts: RefusalTexts, notice: Option<&str>) -> Result<Response, Problem> {
     let (id, identity) = call.account()?;
-    let service = &call.desk.service;
+    let service = &call.accounts.service;
     let usable = service.find_usable(&id).await?;
     let sessions = service.sessions(&id, call.presented()).await?;
-    let collection = call.resources.collection(call.desk.account.record);
-    let is_read = call.resources.engine.may(AccessAction::Read, call.desk.account.record);
+    let collection = call.resources.collection(call.accounts.account.record);
+    let is_read = call.resources.engine.may(AccessAction::Read, call.accounts.account.record);
     // What a provider said when this session began, beside what the record says.
     let session_roles: Vec<String> = match (sessions.iter().find(|listed| listed.is_current), &usable) {
         (Some(listed), Some(account)) => {
@@ -48,7 +48,7 @@ async fn page(call: &AccountCall, texts: RefusalTexts, notice: Option<&str>) -> 
         roles: own_roles.cloned().collect(),
         session_roles,
         sessions: sessions.iter().map(session_view).collect(),
-        least_length: call.desk.settings.password_length,
+        least_length: call.accounts.settings.password_length,
         has_password: service.has_password(&id).await?,
         mistake: texts.mistake,
         refusal: texts.refusal,
@@ -77,7 +77,8 @@ pub async fn change_password(call: &AccountCall) -> Result<Response, Problem> {
     let (id, _) = call.account()?;
     let sent = call.sent_fields()?;
     let passwords = (sent.get("current"), sent.get("password"), sent.get("again"));
-    let changed = call.desk.service.change_password(&id, passwords, &call.origin(), call.presented()).await;
+    let changed =
+        call.accounts.service.change_password(&id, passwords, &call.origin(), call.presented()).await;
     match changed {
         Ok(session) => answer_changed(call, session).await,
         Err(refusal) if call.is_json() => Err(refusal_problem(refusal)),
@@ -107,7 +108,7 @@ async fn answer_changed(call: &AccountCall, session: Option<OpenedSession>) -> R
 pub async fn end_session(call: &AccountCall) -> Result<Response, Problem> {
     let (id, _) = call.account()?;
     let number = call.path_part("/_/account/sessions/");
-    if !call.desk.service.end_numbered(&id, &number).await? {
+    if !call.accounts.service.end_numbered(&id, &number).await? {
         return Err(not_found());
     }
     Ok(done(call, "session"))
@@ -115,7 +116,7 @@ pub async fn end_session(call: &AccountCall) -> Result<Response, Problem> {
 
 pub async fn end_others(call: &AccountCall) -> Result<Response, Problem> {
     let (id, _) = call.account()?;
-    call.desk.service.end_sessions(&id, call.presented()).await?;
+    call.accounts.service.end_sessions(&id, call.presented()).await?;
     Ok(done(call, "others"))
 }
 

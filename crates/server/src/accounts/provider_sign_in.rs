@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// The provider in the path, and its number: its place in `trefoil.toml`, from 1.
 fn provider(call: &AccountCall) -> Result<(usize, Arc<ProviderClient>), Problem> {
     let number: usize = call.path_part(PROVIDERS_PATH).parse().map_err(|_| not_found())?;
-    let found = number.checked_sub(1).and_then(|place| call.desk.providers.get(place));
+    let found = number.checked_sub(1).and_then(|place| call.accounts.providers.get(place));
     found.map(|provider| (number, provider.clone())).ok_or_else(not_found)
 }
 
@@ -40,7 +40,7 @@ pub async fn begin(call: &AccountCall) -> Result<Response, Problem> {
     let next = call.next(&call.parameter("next"));
     let begun = async {
         provider.require_answer().await?;
-        let begun = call.desk.service.begin_sign_in(&provider.settings.issuer, &next).await?;
+        let begun = call.accounts.service.begin_sign_in(&provider.settings.issuer, &next).await?;
         let address = provider.authorization_address(&begun, &redirect_uri(call, number))?;
         Ok((begun, address))
     };
@@ -89,9 +89,9 @@ pub async fn return_from(call: &AccountCall) -> Result<Response, Problem> {
     let mut next = "/".to_owned();
     let opened = open_session(call, (number, &provider), &mut next).await;
     let outcome = outcome(&opened);
-    call.desk.metrics.count_sign_in(outcome);
+    call.accounts.metrics.count_sign_in(outcome);
     if outcome == WRONG {
-        call.desk.service.count_failure(&call.origin());
+        call.accounts.service.count_failure(&call.origin());
     }
     let response = match opened {
         Ok(session) => call.signed_in(&next, &session),
@@ -130,7 +130,7 @@ async fn open_session(
     (number, provider): (usize, &ProviderClient),
     next: &mut String,
 ) -> Result<OpenedSession, ProviderRefusal> {
-    let service = &call.desk.service;
+    let service = &call.accounts.service;
     let answer = ProviderAnswer::of(call)?;
     let cookie = find_pending_sign_in(&call.head.headers, call.client.secure);
     let returned = service.return_sign_in(&provider.settings.issuer, cookie, &answer.state).await?;
@@ -165,7 +165,7 @@ async fn find_person(
 /// Claims fill what anybody may give who signs up. The field that finds the account is filled by what the provider verified.
 fn keep_open_fields(call: &AccountCall, person: &mut ProvenPerson) {
     let (_, closed) = newcomer(call);
-    let record = call.resources.engine.model().record(call.desk.account.record);
+    let record = call.resources.engine.model().record(call.accounts.account.record);
     let is_open = |name: &str| record.find_field(name).is_some_and(|field| !closed.contains(&field));
     person.fields.retain(|(name, _)| is_open(name));
 }

@@ -31,8 +31,8 @@ pub async fn sign_in(call: &AccountCall) -> Result<Response, Problem> {
     call.refuse_unsafe()?;
     let sent = call.sent_fields()?;
     let (login, password) = (sent.get("login"), sent.get("password"));
-    let signed_in = call.desk.service.sign_in(login, password, &call.origin(), call.presented()).await;
-    call.desk.metrics.count_sign_in(outcome(&signed_in));
+    let signed_in = call.accounts.service.sign_in(login, password, &call.origin(), call.presented()).await;
+    call.accounts.metrics.count_sign_in(outcome(&signed_in));
     if call.is_json() {
         let session = signed_in.map_err(refusal_problem)?;
         return tell_session(call, StatusCode::CREATED, &session).await;
@@ -65,7 +65,7 @@ pub async fn tell_session(
     status: StatusCode,
     session: &OpenedSession,
 ) -> Result<Response, Problem> {
-    let account = call.desk.service.find_usable(&session.account).await?;
+    let account = call.accounts.service.find_usable(&session.account).await?;
     let identity = account.map(|account| Arc::new(account.into_identity()));
     let me = match &identity {
         Some(identity) => own_record(call, identity).await?,
@@ -78,7 +78,7 @@ pub async fn tell_session(
 pub async fn sign_out(call: &AccountCall) -> Result<Response, Problem> {
     let session = call.client.session.clone();
     if let Some(session) = &session {
-        call.desk.service.end_session(&session.token).await?;
+        call.accounts.service.end_session(&session.token).await?;
     }
     let is_program = call.is_json() || session.as_ref().is_some_and(|session| !session.is_cookie);
     if is_program {
@@ -109,7 +109,7 @@ pub async fn tell_me(call: &AccountCall) -> Result<Response, Problem> {
 /// The record of the account, as its own rules show it: what a request for it is answered.
 async fn own_record(call: &AccountCall, identity: &Arc<ActorIdentity>) -> Result<Value, Problem> {
     let Some(account) = &identity.account else { return Ok(Value::Null) };
-    let collection = call.resources.collection(call.desk.account.record);
+    let collection = call.resources.collection(call.accounts.account.record);
     let request = Request::get(record_path(&collection.path, &account.id));
     let request = request.header(ACCEPT, "application/json").body(()).map_err(Problem::internal)?;
     let (head, ()) = request.into_parts();

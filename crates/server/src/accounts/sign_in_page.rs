@@ -20,13 +20,13 @@ pub const PASSWORD_SET: &str = "set";
 /// What the page of the form shows, apart from what was typed.
 pub async fn form<'f>(call: &AccountCall, next: &'f str) -> Result<SignInForm<'f>, Problem> {
     let model = call.resources.engine.model();
-    let has_passwords = call.desk.service.has_passwords().await?;
-    let login = model.record(call.desk.account.record).field(call.desk.account.login);
+    let has_passwords = call.accounts.service.has_passwords().await?;
+    let login = model.record(call.accounts.account.record).field(call.accounts.account.login);
     Ok(SignInForm {
         next,
         login_label: display_label(&login.name),
         is_email: login.kind.scalar() == Some(Scalar::Email) || login.name == "email",
-        has_sign_up: call.desk.account.has_sign_up,
+        has_sign_up: call.accounts.account.has_sign_up,
         notices: notices(call, has_passwords).await?,
         providers: buttons(call, next),
         has_passwords,
@@ -36,7 +36,7 @@ pub async fn form<'f>(call: &AccountCall, next: &'f str) -> Result<SignInForm<'f
 
 /// Where nobody can sign in yet: how that is changed.
 async fn notices(call: &AccountCall, has_passwords: bool) -> Result<Vec<String>, Problem> {
-    let service = &call.desk.service;
+    let service = &call.accounts.service;
     if call.parameter(PASSWORD_SET) == "1" {
         return Ok(vec!["Your password is set. Sign in with it.".to_owned()]);
     }
@@ -47,7 +47,9 @@ async fn notices(call: &AccountCall, has_passwords: bool) -> Result<Vec<String>,
         true => {
             "Nobody can sign in yet, because there is no account. A link that makes the first one is in the log of the server, since its last start."
         }
-        false if call.desk.account.has_sign_up || !call.desk.providers.is_empty() => return Ok(Vec::new()),
+        false if call.accounts.account.has_sign_up || !call.accounts.providers.is_empty() => {
+            return Ok(Vec::new());
+        }
         false => {
             "Nobody can sign in yet, because no account has a password. Whoever runs the server makes a link for one: trefoil user link LOGIN."
         }
@@ -73,6 +75,6 @@ fn buttons(call: &AccountCall, next: &str) -> Vec<(String, String)> {
         next => format!("?next={}", form_pairs::percent_encode(next)),
     };
     let address = |number: usize| format!("{PROVIDERS_PATH}{number}{query}");
-    let providers = call.desk.providers.iter().zip(1..);
+    let providers = call.accounts.providers.iter().zip(1..);
     providers.map(|(provider, number)| (provider.settings.name.clone(), address(number))).collect()
 }

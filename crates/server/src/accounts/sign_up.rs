@@ -16,14 +16,14 @@ const SIGN_UP_PATH: &str = "/_/sign-up";
 
 /// What anybody sees who makes an account, whoever asks, and the fields that not anybody may give.
 pub fn newcomer(call: &AccountCall) -> (ServedResources, Vec<FieldId>) {
-    let record = call.desk.account.record;
+    let record = call.accounts.account.record;
     let engine = call.resources.engine.for_sign_up(record);
     let closed = closed_to_sign_up(&engine, record);
     (call.resources.with_engine(engine), closed)
 }
 
 fn require_open(call: &AccountCall) -> Result<(), Problem> {
-    if call.desk.account.has_sign_up { Ok(()) } else { Err(not_found()) }
+    if call.accounts.account.has_sign_up { Ok(()) } else { Err(not_found()) }
 }
 
 pub async fn show_form(call: &AccountCall) -> Result<Response, Problem> {
@@ -37,10 +37,10 @@ pub async fn sign_up(call: &AccountCall) -> Result<Response, Problem> {
     call.refuse_unsafe()?;
     let sent = call.sent_fields()?;
     let (resources, closed) = newcomer(call);
-    call.desk.service.count_sign_up(call.client.address).map_err(refusal_problem)?;
+    call.accounts.service.count_sign_up(call.client.address).map_err(refusal_problem)?;
     match create_account(call, &resources.engine, NewAccountMaker::SignUp, &sent, &closed).await {
         Ok(id) => {
-            let service = &call.desk.service;
+            let service = &call.accounts.service;
             let session = service.open_first_session(&id, &call.origin(), call.presented()).await;
             match session {
                 Ok(session) => Ok(call.signed_in("/", &session)),
@@ -63,13 +63,13 @@ async fn page(call: &AccountCall, mut state: NewAccountState) -> Result<Response
         texts: Vec::new(),
         action: SIGN_UP_PATH,
         token: None,
-        record: call.desk.account.record,
-        login: call.desk.account.login,
+        record: call.accounts.account.record,
+        login: call.accounts.account.login,
         input: state.input,
         violations: state.violations,
         mistake: state.texts.mistake,
         refusal: state.texts.refusal,
-        least_length: call.desk.settings.password_length,
+        least_length: call.accounts.settings.password_length,
     };
     let status = state.status.unwrap_or(StatusCode::OK);
     call.pages.new_account_page(&call.head.headers, &resources, status, form).await

@@ -30,7 +30,7 @@ use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::{ServedResources, body_text};
 use trefoil_rest::{TextPath, plain_lists};
 
-use crate::accounts::account_desk::AccountDesk;
+use crate::accounts::application_accounts::ApplicationAccounts;
 
 /// The resources of one application, ready to serve. Replaced as a whole on reload.
 pub struct ResourceState {
@@ -38,7 +38,7 @@ pub struct ResourceState {
     pub(crate) rest: trefoil_rest::RestState,
     pub(crate) pages: trefoil_pages::Pages,
     /// `None` if the schema has no accounts.
-    pub(crate) accounts: Option<Arc<AccountDesk>>,
+    pub(crate) accounts: Option<Arc<ApplicationAccounts>>,
     /// The paths in the order of manifest and schema, for the start page and suggestions.
     pub(super) addresses: Vec<(String, &'static str)>,
     /// The maximum number of requests in a batch.
@@ -88,7 +88,7 @@ impl ResourceState {
         ResourceState { catalog, rest, pages, accounts: None, addresses, max_batch: config.limits.batch }
     }
 
-    pub fn with_accounts(self, accounts: Option<Arc<AccountDesk>>) -> ResourceState {
+    pub fn with_accounts(self, accounts: Option<Arc<ApplicationAccounts>>) -> ResourceState {
         ResourceState { accounts, ..self }
     }
 

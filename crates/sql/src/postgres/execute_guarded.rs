@@ -14,7 +14,7 @@ use crate::postgres::constraint_errors::execute_explained;
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::{PostgresSession, RowVisitor};
 use crate::statements::access::check_statement::{CheckResult, CheckedRecord};
-use crate::statements::access::free_writes::cannot_refuse;
+use crate::statements::access::unchecked_writes::needs_no_check;
 use crate::statements::access::write_rules::{
     ChangeAction, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
@@ -46,7 +46,7 @@ pub async fn execute_guarded(
     execute_unchecked: PostgresRun,
 ) -> Result<Outcome, PostgresError> {
     let guarded = PostgresGuard { session, model, rules: session.write_rules(model, view) };
-    if cannot_refuse(model, view, &plan.action) {
+    if needs_no_check(model, view, &plan.action) {
         return execute_unchecked(session, model, plan, program, visit).await;
     }
     match (&plan.action, program) {

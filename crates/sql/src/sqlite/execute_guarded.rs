@@ -10,7 +10,7 @@ use trefoil_model::{CellValue, FieldId, Model, RecordId, RecordTypeId, StoredVal
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::session::SqliteSession;
 use crate::statements::access::check_statement::{CheckResult, CheckedRecord};
-use crate::statements::access::free_writes::cannot_refuse;
+use crate::statements::access::unchecked_writes::needs_no_check;
 use crate::statements::access::write_rules::{
     ChangeAction, CheckedRecords, FieldLinks, FieldValues, WriteCheck, WriteRules,
 };
@@ -38,7 +38,7 @@ pub fn execute_guarded(
     visit: RowVisitor<'_>,
     execute_unchecked: SqliteRun,
 ) -> Result<Outcome, SqliteError> {
-    if cannot_refuse(model, view, &plan.action) {
+    if needs_no_check(model, view, &plan.action) {
         return execute_unchecked(session, model, plan, program, visit);
     }
     let guarded = SqliteGuard { session, model, rules: session.write_rules(model, view) };

@@ -11,7 +11,7 @@ use trefoil_model::error::Result;
 use trefoil_model::{CellValue, Model, StoredValue};
 
 use crate::audit::write_audit::WriteAudit;
-use crate::link_side::SIDE_KEY;
+use crate::link_table_side::SIDE_KEY;
 use crate::options::SqliteOptions;
 use crate::sqlite::connect::SqliteLocation;
 use crate::sqlite::connect::file_identity::FileIdentity;

@@ -13,8 +13,8 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, Model, RecordType};
 
 use crate::statements::access::check_statement::CheckCache;
-use crate::statements::access::free_writes::cannot_refuse;
 use crate::statements::access::read_statement::ReadStatement;
+use crate::statements::access::unchecked_writes::needs_no_check;
 use crate::statements::dialect::Dialect;
 use crate::statements::related::related_rows::constant_row_bound;
 use crate::statements::select::{SelectBuilder, SelectLevel};
@@ -147,7 +147,7 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
     let view = plan.access_view().map(AsRef::as_ref);
     let selects = SelectBuilder { dialect, model, view };
     // A write that the rules of the actor cannot refuse may return what it wrote.
-    let is_checked = view.is_some_and(|view| !cannot_refuse(model, view, &plan.action));
+    let is_checked = view.is_some_and(|view| !needs_no_check(model, view, &plan.action));
     let written = |level: SelectLevel| SelectLevel { is_guarded: level.is_guarded || is_checked, ..level };
     Ok(match &plan.action {
         PlanAction::Get { record, selection, .. } | PlanAction::ReadImage { record, selection, .. } => {

@@ -6,7 +6,7 @@ use trefoil_model::{
     CellValue, FieldId, KeyForm, Link, Model, RecordId, RecordType, RecordTypeId, Relation, StoredValue,
 };
 
-use crate::link_side::{own_side, side_condition};
+use crate::link_table_side::{own_side, side_condition};
 use crate::statements::dialect::Dialect;
 use crate::statements::sql_parameter::SqlParameter;
 use crate::statements::write;

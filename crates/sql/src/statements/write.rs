@@ -3,7 +3,7 @@
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, KeySource, Link, RecordType};
 
-use crate::link_side::{own_side, side_condition};
+use crate::link_table_side::{own_side, side_condition};
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SelectLevel;

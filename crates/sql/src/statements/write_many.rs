@@ -7,7 +7,7 @@ use trefoil_engine::plan::{self, PlannedListing, Predicate};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, Link, Model, RecordType};
 
-use crate::link_side::{own_side, side_condition};
+use crate::link_table_side::{own_side, side_condition};
 use crate::statements::access::read_statement::ReadStatement;
 use crate::statements::dialect::Dialect;
 use crate::statements::where_clause::WhereBuilder;

@@ -1,6 +1,6 @@
 //! The triggers of link tables on PostgreSQL: a link that is added or removed is an update of the records on both sides.
 
-use crate::link_side::{SIDE_SETTING, side_name};
+use crate::link_table_side::{SIDE_SETTING, side_name};
 use crate::migrate::create_statements::{quote_name, quote_text};
 use crate::migrate::postgres::sql_objects::{SqlFunction, SqlTrigger, shorten_name};
 use crate::migrate::postgres::triggers::trigger;

@@ -1,6 +1,6 @@
 //! The triggers of link tables on SQLite: a link that is added or removed is an update of the records on both sides.
 
-use crate::link_side::{SIDE_KEY, side_name};
+use crate::link_table_side::{SIDE_KEY, side_name};
 use crate::migrate::create_statements::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::stored_model::{LinkSide, LinkTable, StoredModel};
 

@@ -1,7 +1,6 @@
 //! What an actor may see and do, in SQL.
 
 pub(crate) mod check_statement;
-pub(crate) mod free_writes;
 mod guarded_select;
 pub(crate) mod image_list;
 pub(super) mod key_columns;
@@ -13,6 +12,7 @@ pub(crate) mod read_statement;
 pub(super) mod record_views;
 pub(crate) mod rule_parameters;
 pub(super) mod rule_sql;
+pub(crate) mod unchecked_writes;
 pub(crate) mod unreadable_row;
 pub(super) mod visible_rows;
 pub(crate) mod write_rules;

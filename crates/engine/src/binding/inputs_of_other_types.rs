@@ -4,7 +4,7 @@ use trefoil_model::naming::names::snake_words;
 use trefoil_model::naming::operation_verbs::{TypeNoun, singular_words};
 use trefoil_model::{Argument, Model, RecordType};
 
-use crate::arguments::roles::INPUT_ENDINGS;
+use crate::arguments::argument_roles::INPUT_ENDINGS;
 
 /// True for an input object that is called like another type: `company: CompanyInput`. Alone it could still be that of
 /// the record, unless its type is called so, too.

@@ -9,7 +9,7 @@ use crate::statements::access::rule_parameters::RuleName;
 use crate::statements::access::write_rules::{FieldLinks, FieldValues};
 
 /// Whether nothing of the write of a record is left to check: its rules hold for this actor, whatever the records are.
-pub fn cannot_refuse(model: &Model, view: &AccessView, action: &PlanAction) -> bool {
+pub fn needs_no_check(model: &Model, view: &AccessView, action: &PlanAction) -> bool {
     type FieldRule = fn(RecordTypeId, FieldId) -> RuleName;
     let (record, values, links, of_record, of_field): (_, &FieldValues, &FieldLinks, _, FieldRule) =
         match action {

@@ -8,7 +8,7 @@ use crate::binding::result_type::{declared_record, is_listed};
 use crate::builtin_operation::OperationVerb;
 
 /// True for `shop: Shop!` where nothing says that there are several shops, or that each caller has one.
-pub(super) fn is_only_record(
+pub(super) fn is_singleton(
     model: &Model,
     root: &RootField,
     record: RecordTypeId,

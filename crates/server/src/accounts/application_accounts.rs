@@ -1,4 +1,4 @@
-//! [`AccountDesk`]: the accounts of one application, for those who answer requests about them.
+//! [`ApplicationAccounts`]: the accounts of one application, for those who answer requests about them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use trefoil_model::access::AccountType;
 use crate::authentication::provider_client::ProviderClient;
 
 /// The accounts of one application.
-pub struct AccountDesk {
+pub struct ApplicationAccounts {
     pub service: AccountService,
     pub settings: AccountSettings,
     pub account: AccountType,
@@ -20,7 +20,7 @@ pub struct AccountDesk {
     pub providers: Vec<Arc<ProviderClient>>,
 }
 
-impl AccountDesk {
+impl ApplicationAccounts {
     /// `None` if the schema has no accounts.
     pub fn new(
         engine: &Engine,
@@ -29,16 +29,16 @@ impl AccountDesk {
         state: &Arc<SignInState>,
         metrics: &Metrics,
         providers: Vec<Arc<ProviderClient>>,
-    ) -> Option<Arc<AccountDesk>> {
+    ) -> Option<Arc<ApplicationAccounts>> {
         let account = engine.model().access.as_ref()?.account.clone()?;
         let service = AccountService::new(engine, settings, application, state.clone())?;
         let (settings, metrics) = (settings.clone(), metrics.clone());
-        Some(Arc::new(AccountDesk { service, settings, account, metrics, providers }))
+        Some(Arc::new(ApplicationAccounts { service, settings, account, metrics, providers }))
     }
 
     /// The same for what somebody asks for, as the audit tells it.
-    pub fn for_actor(&self, actor: &Actor) -> AccountDesk {
-        AccountDesk {
+    pub fn for_actor(&self, actor: &Actor) -> ApplicationAccounts {
+        ApplicationAccounts {
             service: self.service.for_actor(actor),
             settings: self.settings.clone(),
             account: self.account.clone(),

@@ -1,4 +1,4 @@
-//! [`KeptRequest`]: a request that can be answered once more, if its actor turns out to be another one.
+//! [`RepeatableRequest`]: a request that can be answered once more, if its actor turns out to be another one.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use http_body::{Body as _, Frame, SizeHint};
 use parking_lot::Mutex;
 
 /// The longest body that is kept while it is read.
-const MAX_KEPT_BYTES: u64 = 64 << 10;
+const MAX_BUFFERED_BYTES: u64 = 64 << 10;
 
 /// A request, with as much of its body as was read.
-pub(crate) struct KeptRequest {
+pub(crate) struct RepeatableRequest {
     head: Parts,
     /// `None` if it has none.
-    body: Option<Arc<Mutex<KeptBody>>>,
+    body: Option<Arc<Mutex<BufferedBody>>>,
 }
 
-struct KeptBody {
+struct BufferedBody {
     read: Vec<Bytes>,
     rest: Body,
     /// Why it broke off after what was read; the body itself may tell that only once.
@@ -29,25 +29,25 @@ struct KeptBody {
 
 /// A body that is read from its beginning.
 struct RepeatedBody {
-    kept: Arc<Mutex<KeptBody>>,
+    kept: Arc<Mutex<BufferedBody>>,
     position: usize,
     /// Whether its reader was told that it broke off, after which nothing comes.
     has_failed: bool,
 }
 
-impl KeptRequest {
+impl RepeatableRequest {
     /// The request again if its body may be too long to keep.
-    pub fn new(request: Request) -> Result<KeptRequest, Box<Request>> {
+    pub fn new(request: Request) -> Result<RepeatableRequest, Box<Request>> {
         if request.body().is_end_stream() {
             let (head, _) = request.into_parts();
-            return Ok(KeptRequest { head, body: None });
+            return Ok(RepeatableRequest { head, body: None });
         }
-        if request.body().size_hint().upper().is_none_or(|most| most > MAX_KEPT_BYTES) {
+        if request.body().size_hint().upper().is_none_or(|most| most > MAX_BUFFERED_BYTES) {
             return Err(Box::new(request));
         }
         let (head, rest) = request.into_parts();
-        let body = KeptBody { read: Vec::new(), rest, failed: None };
-        Ok(KeptRequest { head, body: Some(Arc::new(Mutex::new(body))) })
+        let body = BufferedBody { read: Vec::new(), rest, failed: None };
+        Ok(RepeatableRequest { head, body: Some(Arc::new(Mutex::new(body))) })
     }
 
     /// The request with a body of its own.
@@ -166,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_are_read_again_whatever_was_read() {
-        let kept = KeptRequest::new(request(&["one ", "two ", "three"])).expect("short");
+        let kept = RepeatableRequest::new(request(&["one ", "two ", "three"])).expect("short");
         let mut begun = kept.request().into_body();
         assert_eq!(begun.size_hint().exact(), Some(13));
         let first = std::future::poll_fn(|cx| Pin::new(&mut begun).poll_frame(cx)).await;
@@ -207,7 +207,7 @@ mod tests {
     #[tokio::test]
     async fn bodies_that_broke_off_are_broken_again() {
         let body = Body::new(BrokenBody(VecDeque::from([Ok("one "), Err("gone")])));
-        let kept = KeptRequest::new(Request::new(body)).expect("short");
+        let kept = RepeatableRequest::new(Request::new(body)).expect("short");
         for request in [kept.request(), kept.request(), kept.into_request()] {
             let mut body = request.into_body();
             let mut told = Vec::new();
@@ -225,12 +225,12 @@ mod tests {
 
     #[tokio::test]
     async fn long_bodies_are_not_kept() {
-        let long: &'static str = "x".repeat(MAX_KEPT_BYTES as usize).leak();
-        assert!(KeptRequest::new(request(&[long])).is_ok());
-        let refused = KeptRequest::new(request(&[long, "y"])).err().expect("long");
+        let long: &'static str = "x".repeat(MAX_BUFFERED_BYTES as usize).leak();
+        assert!(RepeatableRequest::new(request(&[long])).is_ok());
+        let refused = RepeatableRequest::new(request(&[long, "y"])).err().expect("long");
         assert_eq!(text(*refused).await.len(), long.len() + 1);
         let endless =
             Request::new(Body::from_stream(futures_util::stream::pending::<Result<Bytes, axum::Error>>()));
-        assert!(KeptRequest::new(endless).is_err());
+        assert!(RepeatableRequest::new(endless).is_err());
     }
 }
