@@ -133,16 +133,12 @@ async fn merged_updates(
 
 /// A mistake in the values of one record, which it names.
 fn of_record(request: &ResourceRequest<'_>, id: &RecordId, error: Error) -> Error {
-    match error {
-        Error::Invalid(mut violations) => {
-            let label = request.record().label();
-            for violation in &mut violations {
-                violation.message = format!("{} ({label} {id})", violation.message);
-            }
-            Error::Invalid(violations)
-        }
-        other => other,
+    let Error::Invalid(mut violations) = error else { return error };
+    let label = request.record().label();
+    for violation in &mut violations {
+        violation.message = format!("{} ({label} {id})", violation.message);
     }
+    Error::Invalid(violations)
 }
 
 /// Counts the records that were changed, and keeps the first failure.
