@@ -160,14 +160,12 @@ impl AccountService {
     ) -> Result<OpenedSession, AccountRefusal> {
         let network = ClientNetwork::of(origin.address);
         let second = self.state.second();
-        let needs_known_network = match self.state.throttle.count_try(login, network, second) {
-            TryVerdict::Allowed => false,
-            TryVerdict::OnlyKnownNetworks => true,
-            TryVerdict::Refused { retry_after } => {
-                self.count_failure(origin);
-                return Err(AccountRefusal::Later { retry_after });
-            }
-        };
+        let tried = self.state.throttle.count_try(login, network, second);
+        if let TryVerdict::Refused { retry_after } = tried {
+            self.count_failure(origin);
+            return Err(AccountRefusal::Later { retry_after });
+        }
+        let needs_known_network = tried == TryVerdict::OnlyKnownNetworks;
         let signed_in =
             self.compare_and_open((login, password), origin, presented, needs_known_network).await;
         if matches!(signed_in, Err(AccountRefusal::Wrong | AccountRefusal::Later { .. })) {
@@ -175,7 +173,7 @@ impl AccountService {
         }
         // What was not decided was no wrong guess.
         if !matches!(signed_in, Err(AccountRefusal::Wrong | AccountRefusal::Later { .. })) {
-            self.state.throttle.forgive(login, network, second);
+            self.state.throttle.forgive(login, network, second, tried);
         }
         signed_in
     }

@@ -28,15 +28,16 @@ impl AccountService {
         let known = self.compare_current(&account, current, origin).await?;
         let session = self.presented_session(&account, presented).await?;
         let hash = self.state.hasher.hash(chosen.as_str()).await??;
-        let mut changes = vec![
-            AccountChange::ReplaceHash { account: account.clone(), known, hash },
+        let mut changes = vec![AccountChange::ReplaceHash { account: account.clone(), known, hash }];
+        changes.extend(session.iter().map(|(hash, _)| AccountChange::ReplaceSession { hash: hash.clone() }));
+        changes.extend([
             AccountChange::EndSessions { account: account.clone(), except: None },
             AccountChange::DropLink { account: account.clone() },
-        ];
+        ]);
         changes.extend(self.network_change(&account, origin).await?);
         changes.extend(self.note(AuditAction::SetPassword, Some(&account)));
         match session {
-            Some(session) => {
+            Some((_, session)) => {
                 let session = SessionRecord { seen: Timestamp::now(), ..session };
                 self.begin_session(session, None, changes).await.map(Some)
             }
@@ -65,7 +66,7 @@ impl AccountService {
         }
         let verdict = self.verify(current, Some(&stored), None).await;
         if !matches!(verdict, Ok(PasswordVerdict::Wrong)) {
-            self.state.throttle.forgive(&key, network, second);
+            self.state.throttle.forgive(&key, network, second, tried);
         }
         match verdict? {
             PasswordVerdict::Right { .. } => Ok(stored.hash),
@@ -73,16 +74,16 @@ impl AccountService {
         }
     }
 
-    /// The session that was presented, if it is one of the account.
+    /// The session that was presented and the hash of its token, if it is one of the account.
     async fn presented_session(
         &self,
         account: &KeyAccount,
         presented: Option<&str>,
-    ) -> Result<Option<SessionRecord>> {
+    ) -> Result<Option<(String, SessionRecord)>> {
         let Some(token) = presented.and_then(|token| SecretToken::parse(TokenKind::Session, token)) else {
             return Ok(None);
         };
         let found = self.engine.credentials()?.find_sessions(vec![token.hash()]).await?;
-        Ok(found.into_iter().map(|(_, session)| session).find(|session| session.account == *account))
+        Ok(found.into_iter().find(|(_, session)| session.account == *account))
     }
 }

@@ -137,12 +137,16 @@ impl SignInThrottle {
     pub fn count_sign_up(&self, network: ClientNetwork, now: u64) -> TryVerdict {
         count_network(&self.sign_ups, network, now).unwrap_or(TryVerdict::Allowed)
     }
-    /// Takes back a try that was right, or that was not decided.
-    pub fn forgive(&self, login: &str, network: ClientNetwork, time: u64) {
+
+    /// Takes back a try that was right, or that was not decided. `tried` is how it was counted.
+    pub fn forgive(&self, login: &str, network: ClientNetwork, time: u64, tried: TryVerdict) {
         let login = login_key(login);
         self.pairs.forget_last(&(login, network), time);
-        self.logins.forget_last(&login, time);
         self.networks.forget_last(&network, time);
+        // From a known network it was not counted for the login: that would be the try of somebody else.
+        if tried == TryVerdict::Allowed {
+            self.logins.forget_last(&login, time);
+        }
     }
 
     pub fn forgive_link(&self, network: ClientNetwork, time: u64) {
@@ -203,7 +207,7 @@ mod tests {
         let here = network("192.0.2.1");
         for second in 0..500 {
             assert_eq!(throttle.count_try("ada", here, second), TryVerdict::Allowed);
-            throttle.forgive("ada", here, second);
+            throttle.forgive("ada", here, second, TryVerdict::Allowed);
         }
     }
 
@@ -233,7 +237,11 @@ mod tests {
         for number in 0..100 {
             assert_eq!(throttle.count_try("ada", from(number), number), TryVerdict::Allowed);
         }
-        assert_eq!(throttle.count_try("ada", from(200), 100), TryVerdict::OnlyKnownNetworks);
+        let known = throttle.count_try("ada", from(200), 99);
+        assert_eq!(known, TryVerdict::OnlyKnownNetworks);
+        // One who is right there takes back nobody else's try of the same second.
+        throttle.forgive("ada", from(200), 99, known);
+        assert_eq!(throttle.count_try("ada", from(202), 100), TryVerdict::OnlyKnownNetworks);
         assert_eq!(throttle.count_try("bob", from(200), 100), TryVerdict::Allowed);
         assert_eq!(throttle.count_try("ada", from(201), HOUR), TryVerdict::Allowed);
     }

@@ -101,6 +101,10 @@ pub enum AccountChange {
     EndSession {
         hash: String,
     },
+    /// Ends a session that another one is to follow. Undoes all changes if it has ended meanwhile.
+    ReplaceSession {
+        hash: String,
+    },
     EndSessions {
         account: KeyAccount,
         /// This one goes on.

@@ -72,6 +72,9 @@ pub fn statements_of(change: AccountChange) -> Vec<AccountStatement> {
         AccountChange::EndSession { hash } => {
             vec![may_change("DELETE FROM trefoil_sessions WHERE hash = $1", vec![text(hash)])]
         }
+        AccountChange::ReplaceSession { hash } => {
+            vec![must_change("DELETE FROM trefoil_sessions WHERE hash = $1", vec![text(hash)])]
+        }
         AccountChange::EndSessions { account, except } => vec![may_change(
             "DELETE FROM trefoil_sessions WHERE account_type = $1 AND account = $2 AND hash <> $3",
             with_account(account, [text(except.unwrap_or_default())]),
