@@ -399,8 +399,8 @@ impl Engine {
         let origin = is_audited.then(|| self.origin.clone());
         let touched = self.touched_accounts(&plans);
         let job = StoreJob { model, plans, sink, idempotency_key, atomic, asks_again, cancel_flag, origin };
-        let result = self.inner.store.run(job).await?;
-        self.end_unusable(touched).await;
+        let store = self.inner.store.clone();
+        let result = self.end_unusable_after(touched, async move { store.run(job).await }).await?;
         let Some(asked) = asked else { return Ok(result) };
         asked.allow();
         Err(Error::RolledBack)

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use trefoil_model::RecordId;
-use trefoil_model::error::Result;
+use trefoil_model::error::{Error, Result};
 
 use crate::access::{AccountChange, KeyAccount};
 use crate::engine::Engine;
@@ -20,6 +20,26 @@ impl Engine {
             plans.iter().for_each(|(_, plan)| touched.add(writes.touched_by(plan)));
         }
         touched
+    }
+
+    /// Waits for a write, and ends the sessions of those accounts that cannot be used after it. If whoever asked for the
+    /// write is gone before, both go on: a write that is being committed cannot be taken back.
+    pub(crate) async fn end_unusable_after<T: Send + 'static>(
+        &self,
+        touched: TouchedAccounts,
+        write: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        if touched == TouchedAccounts::Nobody {
+            return write.await;
+        }
+        let engine = self.clone();
+        let both = tokio::spawn(async move {
+            let written = write.await;
+            // Also after an error, which may not tell whether the write was committed.
+            engine.end_unusable(touched).await;
+            written
+        });
+        both.await.map_err(Error::internal)?
     }
 
     /// Ends the sessions of those accounts that cannot be used any more, after a write was committed. Who asked for it may be

@@ -1,5 +1,7 @@
 //! What writes may make accounts unusable.
 
+use std::collections::BTreeSet;
+
 use trefoil_model::access::{RecordPath, RuleTest, RuleValue};
 use trefoil_model::{FieldId, Model, RecordId, RecordTypeId, Relation, StoredValue};
 
@@ -14,8 +16,9 @@ pub struct EndingWrites {
     fields: Vec<FieldId>,
     /// The types of the other records.
     others: Vec<RecordTypeId>,
-    /// Whether references or lists of the account count, which deletions change, too.
-    asks_others: bool,
+    /// The types whose deletions count: the account's, the others, and those that they refer to, as a deletion may go on
+    /// to what refers to the record. Empty if only the account's own values count.
+    deletable: BTreeSet<RecordTypeId>,
 }
 
 /// The accounts that writes may have made unusable.
@@ -27,13 +30,17 @@ pub enum TouchedAccounts {
     Anybody,
 }
 
+/// How many accounts are remembered by their ids.
+const MAX_TOUCHED: usize = 100;
+
 impl TouchedAccounts {
     pub fn add(&mut self, more: TouchedAccounts) {
         *self = match (std::mem::take(self), more) {
             (TouchedAccounts::Nobody, touched) | (touched, TouchedAccounts::Nobody) => touched,
             (TouchedAccounts::These(mut ids), TouchedAccounts::These(more)) => {
                 ids.extend(more);
-                TouchedAccounts::These(ids)
+                // Beyond that, those with sessions are found faster than these are asked for one by one.
+                if ids.len() > MAX_TOUCHED { TouchedAccounts::Anybody } else { TouchedAccounts::These(ids) }
             }
             (TouchedAccounts::Anybody, _) | (_, TouchedAccounts::Anybody) => TouchedAccounts::Anybody,
         };
@@ -53,10 +60,12 @@ impl EndingWrites {
         }
         let (record, usable) = (account.record, account.usable.clone());
         let (fields, others) = (Vec::new(), Vec::new());
-        let mut writes = EndingWrites { account: record, usable, fields, others, asks_others: false };
+        let mut writes = EndingWrites { account: record, usable, fields, others, deletable: BTreeSet::new() };
         writes.add_test(model, &account.usable, &mut vec![record]);
         let is_relation = |field: &FieldId| model.record(record).field(*field).kind.relation().is_some();
-        writes.asks_others = !writes.others.is_empty() || writes.fields.iter().any(is_relation);
+        if !writes.others.is_empty() || writes.fields.iter().any(is_relation) {
+            writes.deletable = referred_types(model, writes.others.iter().copied().chain([record]));
+        }
         Some(writes)
     }
 
@@ -132,13 +141,15 @@ impl EndingWrites {
             | PlanAction::Upsert { record, values, links, .. } => {
                 TouchedAccounts::anybody_if(asks(record) || self.sets(*record, values, links))
             }
-            PlanAction::Delete { .. } | PlanAction::DeleteMany { .. } => {
-                TouchedAccounts::anybody_if(self.asks_others)
+            PlanAction::Delete { record, .. } | PlanAction::DeleteMany { record, .. } => {
+                TouchedAccounts::anybody_if(self.deletable.contains(record))
             }
             PlanAction::Nested(nested) => {
                 let may_end = |step: &NestedStep| {
                     let is_deletion = matches!(step.action, StepAction::Delete { .. });
-                    step.record == self.account || asks(&step.record) || is_deletion && self.asks_others
+                    step.record == self.account
+                        || asks(&step.record)
+                        || is_deletion && self.deletable.contains(&step.record)
                 };
                 TouchedAccounts::anybody_if(nested.steps.iter().any(may_end))
             }
@@ -155,6 +166,18 @@ impl EndingWrites {
         let mut set = values.iter().map(|(field, _)| field).chain(links.iter().map(|(field, _)| field));
         record == self.account && set.any(|field| self.fields.contains(field))
     }
+}
+
+/// These types, and those that they refer to over any number of references.
+fn referred_types(model: &Model, types: impl Iterator<Item = RecordTypeId>) -> BTreeSet<RecordTypeId> {
+    let mut found: BTreeSet<RecordTypeId> = types.collect();
+    let mut open: Vec<RecordTypeId> = found.iter().copied().collect();
+    while let Some(record) = open.pop() {
+        let kinds = model.record(record).fields.iter().map(|field| &field.kind);
+        let targets = kinds.filter(|kind| kind.is_reference()).filter_map(|kind| kind.relation());
+        open.extend(targets.map(Relation::target).filter(|target| found.insert(*target)));
+    }
+    found
 }
 
 fn relation_target(model: &Model, owner: RecordTypeId, relation: FieldId) -> RecordTypeId {
