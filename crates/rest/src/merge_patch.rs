@@ -16,10 +16,7 @@ pub fn is_merged(record: &RecordType, (name, value): &(String, Value)) -> bool {
 
 /// The members of a patch that are the same for every record.
 pub fn without_merged(record: &RecordType, object: &RecordObject) -> RecordObject {
-    let is_merged = |(name, value): &&(String, Value)| {
-        matches!(value, Value::Object(_)) && mergeable_field(record, name).is_some()
-    };
-    object.iter().filter(|member| !is_merged(member)).cloned().collect()
+    object.iter().filter(|member| !is_merged(record, member)).cloned().collect()
 }
 
 /// The field of this name, if its value can be an object to merge into.

@@ -108,7 +108,7 @@ fn patch_mistakes(
     let (input, _) =
         field_values::resolve_object(engine.model(), record, object.clone(), WriteMode::Patch(id));
     engine.check_access(&change(input.fields).with_related(input.related))?;
-    let whole = object.iter().filter(|member| !merge_patch::is_merged(record, member)).cloned().collect();
+    let whole = merge_patch::without_merged(record, object);
     match checked_operation(request, whole, WriteMode::Patch(id), change) {
         Ok(operation) => Ok(engine.violations(operation)),
         Err(Error::Invalid(violations)) => Ok(violations),

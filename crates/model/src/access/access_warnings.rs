@@ -147,10 +147,7 @@ fn warn_about_indexes(
         collect_compared(&rules.read.test, &mut compared);
         for id in compared {
             let field = record.field(id);
-            let is_indexed = field.unique
-                || field.kind.key_form().is_some()
-                || field.kind.relation().is_some()
-                || record.indexes.iter().any(|fields| fields.contains(&id));
+            let is_indexed = record.has_index(id) || field.kind.relation().is_some();
             // An index of two values finds half of the records.
             if is_indexed || field.kind.scalar() == Some(Scalar::Boolean) {
                 continue;
