@@ -211,7 +211,7 @@ async fn values_that_are_taken_are_told_last(application: Application) {
         ann.collect(operation, Arc::default())
     };
     assert_eq!(ending(items(1).await), "CONFLICT UNIQUE");
-    assert_eq!(ending(items(2).await), "FORBIDDEN");
+    assert_eq!(ending(items(2).await), "FORBIDDEN FORBIDDEN");
     let many = |rank: i64| {
         let code = application.fields("Badge", &[("code", text("b"))]).remove(0);
         let operation = Operation::UpdateMany {
