@@ -13,6 +13,7 @@ test('create and delete without a mouse', async (t) => {
   await enter(page, /^Customers$/)
   await enter(page, /^New customer$/)
   await tabTo(page, /^Name/)
+  await page.keyboard.press('Control+A')
   await page.keyboard.type('Keyboard Kim')
   await tabTo(page, /^Email/)
   await page.keyboard.type('kim@example.com')
