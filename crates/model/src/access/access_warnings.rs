@@ -147,7 +147,10 @@ fn warn_about_indexes(
         collect_compared(&rules.read.test, &mut compared);
         for id in compared {
             let field = record.field(id);
-            let is_indexed = record.has_index(id) || field.kind.relation().is_some();
+            // A later field of an index serves together with the fields before it.
+            let is_indexed = record.has_index(id)
+                || field.kind.relation().is_some()
+                || record.indexes.iter().any(|fields| fields.contains(&id));
             // An index of two values finds half of the records.
             if is_indexed || field.kind.scalar() == Some(Scalar::Boolean) {
                 continue;
